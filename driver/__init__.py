@@ -1,0 +1,1 @@
+"""Ration: a Kubernetes Dynamic Resource Allocation driver for NVIDIA GPUs that shares."""

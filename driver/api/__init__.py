@@ -1,0 +1,1 @@
+"""The opaque configuration a claim may carry. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""Kubernetes' CEL for device selectors. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""The command line `ration`, one file a command."""

@@ -1,0 +1,1 @@
+"""The controller: decides which GPU, for whom and when."""

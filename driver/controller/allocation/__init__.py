@@ -1,0 +1,1 @@
+"""Deciding. Pure: values in, values out; checked by `make arch`."""

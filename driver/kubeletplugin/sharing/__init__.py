@@ -1,0 +1,1 @@
+"""One file a sharing mode. Pure: grants and configuration in, steps and edits out."""

@@ -1,0 +1,1 @@
+"""Kubernetes objects as values, read and written. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""Real Kubernetes on one Linux machine, without Docker."""
