@@ -1,0 +1,48 @@
+"""Clocks. Everything that waits or stamps a time takes one, so that tests own time."""
+
+import datetime as dt
+import threading
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for stamps, monotonic time for durations, and waiting."""
+
+    def now(self) -> dt.datetime:
+        """Aware UTC wall time, for stamps only."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never step back, for durations and deadlines."""
+        ...
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Wait until `event` is set or `timeout_s` has passed; whether it is set."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now(self) -> dt.datetime:
+        """Aware UTC wall time."""
+        return dt.datetime.now(dt.UTC)  # noqa: TID251 - this is the clock
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary start."""
+        return time.monotonic()  # noqa: TID251 - this is the clock
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Wait on the event itself."""
+        return event.wait(timeout_s)
+
+
+def rfc3339(moment: dt.datetime) -> str:
+    """`2026-11-21T09:00:00Z`: whole seconds, as metav1.Time is written."""
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(moment: dt.datetime) -> str:
+    """`2026-11-21T09:00:00.000000Z`, as metav1.MicroTime is written (Leases, events.k8s.io)."""
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
