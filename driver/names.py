@@ -1,5 +1,7 @@
 """Every string that crosses a process: to Kubernetes, to the kubelet, to users (D21)."""
 
+from typing import Final
+
 DRIVER = "gpu.ration.dev"
 """Default driver name; a value of both processes (`--driver-name`)."""
 
@@ -49,4 +51,4 @@ TYPE_GPU = "gpu"
 """Value of `type` on whole faces only (D1)."""
 
 CONFIG_GROUP = "resource.ration.dev"
-CONFIG_VERSION = "resource.ration.dev/v1alpha1"
+CONFIG_VERSION: Final = "resource.ration.dev/v1alpha1"

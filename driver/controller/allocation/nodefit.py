@@ -1,0 +1,98 @@
+"""Whether a pod fits a node, as kube-scheduler will check it (D5): ready, cordon, taints, selector,
+affinity, resources, host ports, volumes. What it cannot see, the scheduler may still refuse.
+"""
+
+from driver import ids, reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.resources import nodes, pods
+
+_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+_CORDON_TAINT = "node.kubernetes.io/unschedulable"
+_PODS = "pods"
+
+
+def refusal(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> outcome.NodeRefusal | None:
+    """Why the node does not do for the workload's pod; None when it does."""
+    pod = workload.pod
+    use = view.use.get(node.name, cluster.NodeUse())
+    checks = (
+        (reasons.Reason.NODE_PINNED, _elsewhere(node, workload)),
+        (reasons.Reason.NODE_BACKED_OFF, workload.avoid.get(node.name, "")),
+        (reasons.Reason.NODE_NOT_READY, "" if node.ready else "not ready"),
+        (reasons.Reason.NODE_CORDONED, _cordoned(node, pod)),
+        (reasons.Reason.NODE_TAINTED, _untolerated(node, pod)),
+        (reasons.Reason.NODE_MISMATCH, _mismatch(node, pod)),
+        (reasons.Reason.NODE_VOLUME, _unreachable_volume(view, node, pod)),
+        (reasons.Reason.NODE_PORT_TAKEN, _port_conflict(use, pod)),
+        (reasons.Reason.NODE_FULL, _lacking(node, use, pod)),
+    )
+    for reason, detail in checks:
+        if detail:
+            return outcome.NodeRefusal(node.name, reason, detail)
+    return None
+
+
+def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
+    for claim in workload.settled:
+        selector = claim.allocation.selector if claim.allocation else None
+        if selector is not None and not selector.matches(node.name, node.labels):
+            return f"claim {claim.key} is allocated elsewhere"
+    return ""
+
+
+def _cordoned(node: nodes.Node, pod: pods.Pod) -> str:
+    tolerated = any(one.tolerates(_CORDON_TAINT, "", "NoSchedule") for one in pod.tolerations)
+    return "cordoned" if node.cordoned and not tolerated else ""
+
+
+def _untolerated(node: nodes.Node, pod: pods.Pod) -> str:
+    for taint in node.taints:
+        if taint.effect not in _BLOCKING or taint.key == _CORDON_TAINT:
+            continue
+        if not any(t.tolerates(taint.key, taint.value, taint.effect) for t in pod.tolerations):
+            return f"taint {taint.key}={taint.value}:{taint.effect}"
+    return ""
+
+
+def _mismatch(node: nodes.Node, pod: pods.Pod) -> str:
+    for key, value in pod.node_selector.items():
+        if node.labels.get(key) != value:
+            return f"nodeSelector {key}={value}"
+    if pod.affinity is not None and not pod.affinity.matches(node.name, node.labels):
+        return "required node affinity"
+    return ""
+
+
+def _unreachable_volume(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> str:
+    for name in pod.volume_claims:
+        selector = view.volumes.get(ids.Key(f"{pod.namespace}/{name}"))
+        if selector is not None and not selector.matches(node.name, node.labels):
+            return f"volume of claim {name} is bound elsewhere"
+    return ""
+
+
+def _port_conflict(use: cluster.NodeUse, pod: pods.Pod) -> str:
+    for wanted in pod.host_ports:
+        for taken in use.ports:
+            same = wanted.protocol == taken.protocol and wanted.port == taken.port
+            everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, nothing binds
+            shared = wanted.address == taken.address or everywhere & {wanted.address, taken.address}
+            if same and shared:
+                return f"host port {wanted.port}/{wanted.protocol}"
+    return ""
+
+
+def _lacking(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
+    if use.count + 1 > node.allocatable.get(_PODS, 0):
+        return f"{use.count} pods, at most {node.allocatable.get(_PODS, 0)}"
+    for name, asked in pod.requests.items():
+        if not asked:
+            continue
+        free = node.allocatable.get(name, 0) - use.requests.get(name, 0)
+        if asked > free:
+            unit = "m" if name == "cpu" else ""
+            return f"asks {asked}{unit} {name}, {max(free, 0)}{unit} free"
+    return ""

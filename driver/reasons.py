@@ -1,0 +1,98 @@
+"""Every reason we give, once: events, refusals, the reference page and the CLI use these (D19).
+
+A reason's value is what a user sees; its `meaning` is the line of docs/reference/reasons.md.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Reason(StrEnum):
+    """Why something happened or did not."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """A string with its meaning beside it."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    # What happened to a claim or a pod.
+    ALLOCATED = ("Allocated", "The claim got its devices; the message says which, where and why.")
+    NO_FIT = (
+        "NoFit",
+        (
+            "No node has what the pod's claims ask; the message says per node how many devices fit "
+            "and what was lacking."
+        ),
+    )
+    ALLOCATION_CLEARED = (
+        "AllocationCleared",
+        (
+            "The scheduler refused the pod on the node of its devices, so the devices were freed; the "
+            "message quotes the scheduler."
+        ),
+    )
+    ALLOCATION_FAILED = (
+        "AllocationFailed",
+        "The devices were chosen but the API server refused the write; it is tried again.",
+    )
+
+    # Why a claim cannot be allocated by the controller, whatever the node.
+    CLASS_MISSING = ("ClassMissing", "A request names a DeviceClass that does not exist.")
+    SELECTOR_UNUSABLE = (
+        "SelectorUnusable",
+        "A CEL selector does not compile, or uses a function that is not provided yet.",
+    )
+    NOT_SUPPORTED = (
+        "NotSupported",
+        "The claim uses a field of the API that the controller does not weigh yet.",
+    )
+    FOREIGN_DEVICES = (
+        "ForeignDevices",
+        "The claim mixes devices of this driver with another driver's.",
+    )
+    TOO_MANY_DEVICES = ("TooManyDevices", "The claim asks more than 32 devices.")
+    CONFIG_INVALID = ("ConfigInvalid", "Opaque configuration cannot be read.")
+
+    # Why a node does not fit the pod.
+    NODE_NOT_READY = ("NodeNotReady", "The node is not ready.")
+    NODE_CORDONED = ("NodeCordoned", "The node is cordoned and the pod does not tolerate it.")
+    NODE_TAINTED = ("NodeTainted", "The node has a taint that the pod does not tolerate.")
+    NODE_MISMATCH = ("NodeMismatch", "The pod's nodeSelector or required affinity excludes it.")
+    NODE_FULL = ("NodeFull", "The node lacks CPU, memory, pods or another resource.")
+    NODE_PORT_TAKEN = ("NodePortTaken", "A host port of the pod is taken on the node.")
+    NODE_VOLUME = ("NodeVolume", "A bound volume of the pod cannot be reached from the node.")
+    NODE_PINNED = ("NodePinned", "Another claim of the pod is allocated on another node.")
+    NODE_BACKED_OFF = (
+        "NodeBackedOff",
+        "The scheduler refused this pod on the node a short while ago.",
+    )
+
+    # Why a device does not fit a request.
+    DEVICE_TAKEN = ("DeviceTaken", "The device is allocated to another claim.")
+    DEVICE_TAINTED = ("DeviceTainted", "The device has a taint that the request does not tolerate.")
+    DEVICE_NOT_OURS = (
+        "DeviceNotOurs",
+        "The device is kube-scheduler's to allocate: its slice carries no allocator taint.",
+    )
+    SELECTOR_MISMATCH = ("SelectorMismatch", "A selector is false for the device.")
+    SELECTOR_FAILED = ("SelectorFailed", "A selector failed on the device at run time.")
+    CAPACITY_SHORT = ("CapacityShort", "The device has less of a capacity than is asked.")
+    DEVICE_BEYOND = (
+        "DeviceBeyond",
+        "The device uses a field of the API that the controller does not weigh yet.",
+    )
+    POOL_INCOMPLETE = ("PoolIncomplete", "Slices of the device's pool are missing or invalid.")
+    SEARCH_GAVE_UP = ("SearchGaveUp", "The search used up its steps without an answer.")
+
+    # Why a node refuses to prepare a claim.
+    CLAIM_REPLACED = ("ClaimReplaced", "A claim of that name exists, with another UID.")
+    CLAIM_NOT_ALLOCATED = ("ClaimNotAllocated", "The claim has no allocation.")
+    DEVICE_OVERLAP = ("DeviceOverlap", "Another prepared claim holds the same GPU on this node.")
+    DEVICE_UNKNOWN = ("DeviceUnknown", "The allocated device is not, or no longer, on this node.")
+    PREPARE_FAILED = ("PrepareFailed", "A step of preparing the devices failed and was undone.")
+    SLICES_INVALID = ("SlicesInvalid", "The node's devices break a limit of the API.")
+    DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")

@@ -1,0 +1,252 @@
+"""ResourceClaims both ways: what is asked, what was allocated, and what we write (D3).
+
+A claim that uses what this version does not weigh yet is not misread: `Request.beyond` and
+`Claim.beyond` name the fields, and the claim ends as not allocated with that reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from driver import ids, names
+from driver.resources import classes, fields, quantity, selectors, tolerations
+
+MAX_RESULTS = 32
+MAX_RESERVATIONS = 256
+
+
+class DeviceId(NamedTuple):
+    """A device: unique over the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An `exactly` request: `count` devices of a class. `everything` is allocationMode All."""
+
+    name: str
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    count: int = 1
+    everything: bool = False
+    admin_access: bool = False
+    tolerations: tuple[tolerations.Toleration, ...] = ()
+    minimums: Mapping[str, quantity.Quantity] | None = None
+    beyond: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Opaque configuration for some requests; () means all of them."""
+
+    requests: tuple[str, ...]
+    opaque: fields.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One allocated device of a request (`main` or `main/sub`)."""
+
+    request: str
+    device: DeviceId
+    admin_access: bool = False
+    share_id: str = ""
+    tolerations: tuple[fields.Raw, ...] = ()
+
+    @property
+    def base_request(self) -> str:
+        """The request's own name, without the subrequest."""
+        return self.request.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedConfig:
+    """Configuration as it stands in an allocation; `from_class` tells its source."""
+
+    from_class: bool
+    requests: tuple[str, ...]
+    opaque: fields.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """`status.allocation`. `selector` None: usable on every node. `stamped` is RFC 3339 or ""."""
+
+    results: tuple[Result, ...]
+    configs: tuple[AllocatedConfig, ...] = ()
+    selector: selectors.NodeSelector | None = None
+    stamped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """An entry of `status.reservedFor`."""
+
+    group: str
+    resource: str
+    name: str
+    uid: str
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether the entry names a pod."""
+        return not self.group and self.resource == "pods"
+
+    @property
+    def is_hold(self) -> bool:
+        """Whether the entry is our hold (D5)."""
+        return self.group == names.GROUP and self.resource == names.HOLD_RESOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A ResourceClaim as the driver needs it."""
+
+    namespace: str
+    name: str
+    uid: ids.ClaimUid
+    version: str
+    requests: tuple[Request, ...]
+    configs: tuple[Config, ...] = ()
+    allocation: Allocation | None = None
+    consumers: tuple[Consumer, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deleting: bool = False
+    beyond: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+
+def parse(obj: fields.Raw) -> Claim:
+    """Read a ResourceClaim.
+
+    Raises:
+        BadInput: a field has another type than the API's.
+    """
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")
+    status = fields.mapping(obj, "status")
+    at = "spec.devices"
+    return Claim(
+        namespace=fields.text(meta, "namespace", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
+        uid=ids.ClaimUid(fields.text(meta, "uid", "metadata")),
+        version=fields.text(meta, "resourceVersion", "metadata"),
+        requests=tuple(_request(one, path) for path, one in fields.objects(spec, "requests", at)),
+        configs=tuple(
+            Config(fields.texts(one, "requests", path), fields.mapping(one, "opaque", path))
+            for path, one in fields.objects(spec, "config", at)
+        ),
+        allocation=_allocation(status),
+        consumers=tuple(
+            _consumer(one, path) for path, one in fields.objects(status, "reservedFor", "status")
+        ),
+        finalizers=fields.texts(meta, "finalizers", "metadata"),
+        deleting=bool(meta.get("deletionTimestamp")),
+        beyond=tuple(f"spec.devices.{key}" for key in ("constraints",) if spec.get(key)),
+    )
+
+
+def _request(obj: fields.Raw, at: str) -> Request:
+    exact = fields.mapping(obj, "exactly", at)
+    inner = f"{at}.exactly"
+    capacity = fields.mapping(fields.mapping(exact, "capacity", inner), "requests", inner)
+    beyond = [key for key in ("firstAvailable",) if obj.get(key)]
+    beyond += [key for key in ("derivedAttributes",) if exact.get(key)]
+    return Request(
+        name=fields.required_text(obj, "name", at),
+        device_class=fields.text(exact, "deviceClassName", inner),
+        selectors=classes.expressions(exact, inner),
+        count=fields.integer(exact, "count", inner, default=1),
+        everything=fields.text(exact, "allocationMode", inner) == "All",
+        admin_access=fields.flag(exact, "adminAccess", inner),
+        tolerations=tolerations.parse(exact, "tolerations", inner),
+        minimums={
+            key: quantity.parse(value, f"{inner}.capacity") for key, value in capacity.items()
+        },
+        beyond=tuple(beyond),
+    )
+
+
+def _allocation(status: fields.Raw) -> Allocation | None:
+    at = "status.allocation"
+    allocation = fields.mapping(status, "allocation", "status")
+    if not allocation:
+        return None
+    devices = fields.mapping(allocation, "devices", at)
+    selector = fields.mapping(allocation, "nodeSelector", at)
+    return Allocation(
+        results=tuple(_result(one, path) for path, one in fields.objects(devices, "results", at)),
+        configs=tuple(
+            AllocatedConfig(
+                fields.text(one, "source", path) == "FromClass",
+                fields.texts(one, "requests", path),
+                fields.mapping(one, "opaque", path),
+            )
+            for path, one in fields.objects(devices, "config", at)
+        ),
+        selector=selectors.parse(selector, at) if selector else None,
+        stamped=fields.text(allocation, "allocationTimestamp", at),
+    )
+
+
+def _result(obj: fields.Raw, at: str) -> Result:
+    return Result(
+        request=fields.required_text(obj, "request", at),
+        device=DeviceId(
+            fields.required_text(obj, "driver", at),
+            fields.required_text(obj, "pool", at),
+            fields.required_text(obj, "device", at),
+        ),
+        admin_access=fields.flag(obj, "adminAccess", at),
+        share_id=fields.text(obj, "shareID", at),
+        tolerations=tuple(one for _, one in fields.objects(obj, "tolerations", at)),
+    )
+
+
+def _consumer(obj: fields.Raw, at: str) -> Consumer:
+    return Consumer(
+        group=fields.text(obj, "apiGroup", at),
+        resource=fields.text(obj, "resource", at),
+        name=fields.text(obj, "name", at),
+        uid=fields.text(obj, "uid", at),
+    )
+
+
+def render_allocation(allocation: Allocation) -> dict[str, object]:
+    """`status.allocation` as the reference allocator writes it (dra-contract.md §3.2)."""
+    devices: dict[str, object] = {"results": [_render_result(one) for one in allocation.results]}
+    if allocation.configs:
+        devices["config"] = [_render_config(config) for config in allocation.configs]
+    shown: dict[str, object] = {"devices": devices, "allocationTimestamp": allocation.stamped}
+    if allocation.selector is not None:
+        shown["nodeSelector"] = selectors.render(allocation.selector)
+    return shown
+
+
+def _render_result(result: Result) -> dict[str, object]:
+    shown: dict[str, object] = {"request": result.request, **result.device._asdict()}
+    if result.admin_access:
+        shown["adminAccess"] = True
+    if result.tolerations:
+        shown["tolerations"] = [dict(one) for one in result.tolerations]
+    return shown
+
+
+def _render_config(config: AllocatedConfig) -> dict[str, object]:
+    shown: dict[str, object] = {"source": "FromClass" if config.from_class else "FromClaim"}
+    if config.requests:
+        shown["requests"] = list(config.requests)
+    return {**shown, "opaque": dict(config.opaque)}
+
+
+def render_consumer(consumer: Consumer) -> dict[str, object]:
+    """One entry of `status.reservedFor`."""
+    group = {"apiGroup": consumer.group} if consumer.group else {}
+    return {**group, "resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}

@@ -1,0 +1,98 @@
+"""Reading raw Kubernetes objects: typed access that says where a field is wrong.
+
+Objects are plain JSON values. A reader names the path it stands at, so that a wrong type ends as
+`spec.devices.requests[1].exactly: expected an object`, never as a KeyError.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from driver import errors
+
+Raw = Mapping[str, object]
+_NOTHING: Raw = {}
+
+
+def mapping(obj: Raw, key: str, where: str = "") -> Raw:
+    """An object field; empty when absent."""
+    value = obj.get(key)
+    if value is None:
+        return _NOTHING
+    if not isinstance(value, Mapping):
+        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "an object")
+    return value
+
+
+def sequence(obj: Raw, key: str, where: str = "") -> Sequence[object]:
+    """A list field; empty when absent."""
+    value = obj.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "a list")
+    return value
+
+
+def objects(obj: Raw, key: str, where: str = "") -> Iterator[tuple[str, Raw]]:
+    """The objects of a list field, each with its path."""
+    for index, item in enumerate(sequence(obj, key, where)):
+        path = f"{_at(where, key)}[{index}]"
+        if not isinstance(item, Mapping):
+            raise errors.BadInput(path, f"is {type(item).__name__}", "an object")
+        yield path, item
+
+
+def text(obj: Raw, key: str, where: str = "", default: str = "") -> str:
+    """A string field; `default` when absent."""
+    value = obj.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "a string")
+    return value
+
+
+def required_text(obj: Raw, key: str, where: str = "") -> str:
+    """A string field that must be there."""
+    value = text(obj, key, where)
+    if not value:
+        raise errors.BadInput(_at(where, key), "is missing", "a string")
+    return value
+
+
+def integer(obj: Raw, key: str, where: str = "", default: int = 0) -> int:
+    """An integer field; `default` when absent."""
+    value = obj.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "an integer")
+    return value
+
+
+def flag(obj: Raw, key: str, where: str = "") -> bool:
+    """A boolean field; False when absent."""
+    value = obj.get(key)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "true or false")
+    return value
+
+
+def texts(obj: Raw, key: str, where: str = "") -> tuple[str, ...]:
+    """A list of strings."""
+    found = sequence(obj, key, where)
+    for index, item in enumerate(found):
+        if not isinstance(item, str):
+            path = f"{_at(where, key)}[{index}]"
+            raise errors.BadInput(path, f"is {type(item).__name__}", "a string")
+    return tuple(str(item) for item in found)
+
+
+def text_map(obj: Raw, key: str, where: str = "") -> dict[str, str]:
+    """A map of strings: labels, a nodeSelector."""
+    return {name: text(mapping(obj, key, where), name, where) for name in mapping(obj, key, where)}
+
+
+def _at(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key

@@ -1,0 +1,202 @@
+"""Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from driver import ids
+from driver.resources import fields, nodes, selectors, tolerations
+
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class HostPort(NamedTuple):
+    """A port of the node itself; an empty address means all of them."""
+
+    protocol: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """An entry of `spec.resourceClaims`.
+
+    `claim` is the ResourceClaim's name: None until a template's claim has been made, "" where
+    none is needed (`status.resourceClaimStatuses`).
+    """
+
+    name: str
+    claim: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What kube-scheduler last said: the condition PodScheduled. "" where it said nothing."""
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the scheduler tried and found no node."""
+        return self.status == "False" and self.reason == "Unschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod. `requests` are its effective requests, init containers and overhead included."""
+
+    namespace: str
+    name: str
+    uid: ids.PodUid
+    created: str = ""
+    priority: int = 0
+    scheduler: str = "default-scheduler"
+    node: ids.NodeName | None = None
+    nominated: ids.NodeName | None = None
+    phase: str = "Pending"
+    deleting: bool = False
+    gates: tuple[str, ...] = ()
+    claims: tuple[PodClaim, ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: selectors.NodeSelector | None = None
+    tolerations: tuple[tolerations.Toleration, ...] = ()
+    requests: Mapping[str, int] = field(default_factory=dict)
+    host_ports: frozenset[HostPort] = frozenset()
+    volume_claims: tuple[str, ...] = ()
+    verdict: Verdict = Verdict()
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended for good."""
+        return self.phase in _TERMINAL
+
+
+def parse(obj: fields.Raw) -> Pod:
+    """Read a Pod."""
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(obj, "spec")
+    status = fields.mapping(obj, "status")
+    node = fields.text(spec, "nodeName", "spec")
+    nominated = fields.text(status, "nominatedNodeName", "status")
+    return Pod(
+        namespace=fields.text(meta, "namespace", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
+        uid=ids.PodUid(fields.text(meta, "uid", "metadata")),
+        created=fields.text(meta, "creationTimestamp", "metadata"),
+        priority=fields.integer(spec, "priority", "spec"),
+        scheduler=fields.text(spec, "schedulerName", "spec", "default-scheduler"),
+        node=ids.NodeName(node) if node else None,
+        nominated=ids.NodeName(nominated) if nominated else None,
+        phase=fields.text(status, "phase", "status", "Pending"),
+        deleting=bool(meta.get("deletionTimestamp")),
+        gates=tuple(
+            fields.text(one, "name", at) for at, one in fields.objects(spec, "schedulingGates")
+        ),
+        claims=_claims(spec, status),
+        node_selector=fields.text_map(spec, "nodeSelector", "spec"),
+        affinity=_required_affinity(spec),
+        tolerations=tolerations.parse(spec, "tolerations", "spec"),
+        requests=_effective_requests(spec),
+        host_ports=frozenset(_host_ports(spec)),
+        volume_claims=_volume_claims(spec, meta),
+        verdict=_verdict(status),
+    )
+
+
+def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:
+    made: dict[str, str | None] = {}
+    for at, one in fields.objects(status, "resourceClaimStatuses", "status"):
+        made[fields.text(one, "name", at)] = fields.text(one, "resourceClaimName", at)
+    found = []
+    for at, one in fields.objects(spec, "resourceClaims", "spec"):
+        name = fields.required_text(one, "name", at)
+        named = fields.text(one, "resourceClaimName", at)
+        found.append(PodClaim(name, named or made.get(name)))
+    return tuple(found)
+
+
+def _required_affinity(spec: fields.Raw) -> selectors.NodeSelector | None:
+    at = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", at)
+    required = fields.mapping(node, "requiredDuringSchedulingIgnoredDuringExecution", at)
+    return selectors.parse(required, at) if required else None
+
+
+def _effective_requests(spec: fields.Raw) -> dict[str, int]:
+    """As the scheduler counts: containers and sidecars summed, at least the largest init step.
+
+    Sidecars (init containers with restartPolicy Always, KEP-753) run beside later init steps.
+    """
+    running = _sum(_requests(one, at) for at, one in fields.objects(spec, "containers", "spec"))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for at, one in fields.objects(spec, "initContainers", "spec"):
+        asked = _requests(one, at)
+        if fields.text(one, "restartPolicy", at) == "Always":
+            sidecars = _sum([sidecars, asked])
+            peak = _most(peak, sidecars)
+        else:
+            peak = _most(peak, _sum([sidecars, asked]))
+    effective = _most(_sum([running, sidecars]), peak)
+    pod_level = _requests(spec, "spec")
+    overhead = nodes.amounts(fields.mapping(spec, "overhead", "spec"), "spec.overhead")
+    return _sum([{**effective, **pod_level}, overhead])
+
+
+def _requests(obj: fields.Raw, at: str) -> dict[str, int]:
+    resources = fields.mapping(obj, "resources", at)
+    return nodes.amounts(fields.mapping(resources, "requests", at), f"{at}.resources.requests")
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+
+
+def _host_ports(spec: fields.Raw) -> list[HostPort]:
+    found = []
+    for at, container in fields.objects(spec, "containers", "spec"):
+        for path, one in fields.objects(container, "ports", at):
+            port = fields.integer(one, "hostPort", path)
+            if port:
+                protocol = fields.text(one, "protocol", path, "TCP")
+                found.append(HostPort(protocol, fields.text(one, "hostIP", path), port))
+    return found
+
+
+def _volume_claims(spec: fields.Raw, meta: fields.Raw) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims, generic ephemeral volumes included (KEP-1698)."""
+    found = []
+    for at, volume in fields.objects(spec, "volumes", "spec"):
+        named = fields.mapping(volume, "persistentVolumeClaim", at)
+        if named:
+            found.append(fields.text(named, "claimName", at))
+        if volume.get("ephemeral") is not None:
+            found.append(f"{fields.text(meta, 'name')}-{fields.text(volume, 'name', at)}")
+    return tuple(found)
+
+
+def _verdict(status: fields.Raw) -> Verdict:
+    for at, one in fields.objects(status, "conditions", "status"):
+        if one.get("type") == "PodScheduled":
+            return Verdict(
+                fields.text(one, "status", at),
+                fields.text(one, "reason", at),
+                fields.text(one, "message", at),
+            )
+    return Verdict()

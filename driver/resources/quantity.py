@@ -1,0 +1,92 @@
+"""Kubernetes quantities, exactly: `80Gi`, `1500m`, `1e3`, never a float.
+
+The grammar is that of apimachinery's resource.Quantity. Amounts finer than a nano round up, as
+there; the text that was read is kept, so that writing gives back what was read.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from driver import errors
+
+_NANO = 10**9
+_PATTERN = re.compile(
+    r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?[0-9]+))?",
+    re.ASCII,
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_MAX_EXPONENT = 64
+_MAX_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount in nano-units, and the text it was read from or is written as."""
+
+    nanos: int
+    text: str
+
+    def __lt__(self, other: Self) -> bool:
+        return self.nanos < other.nanos
+
+    def __le__(self, other: Self) -> bool:
+        return self.nanos <= other.nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+    @property
+    def units(self) -> int:
+        """Whole units (bytes, cores), rounded up."""
+        return -(-self.nanos // _NANO)
+
+    @property
+    def millis(self) -> int:
+        """Thousandths, rounded up: milli-cores."""
+        return -(-self.nanos // (_NANO // 1000))
+
+
+def parse(text: object, where: str = "quantity") -> Quantity:
+    """Read a quantity.
+
+    Raises:
+        BadInput: the text is not a quantity.
+    """
+    raw = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
+    match = _PATTERN.fullmatch(raw) if len(raw) <= _MAX_LENGTH else None
+    if match is None:
+        raise errors.BadInput(where, f"{text!r} is not a quantity", "such as 80Gi, 1500m or 1e3")
+    sign, digits, suffix, exponent = match.groups()
+    if exponent is not None and abs(int(exponent)) > _MAX_EXPONENT:
+        raise errors.BadInput(
+            where, f"{raw!r} is out of range", f"an exponent within {_MAX_EXPONENT}"
+        )
+    amount = Fraction(digits if digits[-1] != "." else digits[:-1]) * _scale(suffix, exponent)
+    nanos = -(-amount.numerator * _NANO // amount.denominator)
+    return Quantity(-nanos if sign == "-" else nanos, raw)
+
+
+def _scale(suffix: str | None, exponent: str | None) -> Fraction:
+    if suffix in _BINARY:
+        return Fraction(2 ** _BINARY[suffix])
+    power = int(exponent) if exponent is not None else _DECIMAL.get(suffix or "", 0)
+    return Fraction(10) ** power
+
+
+def of_bytes(count: int) -> Quantity:
+    """Bytes in the largest binary suffix that divides them: `81559Mi`."""
+    for suffix, shift in sorted(_BINARY.items(), key=lambda item: -item[1]):
+        if count and count % (1 << shift) == 0:
+            return Quantity(count * _NANO, f"{count >> shift}{suffix}")
+    return of_units(count)
+
+
+def of_units(count: int) -> Quantity:
+    """A plain whole number."""
+    return Quantity(count * _NANO, str(count))

@@ -1,0 +1,112 @@
+"""Node selectors (core/v1): parsed once, matched against a node's labels and name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver import ids
+from driver.resources import fields
+
+_NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One requirement: `key operator values`, on labels or on a field."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def holds(self, found: str | None) -> bool:
+        """Whether the value of the key (None: absent) satisfies the requirement."""
+        match self.operator:
+            case "In":
+                return found is not None and found in self.values
+            case "NotIn":
+                return found is None or found not in self.values
+            case "Exists":
+                return found is not None
+            case "DoesNotExist":
+                return found is None
+            case "Gt" | "Lt":
+                return self._compares(found)
+            case _:
+                return False
+
+    def _compares(self, found: str | None) -> bool:
+        try:
+            left, right = int(found or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return left > right if self.operator == "Gt" else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Requirements that must all hold; an empty term matches nothing."""
+
+    labels: tuple[Expression, ...] = ()
+    fields: tuple[Expression, ...] = ()
+
+    def matches(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
+        """Whether a node satisfies every requirement."""
+        if not self.labels and not self.fields:
+            return False
+        named = all(one.holds(name if one.key == _NAME_FIELD else None) for one in self.fields)
+        return named and all(one.holds(labels.get(one.key)) for one in self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Terms of which one must match."""
+
+    terms: tuple[Term, ...]
+
+    def matches(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
+        """Whether any term matches the node."""
+        return any(term.matches(name, labels) for term in self.terms)
+
+
+def only(node: ids.NodeName) -> NodeSelector:
+    """The selector of one node by name."""
+    return NodeSelector((Term(fields=(Expression(_NAME_FIELD, "In", (node,)),)),))
+
+
+def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
+    """Read a v1.NodeSelector."""
+    return NodeSelector(
+        tuple(
+            Term(
+                labels=_expressions(term, "matchExpressions", at),
+                fields=_expressions(term, "matchFields", at),
+            )
+            for at, term in fields.objects(obj, "nodeSelectorTerms", where)
+        )
+    )
+
+
+def _expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
+    return tuple(
+        Expression(
+            fields.required_text(one, "key", at),
+            fields.required_text(one, "operator", at),
+            fields.texts(one, "values", at),
+        )
+        for at, one in fields.objects(term, key, where)
+    )
+
+
+def render(selector: NodeSelector) -> dict[str, object]:
+    """A v1.NodeSelector as an API object."""
+    return {"nodeSelectorTerms": [_render_term(term) for term in selector.terms]}
+
+
+def _render_term(term: Term) -> dict[str, object]:
+    lists = {"matchExpressions": term.labels, "matchFields": term.fields}
+    return {
+        key: [
+            {"key": one.key, "operator": one.operator, "values": list(one.values)} for one in found
+        ]
+        for key, found in lists.items()
+        if found
+    }

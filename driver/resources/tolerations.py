@@ -1,0 +1,43 @@
+"""Tolerations, of pods towards nodes and of requests towards devices: one rule for both."""
+
+from dataclasses import dataclass
+
+from driver.resources import fields
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """`operator` is Equal or Exists; an empty key with Exists tolerates every key.
+
+    `raw` is what was read, so that it can be copied into a result unchanged.
+    """
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    raw: fields.Raw
+
+    def tolerates(self, key: str, value: str, effect: str) -> bool:
+        """Whether a taint is tolerated; an empty effect tolerates every effect."""
+        if self.effect and self.effect != effect:
+            return False
+        if self.key and self.key != key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == value
+
+
+def parse(obj: fields.Raw, key: str, where: str) -> tuple[Toleration, ...]:
+    """The list of tolerations under `key`."""
+    return tuple(
+        Toleration(
+            key=fields.text(one, "key", at),
+            operator=fields.text(one, "operator", at) or "Equal",
+            value=fields.text(one, "value", at),
+            effect=fields.text(one, "effect", at),
+            raw=one,
+        )
+        for at, one in fields.objects(obj, key, where)
+    )
