@@ -31,7 +31,7 @@ class Reason(StrEnum):
     ALLOCATION_CLEARED = (
         "AllocationCleared",
         (
-            "The scheduler refused the pod on the node of its devices, so the devices were freed; the "
+            "The scheduler refused the pod on the node of its devices, so they were freed; the "
             "message quotes the scheduler."
         ),
     )

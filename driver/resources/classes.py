@@ -7,7 +7,7 @@ from driver.resources import fields
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """A class. `configs` are kept as read: they are copied into allocations unchanged."""
+    """A class. `configs` are the opaque parts as read: allocations copy them unchanged."""
 
     name: str
     selectors: tuple[str, ...]
@@ -20,7 +20,10 @@ def parse(obj: fields.Raw) -> DeviceClass:
     return DeviceClass(
         name=fields.required_text(fields.mapping(obj, "metadata"), "name", "metadata"),
         selectors=expressions(spec, "spec"),
-        configs=tuple(config for _, config in fields.objects(spec, "config", "spec")),
+        configs=tuple(
+            fields.mapping(config, "opaque", at)
+            for at, config in fields.objects(spec, "config", "spec")
+        ),
     )
 
 

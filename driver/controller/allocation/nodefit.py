@@ -1,5 +1,7 @@
-"""Whether a pod fits a node, as kube-scheduler will check it (D5): ready, cordon, taints, selector,
-affinity, resources, host ports, volumes. What it cannot see, the scheduler may still refuse.
+"""Whether a pod fits a node, as kube-scheduler will check it (D5).
+
+Ready, cordon, taints, selector, affinity, resources, host ports, volumes. What this cannot see,
+the scheduler may still refuse; then the hold keeps order.
 """
 
 from driver import ids, reasons
