@@ -69,7 +69,7 @@ class Caches:
     claims: Mapping[ids.Key, claims.Claim]
     pods: Mapping[ids.Key, pods.Pod]
     bound_volumes: Mapping[ids.Key, volumes.BoundClaim] = field(default_factory=dict)
-    volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
+    persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
 
 
 def build(driver: str, caches: Caches, in_flight: Iterable[InFlight] = ()) -> ClusterView:
@@ -131,7 +131,7 @@ def _taken(found: Iterable[claims.Claim]) -> Iterable[tuple[claims.DeviceId, ids
 
 def _volume_nodes(caches: Caches) -> Iterable[tuple[ids.Key, selectors.NodeSelector]]:
     for key, bound in caches.bound_volumes.items():
-        volume = caches.volumes.get(ids.Key(bound.volume))
+        volume = caches.persistent_volumes.get(ids.Key(bound.volume))
         if volume is not None and volume.selector is not None:
             yield key, volume.selector
 

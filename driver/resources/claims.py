@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from driver import ids, names
-from driver.resources import classes, fields, quantity, selectors, tolerations
+from driver.resources import classes, fields, quantity, selectors, toleration
 
 MAX_RESULTS = 32
 MAX_RESERVATIONS = 256
@@ -33,7 +33,7 @@ class Request:
     count: int = 1
     everything: bool = False
     admin_access: bool = False
-    tolerations: tuple[tolerations.Toleration, ...] = ()
+    tolerations: tuple[toleration.Toleration, ...] = ()
     minimums: Mapping[str, quantity.Quantity] | None = None
     beyond: tuple[str, ...] = ()
 
@@ -166,7 +166,7 @@ def _request(obj: fields.Raw, at: str) -> Request:
         count=fields.integer(exact, "count", inner, default=1),
         everything=fields.text(exact, "allocationMode", inner) == "All",
         admin_access=fields.flag(exact, "adminAccess", inner),
-        tolerations=tolerations.parse(exact, "tolerations", inner),
+        tolerations=toleration.parse(exact, "tolerations", inner),
         minimums={
             key: quantity.parse(value, f"{inner}.capacity") for key, value in capacity.items()
         },

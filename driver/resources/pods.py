@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids
-from driver.resources import fields, nodes, selectors, tolerations
+from driver.resources import fields, nodes, selectors, toleration
 
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
@@ -62,7 +62,7 @@ class Pod:
     claims: tuple[PodClaim, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: selectors.NodeSelector | None = None
-    tolerations: tuple[tolerations.Toleration, ...] = ()
+    tolerations: tuple[toleration.Toleration, ...] = ()
     requests: Mapping[str, int] = field(default_factory=dict)
     host_ports: frozenset[HostPort] = frozenset()
     volume_claims: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def parse(obj: fields.Raw) -> Pod:
         claims=_claims(spec, status),
         node_selector=fields.text_map(spec, "nodeSelector", "spec"),
         affinity=_required_affinity(spec),
-        tolerations=tolerations.parse(spec, "tolerations", "spec"),
+        tolerations=toleration.parse(spec, "tolerations", "spec"),
         requests=_effective_requests(spec),
         host_ports=frozenset(_host_ports(spec)),
         volume_claims=_volume_claims(spec, meta),

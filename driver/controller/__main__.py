@@ -1,0 +1,37 @@
+"""`python -m driver.controller`: parse the flags once, wire, run."""
+
+import os
+import secrets
+import socket
+import sys
+import uuid
+
+from driver import errors
+from driver.controller import app
+from driver.controller.config import ControllerConfig
+from driver.kube import client
+from driver.telemetry import logs
+
+
+def main() -> int:
+    """Run the controller; the exit code."""
+    config = ControllerConfig()
+    logs.configure(config.log_level)
+    try:
+        kube = client.KubeClient.connect(config.kubeconfig, "ration-controller")
+        # Half of the fencing token, so it must be new in every process (D22).
+        name = config.identity or socket.gethostname()
+        identity = f"{name}-{uuid.uuid4().hex[:8]}"  # noqa: TID251 - composition root
+        return app.App(config, kube, identity, secrets.SystemRandom().random, _die).run()
+    except errors.RationError as error:
+        sys.stderr.write(f"ration-controller: {error}\n")
+        return 1
+
+
+def _die() -> None:
+    """A leader that lost its Lease stops at once: nothing it still does may be written."""
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

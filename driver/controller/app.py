@@ -1,0 +1,171 @@
+"""The controller, wired: reflectors -> stores -> triggers -> decider -> writers, under a Lease.
+
+A standby holds nothing: it starts listing when it wins, so its first picture is fresh (D22).
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+
+import prometheus_client
+import structlog
+
+from driver import clock, lifecycle
+from driver.controller import (
+    commit,
+    metrics,
+    reconcile,
+    stores,
+    telling,
+    triggers,
+    turn,
+    writers,
+)
+from driver.controller.allocation import policies
+from driver.controller.config import ControllerConfig
+from driver.kube import backoff, client, events, lease, reflector, resource, workqueue, writer
+from driver.resources import claims, classes, nodes, pods, slices, volumes
+from driver.telemetry import server
+
+_log = structlog.get_logger(__name__)
+_STALE_S = 120.0
+
+
+class App:
+    """Everything a controller process runs. `lose` ends the process at once."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        kube: client.KubeClient,
+        identity: str,
+        jitter: backoff.Jitter,
+        lose: Callable[[], None],
+    ) -> None:
+        self._config = config
+        self._kube = kube
+        self._clock = clock.SystemClock()
+        self._jitter = jitter
+        self._lose = lose
+        self._leading = threading.Event()
+        self._registry = prometheus_client.CollectorRegistry()
+        self._metrics = metrics.Metrics(self._registry)
+        self._elector = lease.Elector(
+            kube,
+            config.namespace,
+            "ration-controller",
+            identity,
+            self._clock,
+            lease.Timings(jitter=jitter),
+        )
+        self._recorder = events.EventRecorder(
+            kube, "ration-controller", identity, self._clock, jitter
+        )
+        self._stores = stores.empty()
+        self._items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self._clock, jitter)
+
+    def run(self) -> int:
+        """Until told to stop, or until something essential dies; the exit code."""
+        life = lifecycle.Lifecycle(_log, self._clock)
+        reflectors = self._reflectors()
+        telemetry = self._telemetry(reflectors)
+        triggers.Triggers(self._items).attach(self._stores)
+        pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
+        decider = self._decider(pool)
+        life.thread("telemetry", telemetry.run)
+        life.thread("elector", self._elect)
+        life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
+        life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
+        for name, one in reflectors.items():
+            life.thread(f"reflector-{name}", self._when_leading(one.run), interrupt=one.interrupt)
+        life.thread(
+            "decider",
+            self._when_leading(lambda stop: _decide(stop, reflectors, decider)),
+            interrupt=self._items.shut_down,
+        )
+        _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
+        return life.run()
+
+    def _elect(self, stop: threading.Event) -> None:
+        self._elector.run(stop, self._lead, self._lose)
+
+    def _lead(self, term: lease.Term) -> None:
+        _log.info("leading", holder=term.holder, transitions=term.transitions)
+        self._metrics.leading.set(1)
+        self._leading.set()
+
+    def _when_leading(self, target: lifecycle.Target) -> lifecycle.Target:
+        def wait_then_run(stop: threading.Event) -> None:
+            while not stop.is_set():
+                if self._clock.wait(self._leading, 0.2):
+                    target(stop)
+                    return
+
+        return wait_then_run
+
+    def _reflectors(self) -> dict[str, reflector.Reflector[object]]:
+        found = self._stores
+        kinds = (
+            (resource.NODES, found.nodes, nodes.parse),
+            (resource.RESOURCE_SLICES, found.slices, slices.parse),
+            (resource.DEVICE_CLASSES, found.classes, classes.parse),
+            (resource.RESOURCE_CLAIMS, found.claims, claims.parse),
+            (resource.PODS, found.pods, pods.parse),
+            (resource.PVCS, found.bound_volumes, volumes.parse_claim),
+            (resource.PVS, found.volumes, volumes.parse_volume),
+        )
+        options = reflector.Options(jitter=self._jitter, on_bad=_unreadable)
+        return {
+            kind.plural: reflector.Reflector(
+                reflector.ListWatch(self._kube, kind),
+                target,  # type: ignore[arg-type]
+                parse,
+                self._clock,
+                options,
+            )
+            for kind, target, parse in kinds
+        }
+
+    def _decider(self, pool: futures.Executor) -> reconcile.Reconciler:
+        fenced = writer.FencedWriter(self._kube, self._elector.term)
+        tools = writers.Tools(
+            commit.Commit(fenced, self._stores.observe_claim),
+            pool,
+            telling.Teller(self._recorder),
+            self._metrics,
+        )
+        settings = reconcile.Settings(
+            self._config.driver_name,
+            policies.POLICIES[self._config.policy],
+            turn.Patience(refused_s=self._config.refused_seconds),
+        )
+        return reconcile.Reconciler(self._stores, self._items, tools, settings, self._clock)
+
+    def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
+        def stale() -> str | None:
+            if not self._leading.is_set():
+                return None
+            old = [name for name, one in reflectors.items() if one.age_s() > _STALE_S]
+            return f"no word for {_STALE_S:.0f} s on {', '.join(old)}" if old else None
+
+        host, port = self._config.metrics_host_port
+        return server.Telemetry(
+            host, port, self._registry, health={"caches": stale}, ready={"caches": stale}
+        )
+
+
+def _decide(
+    stop: threading.Event,
+    reflectors: dict[str, reflector.Reflector[object]],
+    decider: reconcile.Reconciler,
+) -> None:
+    """Decide once every cache has its first listing."""
+    for one in reflectors.values():
+        while not stop.is_set() and not one.synced.wait(0.2):
+            continue
+    _log.info("caches filled")
+    decider.run(stop)
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    _log.warning("object not readable", key=key, error=str(error))

@@ -1,0 +1,118 @@
+"""commit: the only mutation of a decision (D3). Finalizer first, then one status patch a claim.
+
+Patches only, never whole objects; every status patch is fenced by the writer (D22).
+"""
+
+from collections.abc import Mapping
+
+import structlog
+
+from driver import errors, ids, names
+from driver.controller import hold, ports
+from driver.kube import client, resource
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+
+
+class Commit:
+    """Writes allocations, takes them back, and drops holds.
+
+    `observe` is told every object the server answers, so that the caches see our own writes.
+    """
+
+    def __init__(self, writer: ports.Writer, observe: ports.Observe) -> None:
+        self._writer = writer
+        self._observe = observe
+
+    def allocate(
+        self,
+        pod: pods.Pod,
+        open_claims: tuple[claims.Claim, ...],
+        allocations: Mapping[ids.Key, claims.Allocation],
+    ) -> None:
+        """Write all claims of a pod, or none: what was written before a failure is taken back.
+
+        Raises:
+            ApiError: a write was refused; nothing of the pod's stays allocated, as far as the
+                server could still be reached.
+        """
+        written: list[claims.Claim] = []
+        try:
+            for claim in open_claims:
+                written += [self._write(pod, claim, allocations[claim.key])]
+        except errors.ApiError:
+            for claim in written:
+                self._try_clear(claim)
+            raise
+
+    def _write(
+        self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation
+    ) -> claims.Claim:
+        version = self._protect(claim)
+        entries = (hold.pod_entry(pod), hold.of_pod(pod))
+        body = {
+            "metadata": {"uid": claim.uid, "resourceVersion": version},
+            "status": {
+                "allocation": claims.render_allocation(allocation),
+                "reservedFor": [claims.render_consumer(entry) for entry in entries],
+            },
+        }
+        return self._patch_status(claim, body, client.PatchType.STRATEGIC)
+
+    def _protect(self, claim: claims.Claim) -> str:
+        """Add the finalizer that makes kube-controller-manager deallocate; the new version."""
+        if names.CLAIM_FINALIZER in claim.finalizers:
+            return claim.version
+        body = {
+            "metadata": {
+                "uid": claim.uid,
+                "resourceVersion": claim.version,
+                "finalizers": [names.CLAIM_FINALIZER],
+            }
+        }
+        answer = self._writer.patch(
+            resource.RESOURCE_CLAIMS,
+            claim.name,
+            body,
+            namespace=claim.namespace,
+            kind=client.PatchType.STRATEGIC,
+        )
+        return claims.parse(answer).version
+
+    def clear(self, claim: claims.Claim) -> None:
+        """Take an unbound allocation back: allocation and reservedFor in one patch."""
+        body = {
+            "metadata": {"uid": claim.uid, "resourceVersion": claim.version},
+            "status": {"allocation": None, "reservedFor": None, "devices": None},
+        }
+        self._patch_status(claim, body, client.PatchType.MERGE)
+
+    def _try_clear(self, claim: claims.Claim) -> None:
+        try:
+            self.clear(claim)
+        except errors.ApiError as error:
+            # The hold stays with the claim; the pod's next turn decides around it.
+            _log.warning("half a decision stays", claim=claim.key, error=str(error))
+
+    def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
+        """Remove hold entries by their key, whatever else changed on the claim."""
+        body = {
+            "metadata": {"uid": claim.uid},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": one.uid} for one in holds]},
+        }
+        self._patch_status(claim, body, client.PatchType.STRATEGIC)
+
+    def _patch_status(
+        self, claim: claims.Claim, body: dict[str, object], kind: client.PatchType
+    ) -> claims.Claim:
+        answer = self._writer.patch(
+            resource.RESOURCE_CLAIMS,
+            claim.name,
+            body,
+            namespace=claim.namespace,
+            subresource="status",
+            kind=kind,
+        )
+        self._observe(answer)
+        return claims.parse(answer)

@@ -1,0 +1,73 @@
+"""What the decider remembers between turns. All of it may be lost: state lives in the API.
+
+Owned by the decider's thread alone.
+"""
+
+from dataclasses import dataclass, field
+
+from driver import ids
+from driver.controller import turn
+from driver.controller import view as cluster
+
+FIRST_BACK_OFF_S = 60.0
+LONGEST_BACK_OFF_S = 600.0
+
+
+@dataclass(slots=True)
+class BackOff:
+    """A node that the scheduler refused for a pod: until when it is left out, and its words."""
+
+    until: float
+    lasts_s: float
+    words: str
+
+
+@dataclass(slots=True)
+class Memory:
+    """By pod UID, except `waiting` (pods without a fit) and `unreserved` (claims)."""
+
+    in_flight: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+    placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
+    backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
+    told: dict[ids.PodUid, str] = field(default_factory=dict)
+    uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
+    waiting: set[ids.Key] = field(default_factory=set)
+    unreserved: dict[ids.Key, float] = field(default_factory=dict)
+
+    def meet(self, key: ids.Key, uid: ids.PodUid) -> None:
+        """A pod by that name has this UID; whatever an older one left is forgotten."""
+        if self.uids.get(key, uid) != uid:
+            self.forget(key)
+        self.uids[key] = uid
+
+    def forget(self, key: ids.Key) -> None:
+        """The pod is gone."""
+        self.waiting.discard(key)
+        uid = self.uids.pop(key, None)
+        if uid is not None:
+            self.placed.pop(uid, None)
+            self.backed_off.pop(uid, None)
+            self.told.pop(uid, None)
+
+    def back_off(self, uid: ids.PodUid, node: ids.NodeName, words: str, now: float) -> float:
+        """Leave a node out for a pod, each time for longer; how long."""
+        of_pod = self.backed_off.setdefault(uid, {})
+        before = of_pod.get(node)
+        lasts = min(before.lasts_s * 2, LONGEST_BACK_OFF_S) if before else FIRST_BACK_OFF_S
+        of_pod[node] = BackOff(now + lasts, lasts, words)
+        return lasts
+
+    def avoided(self, uid: ids.PodUid, now: float) -> dict[ids.NodeName, str]:
+        """The nodes to leave out for a pod now, with the scheduler's words."""
+        return {
+            node: one.words for node, one in self.backed_off.get(uid, {}).items() if one.until > now
+        }
+
+    def next_end(self, uid: ids.PodUid, now: float) -> float | None:
+        """When the first of a pod's back-offs ends."""
+        ends = [one.until for one in self.backed_off.get(uid, {}).values() if one.until > now]
+        return min(ends, default=None)
+
+    def writes_claim(self, claim: ids.Key) -> bool:
+        """Whether a decision in flight is writing the claim."""
+        return any(claim in decision.devices for decision in self.in_flight.values())

@@ -1,0 +1,47 @@
+"""The controller's world: what its shell code asks of the rooms around it."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from driver.kube import client, events, resource
+
+
+class Writer(Protocol):
+    """Fenced writes (kube.writer.FencedWriter)."""
+
+    def patch(
+        self,
+        kind_of: resource.Resource,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: client.PatchType = client.PatchType.MERGE,
+    ) -> dict[str, Any]:
+        """Patch an object; the object as the server answered it."""
+        ...
+
+
+class Observe(Protocol):
+    """Shows the caches an object the server just answered."""
+
+    def __call__(self, obj: Mapping[str, Any]) -> None:
+        """Take note of the object, if it is newer."""
+        ...
+
+
+class Recorder(Protocol):
+    """Events on objects (kube.events.EventRecorder); never blocks."""
+
+    def event(
+        self,
+        regarding: events.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: events.ObjectRef | None = None,
+    ) -> None:
+        """Tell the object's readers what happened."""
+        ...

@@ -1,0 +1,271 @@
+"""The decider: one thread, one key at a time: view -> decide -> commit (D4).
+
+Level-triggered: a key says only *look*, never what happened. Writes fan out on a pool; a decision
+in flight is laid over the view until the server has answered.
+"""
+
+import threading
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from driver import clock, reasons
+from driver.controller import memory, stores, turn, writers
+from driver.controller import view as cluster
+from driver.controller.allocation import allocate, assemble, outcome, requests, words
+from driver.controller.allocation.policies import base
+from driver.kube import workqueue
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+_BATCH = 256
+_IDLE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the decider decides."""
+
+    driver: str
+    policy: base.Policy
+    patience: turn.Patience = field(default_factory=turn.Patience)
+
+
+class Reconciler:
+    """Owns the memory; everything it does happens on the thread of `run`, writes excepted."""
+
+    def __init__(
+        self,
+        found: stores.Stores,
+        items: workqueue.WorkQueue[writers.Item],
+        tools: writers.Tools,
+        settings: Settings,
+        time: clock.Clock,
+    ) -> None:
+        self._stores = found
+        self._items = items
+        self._tools = tools
+        self._writers = writers.Writers(tools, items)
+        self._settings = settings
+        self._clock = time
+        self._memory = memory.Memory()
+
+    def run(self, stop: threading.Event) -> None:
+        """Decide until told to stop."""
+        while not stop.is_set():
+            first = self._items.get(_IDLE_S)
+            if first is not None:
+                self.take([first, *self._more()])
+
+    def _more(self) -> list[writers.Item]:
+        found: list[writers.Item] = []
+        while len(found) < _BATCH and len(self._items):
+            item = self._items.get(0.0)
+            if item is not None:
+                found.append(item)
+        return found
+
+    def take(self, batch: list[writers.Item]) -> None:
+        """Handle a batch, most urgent first."""
+        self._settle()
+        for item in sorted(batch, key=self._urgency):
+            try:
+                self._handle(item)
+                self._items.forget(item)
+            except Exception:  # noqa: BLE001 - the work loop: one bad key stops no others
+                _log.exception("turn failed", kind=item.kind, key=item.key)
+                self._tools.metrics.failed_turns.inc()
+                self._items.retry(item)
+            finally:
+                self._items.done(item)
+
+    def _urgency(self, item: writers.Item) -> tuple[int, int, str, str]:
+        """Claims first (they free devices), then pods by priority, age and name."""
+        pod = self._stores.pods.get(item.key) if item.kind == "pod" else None
+        if pod is None:
+            return 0, 0, "", item.key
+        return 1, -pod.priority, pod.created, item.key
+
+    def _handle(self, item: writers.Item) -> None:
+        match item.kind:
+            case "pod":
+                self._pod(item)
+            case "claim":
+                self._claim(item)
+            case _:
+                for key in self._memory.waiting:
+                    self._items.add(writers.Item("pod", key))
+
+    def _settle(self) -> None:
+        """Take in what the writers finished."""
+        now = self._clock.monotonic()
+        for done in self._writers.finished():
+            self._memory.in_flight.pop(done.pod.uid, None)
+            if done.error is None:
+                said = done.pod.verdict.message
+                self._memory.placed[done.pod.uid] = turn.Placed(done.node, now, said)
+                self._items.add(done.item)
+            else:
+                self._items.retry(done.item)
+
+    # Pods.
+
+    def _pod(self, item: writers.Item) -> None:
+        pod = self._stores.pods.get(item.key)
+        if pod is None:
+            self._memory.forget(item.key)
+            return
+        self._memory.meet(item.key, pod.uid)
+        found = cluster.claims_of(pod, self._stores.claims.snapshot())
+        if found is None or pod.uid in self._memory.in_flight:
+            return
+        now = self._clock.monotonic()
+        placed = self._placed(pod, found, now)
+        patience = self._settings.patience
+        due = turn.of_pod(pod, found, placed, now, patience)
+        if isinstance(due, turn.Decide):
+            if self._decide(item, pod, due):
+                return
+            due = turn.of_pod(pod, due.settled, placed, now, patience)
+        self._memory.waiting.discard(item.key)
+        match due:
+            case turn.Look(after_s=after_s):
+                self._items.add_after(item, after_s)
+            case turn.TakeBack() as back:
+                self._take_back(pod, back, now)
+            case _:
+                pass
+
+    def _placed(
+        self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
+    ) -> turn.Placed | None:
+        node = turn.held_node(pod, found)
+        if node is None:
+            return None
+        placed = turn.observe(self._memory.placed.get(pod.uid), pod, node, now)
+        self._memory.placed[pod.uid] = placed
+        return placed
+
+    def _decide(self, item: writers.Item, pod: pods.Pod, due: turn.Decide) -> bool:
+        """Decide for the open claims that are ours; False when none of them is."""
+        if any(self._memory.writes_claim(claim.key) for claim in due.open):
+            return True  # another pod's decision; the claim's change brings this pod back
+        flying = self._memory.in_flight.values()
+        view = cluster.build(self._settings.driver, self._stores.caches(), flying)
+        mine = _mine(view, pod, due.open)
+        if not mine:
+            return False
+        self._memory.waiting.add(item.key)
+        if isinstance(mine, outcome.NoFit):
+            self._no_fit(pod, due, mine)
+        else:
+            self._allocate(item, view, outcome.Workload(pod, mine, due.settled), due)
+        return True
+
+    def _allocate(
+        self,
+        item: writers.Item,
+        view: cluster.ClusterView,
+        workload: outcome.Workload,
+        due: turn.Decide,
+    ) -> None:
+        pod = workload.pod
+        now = self._clock.monotonic()
+        workload = replace(workload, avoid=self._memory.avoided(pod.uid, now))
+        with self._tools.metrics.decision_seconds.time():
+            answer = allocate.allocate(view, workload, self._settings.policy)
+        if isinstance(answer, outcome.Placement):
+            self._place(item, view, workload, answer)
+            return
+        self._no_fit(pod, due, answer)
+        ends = self._memory.next_end(pod.uid, now)
+        if ends is not None:
+            self._items.add_after(item, ends - now)
+
+    def _place(
+        self,
+        item: writers.Item,
+        view: cluster.ClusterView,
+        workload: outcome.Workload,
+        placement: outcome.Placement,
+    ) -> None:
+        pod = workload.pod
+        devices = {
+            claim.key: tuple(pick.device for pick in placement.of_claim(claim.key))
+            for claim in workload.open
+        }
+        self._memory.in_flight[pod.uid] = cluster.InFlight(pod, placement.node, devices)
+        self._memory.waiting.discard(item.key)
+        self._memory.told.pop(pod.uid, None)
+        stamped = clock.rfc3339(self._clock.now())
+        made = assemble.allocations(view, workload, placement, stamped)
+        self._writers.allocate(item, workload, placement, made)
+
+    def _no_fit(self, pod: pods.Pod, due: turn.Decide, answer: outcome.NoFit) -> None:
+        """Say why, once for each new answer; free what half a decision left behind."""
+        self._tools.metrics.decided("no_fit")
+        message = words.no_fit(answer)
+        if self._memory.told.get(pod.uid) != message:
+            self._memory.told[pod.uid] = message
+            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, message)
+            _log.info("no fit", pod=pod.key, answer=message, steps=answer.steps)
+        half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
+        self._writers.clear(half)
+
+    def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
+        lasts = self._memory.back_off(pod.uid, back.node, back.words, now)
+        self._memory.placed.pop(pod.uid, None)
+        message = (
+            f"Freed the devices on {back.node}, left out for {lasts:.0f} s: "
+            f'the scheduler refused the pod there: "{back.words}"'
+        )
+        reason = reasons.Reason.ALLOCATION_CLEARED
+        self._tools.tell.warning(pod, back.claims, reason, message)
+        self._tools.metrics.decided("taken_back")
+        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
+        self._writers.clear(back.claims)
+
+    # Claims.
+
+    def _claim(self, item: writers.Item) -> None:
+        claim = self._stores.claims.get(item.key)
+        if claim is None:
+            self._memory.unreserved.pop(item.key, None)
+            return
+        now = self._clock.monotonic()
+        since = self._unreserved_since(claim, now)
+        known = self._stores.pods.snapshot()
+        match turn.of_claim(claim, known, since, now, self._settings.patience):
+            case turn.DropHolds(holds=holds):
+                self._writers.drop_holds(claim, holds)
+            case turn.ClearUnused():
+                self._memory.unreserved.pop(item.key, None)
+                self._writers.clear((claim,))
+            case turn.Look(after_s=after_s):
+                self._items.add_after(item, after_s)
+            case turn.Nothing():
+                pass
+
+    def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
+        reserved = any(not one.is_hold for one in claim.consumers)
+        pools = cluster.gather(self._stores.slices.snapshot().values()) if not reserved else ()
+        if not turn.unused(claim, pools, self._settings.driver):
+            self._memory.unreserved.pop(claim.key, None)
+            return None
+        return self._memory.unreserved.setdefault(claim.key, now)
+
+
+def _mine(
+    view: cluster.ClusterView, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
+) -> tuple[claims.Claim, ...] | outcome.NoFit:
+    """The claims that are ours to allocate now (D2, D23)."""
+    mine: list[claims.Claim] = []
+    for claim in open_claims:
+        whose = requests.ownership(view, claim)
+        if whose is requests.Ownership.MIXED:
+            detail = f"claim {claim.key} also asks devices of another driver"
+            return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
+        leave = whose is requests.Ownership.SHARED and not pod.verdict.refused
+        if whose is not requests.Ownership.FOREIGN and not leave:
+            mine.append(claim)
+    return tuple(mine)

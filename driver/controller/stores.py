@@ -1,0 +1,81 @@
+"""The controller's caches as one value, and who uses which claim."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from driver import ids
+from driver.controller import view as cluster
+from driver.kube import store
+from driver.resources import claims, classes, nodes, pods, slices, volumes
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """One store a kind; reflectors fill them."""
+
+    nodes: store.Store[nodes.Node]
+    slices: store.Store[slices.Slice]
+    classes: store.Store[classes.DeviceClass]
+    claims: store.Store[claims.Claim]
+    pods: store.Store[pods.Pod]
+    bound_volumes: store.Store[volumes.BoundClaim]
+    volumes: store.Store[volumes.Volume]
+
+    def caches(self) -> cluster.Caches:
+        """What all of them hold now."""
+        return cluster.Caches(
+            nodes=self.nodes.snapshot(),
+            slices=self.slices.snapshot(),
+            classes=self.classes.snapshot(),
+            claims=self.claims.snapshot(),
+            pods=self.pods.snapshot(),
+            bound_volumes=self.bound_volumes.snapshot(),
+            persistent_volumes=self.volumes.snapshot(),
+        )
+
+    def observe_claim(self, obj: Mapping[str, Any]) -> None:
+        """Take the server's answer to a write of ours before the watch brings it."""
+        self.claims.observe(dict(obj))
+
+
+def empty() -> Stores:
+    """Stores that reflectors have yet to fill."""
+    return Stores(
+        nodes=store.Store(),
+        slices=store.Store(),
+        classes=store.Store(),
+        claims=store.Store(),
+        pods=store.Store(),
+        bound_volumes=store.Store(),
+        volumes=store.Store(),
+    )
+
+
+class PodsByClaim:
+    """Which pods name a claim; kept by the pod store's changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pods: dict[ids.Key, set[ids.Key]] = {}
+
+    def note(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
+        """A pod changed."""
+        with self._lock:
+            for key in claim_keys(old):
+                self._pods.get(key, set()).discard(old.key if old else ids.Key(""))
+            for key in claim_keys(new):
+                self._pods.setdefault(key, set()).add(new.key if new else ids.Key(""))
+
+    def of(self, claim: ids.Key) -> tuple[ids.Key, ...]:
+        """The pods of a claim, in order."""
+        with self._lock:
+            return tuple(sorted(self._pods.get(claim, ())))
+
+
+def claim_keys(pod: pods.Pod | None) -> tuple[ids.Key, ...]:
+    """The keys of the claims a pod names, as far as they are known yet."""
+    if pod is None:
+        return ()
+    return tuple(ids.Key(f"{pod.namespace}/{one.claim}") for one in pod.claims if one.claim)

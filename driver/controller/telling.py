@@ -1,0 +1,57 @@
+"""Telling users: one event on the pod and one on each of its claims (D19)."""
+
+from driver import reasons
+from driver.controller import ports
+from driver.kube import events
+from driver.resources import claims, pods
+
+
+class Teller:
+    """Writes the same words where a user may look for them."""
+
+    def __init__(self, recorder: ports.Recorder) -> None:
+        self._recorder = recorder
+
+    def normal(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """Something went as asked."""
+        self._tell(pod, found, reason, message, warning=False)
+
+    def warning(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """Something did not go as asked."""
+        self._tell(pod, found, reason, message, warning=True)
+
+    def _tell(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        warning: bool,
+    ) -> None:
+        for regarding in (pod_ref(pod), *(claim_ref(claim) for claim in found)):
+            self._recorder.event(regarding, reason.value, message, warning=warning)
+
+
+def pod_ref(pod: pods.Pod) -> events.ObjectRef:
+    """A pod, as events name it."""
+    return events.ObjectRef("Pod", "v1", pod.namespace, pod.name, pod.uid)
+
+
+def claim_ref(claim: claims.Claim) -> events.ObjectRef:
+    """A claim, as events name it."""
+    return events.ObjectRef(
+        "ResourceClaim", "resource.k8s.io/v1", claim.namespace, claim.name, claim.uid
+    )

@@ -1,0 +1,55 @@
+"""What changed -> which keys to look at. Handlers only enqueue; they never act on an event."""
+
+from driver import ids
+from driver.controller import stores, writers
+from driver.kube import workqueue
+from driver.resources import claims, pods
+
+_SETTLE_S = 0.05
+
+
+class Triggers:
+    """Subscribes to the stores; `attach` before the reflectors run."""
+
+    def __init__(self, items: workqueue.WorkQueue[writers.Item]) -> None:
+        self._items = items
+        self._by_claim = stores.PodsByClaim()
+
+    def attach(self, found: stores.Stores) -> None:
+        """Hear of every change."""
+        found.pods.subscribe(self.on_pod)
+        found.claims.subscribe(self.on_claim)
+        for one in (found.nodes, found.slices, found.classes, found.bound_volumes, found.volumes):
+            one.subscribe(self.on_world)
+
+    def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
+        """A pod is looked at, and its claims: their holds may have served."""
+        self._by_claim.note(old, new)
+        if (old and old.claims) or (new and new.claims):
+            self._items.add(writers.Item("pod", key))
+        for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
+            self._items.add(writers.Item("claim", claim))
+        if _place_of(old) != _place_of(new):
+            self._wake()
+
+    def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
+        """A claim is looked at, and the pods that name it; freed devices wake the others."""
+        self._items.add(writers.Item("claim", key))
+        for pod in self._by_claim.of(key):
+            self._items.add(writers.Item("pod", pod))
+        freed = old is not None and old.allocation and (new is None or not new.allocation)
+        if freed:
+            self._wake()
+
+    def on_world(self, _key: ids.Key, old: object, new: object) -> None:
+        """Nodes, slices, classes and volumes: anything may fit now."""
+        if old != new:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._items.add_after(writers.WAKE, _SETTLE_S)
+
+
+def _place_of(pod: pods.Pod | None) -> ids.NodeName | None:
+    """The node on which a pod takes room; None when it takes none."""
+    return None if pod is None or pod.finished else pod.node

@@ -1,0 +1,199 @@
+"""What is due for a pod or a claim, now. Pure: objects and remembered moments in, a turn out.
+
+A pod's turn: decide for it, wait, or take its unbound allocation back (D5). A claim's turn: drop
+holds that have served, or clear an allocation that nobody uses. Moments are monotonic seconds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from driver import ids
+from driver.controller import hold
+from driver.controller import view as cluster
+from driver.resources import claims, pods
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to leave an unbound allocation alone, in seconds.
+
+    `refused_s` after the scheduler was seen to refuse the pod since our write; `silent_s` after
+    our write when its words did not change; `unreserved_s` while no pod is in reservedFor.
+    """
+
+    refused_s: float = 30.0
+    silent_s: float = 45.0
+    unreserved_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What is remembered of a pod whose claims are written: when, and the scheduler's words then.
+
+    `refused_at` is when the scheduler was first seen to refuse it since.
+    """
+
+    node: ids.NodeName
+    written_at: float
+    said: str
+    refused_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The pod is not ours to act for, or all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """These claims are to be allocated together; `settled` ones are already."""
+
+    open: tuple[claims.Claim, ...]
+    settled: tuple[claims.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look again in `after_s` seconds: the pod is placed and not yet bound."""
+
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """The scheduler will not have the pod there: free the claims and say its words."""
+
+    claims: tuple[claims.Claim, ...]
+    node: ids.NodeName
+    words: str
+
+
+Turn = Nothing | Decide | Look | TakeBack
+
+
+def observe(placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float) -> Placed:
+    """Bring the memory of a placed pod up to date with what the scheduler says.
+
+    A pod met without memory (a new leader) counts as written now. lastTransitionTime does not
+    move while the status stays False, so only the words tell of a new refusal. A nomination of
+    our node means that room is being made there: that is no refusal.
+    """
+    if placed is None or placed.node != node:
+        return Placed(node, now, pod.verdict.message)
+    if pod.nominated == node:
+        return replace(placed, refused_at=None, said=pod.verdict.message, written_at=now)
+    refused_anew = pod.verdict.refused and pod.verdict.message != placed.said
+    if refused_anew and placed.refused_at is None:
+        return replace(placed, refused_at=now)
+    return placed
+
+
+def of_pod(
+    pod: pods.Pod,
+    found: tuple[claims.Claim, ...],
+    placed: Placed | None,
+    now: float,
+    patience: Patience,
+) -> Turn:
+    """The turn of a pod whose claims are all there."""
+    if pod.node is not None or pod.deleting or pod.finished or pod.gates or not found:
+        return Nothing()
+    open_claims = tuple(claim for claim in found if claim.allocation is None)
+    settled = tuple(claim for claim in found if claim.allocation is not None)
+    if any(claim.deleting for claim in open_claims):
+        return Nothing()
+    if open_claims:
+        return Decide(open_claims, settled)
+    held = tuple(claim for claim in settled if hold.stands(claim, pod))
+    if not held or placed is None:
+        return Nothing()
+    return _unbound(pod, held, placed, now, patience)
+
+
+def _unbound(
+    pod: pods.Pod,
+    held: tuple[claims.Claim, ...],
+    placed: Placed,
+    now: float,
+    patience: Patience,
+) -> Turn:
+    if placed.refused_at is not None:
+        due = placed.refused_at + patience.refused_s
+    else:
+        due = placed.written_at + patience.silent_s
+    if pod.nominated == placed.node:
+        return Look(patience.refused_s)
+    if now < due:
+        return Look(due - now)
+    if not pod.verdict.refused:
+        return Look(patience.silent_s)
+    return TakeBack(held, placed.node, pod.verdict.message)
+
+
+def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
+    """The node that claims with the pod's hold are allocated on."""
+    for claim in found:
+        if claim.allocation is not None and hold.stands(claim, pod):
+            return cluster.pinned_node(claim)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class DropHolds:
+    """These holds have served: their pods are bound, or gone."""
+
+    holds: tuple[claims.Consumer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearUnused:
+    """No pod has been in reservedFor for long enough: free the devices."""
+
+
+ClaimTurn = Nothing | DropHolds | ClearUnused | Look
+
+
+def of_claim(
+    claim: claims.Claim,
+    known_pods: Mapping[ids.Key, pods.Pod],
+    unreserved_since: float | None,
+    now: float,
+    patience: Patience,
+) -> ClaimTurn:
+    """The turn of a claim. `unreserved_since` is set while ours and without any pod."""
+    served = tuple(
+        one
+        for one in claim.consumers
+        if one.is_hold and _served(one, known_pods.get(ids.Key(f"{claim.namespace}/{one.name}")))
+    )
+    if served:
+        return DropHolds(served)
+    if unreserved_since is None:
+        return Nothing()
+    left = unreserved_since + patience.unreserved_s - now
+    return Look(left) if left > 0 else ClearUnused()
+
+
+def _served(entry: claims.Consumer, pod: pods.Pod | None) -> bool:
+    if pod is None or not hold.is_of(entry, pod):
+        return True
+    return pod.node is not None or pod.finished or pod.deleting
+
+
+def unused(claim: claims.Claim, pools: Iterable[cluster.Pool], driver: str) -> bool:
+    """Whether an allocation of ours names no pod; a hold does not count.
+
+    Ours: every result is a device of our driver that only the controller allocates.
+    """
+    if claim.allocation is None or any(not one.is_hold for one in claim.consumers):
+        return False
+    ours = {
+        claims.DeviceId(pool.driver, pool.name, device.name)
+        for pool in pools
+        if pool.driver == driver
+        for one in pool.slices
+        for device in one.devices
+        if device.tainted_for("controller")
+    }
+    results = claim.allocation.results
+    return bool(results) and all(result.device in ours for result in results)

@@ -1,0 +1,135 @@
+"""Many writers: the decider's decisions, written on a pool (D4). Outcomes go back as values."""
+
+import queue
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from driver import errors, ids, reasons
+from driver.controller import commit, metrics, telling
+from driver.controller.allocation import outcome, words
+from driver.kube import workqueue
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+
+
+class Item(NamedTuple):
+    """A key to look at: `kind` is `pod`, `claim` or `wake`."""
+
+    kind: str
+    key: ids.Key
+
+
+WAKE = Item("wake", ids.Key(""))
+"""Look at every waiting pod again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The end of an allocation's writes: `error` None when every claim is written."""
+
+    item: Item
+    pod: pods.Pod
+    node: ids.NodeName
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What writing takes."""
+
+    commit: commit.Commit
+    pool: futures.Executor
+    tell: telling.Teller
+    metrics: metrics.Metrics
+
+
+class Writers:
+    """Thread safe. Every call returns at once; the item comes back to the queue when it is due."""
+
+    def __init__(self, tools: Tools, items: workqueue.WorkQueue[Item]) -> None:
+        self._tools = tools
+        self._items = items
+        self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
+
+    def finished(self) -> Iterator[Written]:
+        """What ended since the last call.
+
+        Raises:
+            Exception: a fault of ours on the pool; it belongs to the decider's thread.
+        """
+        while not self._written.empty():
+            done = self._written.get()
+            if done.error is not None and not isinstance(done.error, errors.ApiError):
+                raise done.error
+            yield done
+
+    def allocate(
+        self,
+        item: Item,
+        workload: outcome.Workload,
+        placement: outcome.Placement,
+        made: Mapping[ids.Key, claims.Allocation],
+    ) -> None:
+        """Write a placement."""
+        self._tools.pool.submit(self._allocate, item, workload, placement, made)
+
+    def _allocate(
+        self,
+        item: Item,
+        workload: outcome.Workload,
+        placement: outcome.Placement,
+        made: Mapping[ids.Key, claims.Allocation],
+    ) -> None:
+        error: Exception | None = None
+        try:
+            self._tools.commit.allocate(workload.pod, workload.open, made)
+            self._succeeded(workload, placement)
+        except errors.ApiError as failure:
+            error = failure
+            self._failed(workload, failure)
+        except Exception as failure:  # noqa: BLE001 - raised again on the decider's thread
+            error = failure
+        self._written.put(Written(item, workload.pod, placement.node, error))
+        self._items.add(WAKE)
+
+    def _succeeded(self, workload: outcome.Workload, placement: outcome.Placement) -> None:
+        self._tools.metrics.decided("allocated")
+        message = words.placement(placement)
+        self._tools.tell.normal(workload.pod, workload.open, reasons.Reason.ALLOCATED, message)
+        _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
+
+    def _failed(self, workload: outcome.Workload, failure: errors.ApiError) -> None:
+        self._tools.metrics.decided("write_failed")
+        _log.warning("allocation not written", pod=workload.pod.key, error=str(failure))
+        if isinstance(failure, errors.Invalid | errors.Forbidden):
+            reason = reasons.Reason.ALLOCATION_FAILED
+            self._tools.tell.warning(workload.pod, workload.open, reason, str(failure))
+
+    def clear(self, found: tuple[claims.Claim, ...]) -> None:
+        """Take allocations back."""
+        for claim in found:
+            self._submit(claim, self._tools.commit.clear)
+
+    def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
+        """Remove holds that have served."""
+        self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
+
+    def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
+        self._tools.pool.submit(self._attempt, claim, act)
+
+    def _attempt(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
+        """One write; a refusal brings the claim back to the decider."""
+        item = Item("claim", claim.key)
+        try:
+            act(claim)
+            self._items.forget(item)
+        except errors.NotFound:
+            return
+        except errors.ApiError as error:
+            _log.info("write refused", claim=claim.key, error=str(error))
+            self._items.retry(item, error.retry_after_s or 0.0)
