@@ -125,9 +125,7 @@ class DeviceCalls(session.Session):
         """The v2 figures; v1 counts `reserved` as used."""
         size = self._gpu(device).product.memory_mib
         free = size.total - size.reserved
-        return Memory(
-            total=size.total * MIB, reserved=size.reserved * MIB, free=free * MIB, used=0
-        )
+        return Memory(total=size.total * MIB, reserved=size.reserved * MIB, free=free * MIB, used=0)
 
     @session.call
     def device_get_pci_info(self, device: session.Handle) -> PciInfo:

@@ -59,9 +59,7 @@ class State:
     boards: dict[str, Board] = field(default_factory=dict)
 
 
-STATE_FORMAT: pydantic.TypeAdapter[State] = pydantic.TypeAdapter(
-    State, config=pydantic.ConfigDict(extra="forbid")
-)
+STATE_FORMAT: pydantic.TypeAdapter[State] = pydantic.TypeAdapter(State)
 
 
 class Machine:

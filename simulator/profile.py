@@ -28,7 +28,9 @@ _MIG_ARCHITECTURES = {
     codes.Architecture.BLACKWELL,
 }
 
-PciAddress = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]$")]
+PciAddress = Annotated[
+    str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]$")
+]
 HostBridge = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}$")]
 
 

@@ -17,7 +17,7 @@ class MachineDirectoryError(Exception):
 
 
 def create(base: Path, name: str, seed: str) -> machine.Machine:
-    """A new machine in `base`; its profile is copied, so later edits of profiles/ change nothing."""
+    """A new machine in `base`, with its own copy of the profile."""
     at = layout.Layout(base)
     if at.identity.exists():
         raise MachineDirectoryError(f"{base} holds a machine already")
@@ -36,7 +36,7 @@ def load(base: Path) -> machine.Machine:
     try:
         identity = json.loads(at.identity.read_text())
         text = at.profile.read_text()
-        state = machine.STATE_FORMAT.validate_json(at.state.read_bytes())
+        state = machine.STATE_FORMAT.validate_json(at.state.read_bytes(), extra="forbid")
     except FileNotFoundError as e:
         raise MachineDirectoryError(f"{base} holds no machine: {e.filename} is missing") from e
     except (json.JSONDecodeError, pydantic.ValidationError) as e:

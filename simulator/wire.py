@@ -1,7 +1,7 @@
-"""The line protocol between NVML clients and the node process.
+r"""The line protocol between NVML clients and the node process.
 
 A request and its reply are one line each, UTF-8, ended by a newline; fields are parted by tabs.
-In a field, backslash, tab, newline and carriage return are written `\\\\`, `\\t`, `\\n`, `\\r`.
+In a field, backslash, tab, newline and carriage return are written `\\`, `\t`, `\n`, `\r`.
 
     request   1 <TAB> VIEW <TAB> CALL <TAB> argument...
     reply     CODE <TAB> value...
@@ -13,7 +13,8 @@ decimal, booleans 0 and 1, lists of integers parted by commas. A structure is it
 order; a list of structures is its length, then each one's members.
 
 A connection carries any number of requests, one at a time. Who may change things follows from
-the peer's user id (SO_PEERCRED). A request the node cannot read is answered 2 (INVALID_ARGUMENT).
+the peer's user id (SO_PEERCRED). A request the node cannot read is answered 2 (INVALID_ARGUMENT),
+a call that does not exist 13 (FUNCTION_NOT_FOUND).
 """
 
 import dataclasses
