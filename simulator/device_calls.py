@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator import codes, machine, session
+from simulator import client, codes, machine
 
 MIB = 1 << 20
 
@@ -71,81 +71,81 @@ def pci_info(address: str, device_id: int, subsystem_id: int) -> PciInfo:
     )
 
 
-class DeviceCalls(session.Session):
+class DeviceCalls(client.Client):
     """nvmlDeviceGet* and nvmlDeviceSet*; each takes a handle and raises NvmlError."""
 
-    @session.call
-    def device_get_name(self, device: session.Handle) -> str:
+    @client.call
+    def device_get_name(self, device: client.Handle) -> str:
         """The product name."""
         return self._gpu(device).product.name
 
-    @session.call
-    def device_get_brand(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_brand(self, device: client.Handle) -> int:
         """`nvmlBrandType_t`."""
         return self._gpu(device).product.brand
 
-    @session.call
-    def device_get_serial(self, device: session.Handle) -> str:
+    @client.call
+    def device_get_serial(self, device: client.Handle) -> str:
         """13 digits."""
         return self._gpu(device).serial
 
-    @session.call
-    def device_get_uuid(self, device: session.Handle) -> str:
+    @client.call
+    def device_get_uuid(self, device: client.Handle) -> str:
         """With its GPU- prefix."""
         return self._gpu(device).uuid
 
-    @session.call
-    def device_get_index(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_index(self, device: client.Handle) -> int:
         """The number this client enumerates the GPU by."""
         return self.gpus.index(self._gpu(device))
 
-    @session.call
-    def device_get_minor_number(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_minor_number(self, device: client.Handle) -> int:
         """The N of /dev/nvidiaN."""
         return self._gpu(device).slot.minor
 
-    @session.call
-    def device_get_module_id(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_module_id(self, device: client.Handle) -> int:
         """The position on the baseboard."""
         return self._gpu(device).slot.module
 
-    @session.call
-    def device_get_architecture(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_architecture(self, device: client.Handle) -> int:
         """`nvmlDeviceArchitecture_t`."""
         return self._gpu(device).product.architecture
 
-    @session.call
-    def device_get_cuda_compute_capability(self, device: session.Handle) -> tuple[int, int]:
+    @client.call
+    def device_get_cuda_compute_capability(self, device: client.Handle) -> tuple[int, int]:
         """Major and minor."""
         major, minor = self._gpu(device).product.compute_capability.split(".")
         return int(major), int(minor)
 
-    @session.call
-    def device_get_memory_info(self, device: session.Handle) -> Memory:
+    @client.call
+    def device_get_memory_info(self, device: client.Handle) -> Memory:
         """The v2 figures; v1 counts `reserved` as used."""
         size = self._gpu(device).product.memory_mib
         free = size.total - size.reserved
         return Memory(total=size.total * MIB, reserved=size.reserved * MIB, free=free * MIB, used=0)
 
-    @session.call
-    def device_get_pci_info(self, device: session.Handle) -> PciInfo:
+    @client.call
+    def device_get_pci_info(self, device: client.Handle) -> PciInfo:
         """The v3 structure."""
         gpu = self._gpu(device)
         ids = gpu.product.pci_ids
         return pci_info(gpu.slot.pci, ids.device, ids.subsystem)
 
-    @session.call
-    def device_get_persistence_mode(self, device: session.Handle) -> bool:
+    @client.call
+    def device_get_persistence_mode(self, device: client.Handle) -> bool:
         """Whether the driver stays loaded without clients."""
         return self._board(device).persistence
 
-    @session.call
-    def device_get_compute_mode(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_compute_mode(self, device: client.Handle) -> int:
         """`nvmlComputeMode_t`."""
         return self._board(device).compute_mode
 
-    @session.call
-    def device_set_compute_mode(self, device: session.Handle, mode: int) -> None:
+    @client.call
+    def device_set_compute_mode(self, device: client.Handle, mode: int) -> None:
         """Root only; lost at reboot."""
         board = self._board(device)
         if mode not in set(codes.ComputeMode):
@@ -154,88 +154,88 @@ class DeviceCalls(session.Session):
         board.compute_mode = mode
         self.machine.touch()
 
-    @session.call
-    def device_get_mig_mode(self, device: session.Handle) -> tuple[int, int]:
+    @client.call
+    def device_get_mig_mode(self, device: client.Handle) -> tuple[int, int]:
         """Current and pending: always disabled here; NOT_SUPPORTED where the product has no MIG."""
         if not self._gpu(device).product.mig:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         return 0, 0
 
-    @session.call
-    def device_get_max_mig_device_count(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_max_mig_device_count(self, device: client.Handle) -> int:
         """0 while MIG is off or not supported."""
         self._gpu(device)
         return 0
 
-    @session.call
-    def device_is_mig_device_handle(self, device: session.Handle) -> bool:
+    @client.call
+    def device_is_mig_device_handle(self, device: client.Handle) -> bool:
         """Never, while MIG is off."""
         self._gpu(device)
         return False
 
-    @session.call
-    def device_get_virtualization_mode(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_virtualization_mode(self, device: client.Handle) -> int:
         """`nvmlGpuVirtualizationMode_t`: none of them, bare metal."""
         self._gpu(device)
         return 0
 
-    @session.call
-    def device_get_ecc_mode(self, device: session.Handle) -> tuple[bool, bool]:
+    @client.call
+    def device_get_ecc_mode(self, device: client.Handle) -> tuple[bool, bool]:
         """Current and pending."""
         ecc = self._gpu(device).product.ecc
         return ecc, ecc
 
-    @session.call
-    def device_get_power_usage(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_power_usage(self, device: client.Handle) -> int:
         """In mW."""
         return self._board(device).power_mw
 
-    @session.call
-    def device_get_enforced_power_limit(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_enforced_power_limit(self, device: client.Handle) -> int:
         """In mW."""
         return self._gpu(device).product.power_w.default * 1000
 
-    @session.call
-    def device_get_power_management_limit(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_power_management_limit(self, device: client.Handle) -> int:
         """In mW."""
         return self._gpu(device).product.power_w.default * 1000
 
-    @session.call
-    def device_get_power_management_default_limit(self, device: session.Handle) -> int:
+    @client.call
+    def device_get_power_management_default_limit(self, device: client.Handle) -> int:
         """In mW."""
         return self._gpu(device).product.power_w.default * 1000
 
-    @session.call
+    @client.call
     def device_get_power_management_limit_constraints(
-        self, device: session.Handle
+        self, device: client.Handle
     ) -> tuple[int, int]:
         """Least and greatest, in mW."""
         power = self._gpu(device).product.power_w
         return power.min * 1000, power.max * 1000
 
-    @session.call
-    def device_get_temperature(self, device: session.Handle, sensor: int) -> int:
+    @client.call
+    def device_get_temperature(self, device: client.Handle, sensor: int) -> int:
         """In degrees Celsius; sensor 0, the GPU, is the only one."""
         board = self._board(device)
         if sensor != 0:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         return board.celsius
 
-    @session.call
-    def device_get_utilization_rates(self, device: session.Handle) -> Utilization:
+    @client.call
+    def device_get_utilization_rates(self, device: client.Handle) -> Utilization:
         """Over the last sample period."""
         board = self._board(device)
         return Utilization(gpu=board.gpu_percent, memory=board.memory_percent)
 
-    @session.call
-    def device_get_compute_running_processes(self, device: session.Handle) -> list[Process]:
+    @client.call
+    def device_get_compute_running_processes(self, device: client.Handle) -> list[Process]:
         """None: no program here uses a GPU."""
         self._gpu(device)
         return []
 
-    @session.call
+    @client.call
     def device_get_field_values(
-        self, device: session.Handle, fields: Sequence[int], scopes: Sequence[int]
+        self, device: client.Handle, fields: Sequence[int], scopes: Sequence[int]
     ) -> list[FieldValue]:
         """One answer for each field, in order; unknown fields answer NOT_SUPPORTED."""
         gpu = self._gpu(device)

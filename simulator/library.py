@@ -13,4 +13,4 @@ from simulator import device_calls, link_calls, system_calls
 
 
 class Library(system_calls.SystemCalls, device_calls.DeviceCalls, link_calls.LinkCalls):
-    """All calls; see `session.Session` for what a client sees."""
+    """All calls; see `client.Client` for what a client sees."""

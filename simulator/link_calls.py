@@ -1,21 +1,21 @@
 """NVML calls about how GPUs are connected: PCIe topology, P2P, NVLink."""
 
-from simulator import codes, device_calls, machine, profile, session
+from simulator import client, codes, device_calls, machine, profile
 
 
-class LinkCalls(session.Session):
+class LinkCalls(client.Client):
     """Topology, P2P and NVLink."""
 
-    @session.call
+    @client.call
     def device_get_topology_common_ancestor(
-        self, device1: session.Handle, device2: session.Handle
+        self, device1: client.Handle, device2: client.Handle
     ) -> int:
         """`nvmlGpuTopologyLevel_t`; a GPU with itself is INTERNAL."""
         return _ancestor(self._gpu(device1), self._gpu(device2))
 
-    @session.call
+    @client.call
     def device_get_p2p_status(
-        self, device1: session.Handle, device2: session.Handle, index: int
+        self, device1: client.Handle, device2: client.Handle, index: int
     ) -> int:
         """`nvmlGpuP2PStatus_t`: all of it over NVLink, else only under one host bridge."""
         one, other = self._gpu(device1), self._gpu(device2)
@@ -28,26 +28,26 @@ class LinkCalls(session.Session):
             return codes.P2PStatus.OK
         return codes.P2PStatus.NOT_SUPPORTED
 
-    @session.call
-    def device_get_nv_link_state(self, device: session.Handle, link: int) -> bool:
+    @client.call
+    def device_get_nv_link_state(self, device: client.Handle, link: int) -> bool:
         """Whether the link is active."""
         self._nvlink(device, link)
         return True
 
-    @session.call
-    def device_get_nv_link_version(self, device: session.Handle, link: int) -> int:
+    @client.call
+    def device_get_nv_link_version(self, device: client.Handle, link: int) -> int:
         """`nvmlNvlinkVersion_t`: NVLink 4 is 6."""
         return codes.NVLINK_VERSION[self._nvlink(device, link).generation]
 
-    @session.call
-    def device_get_nv_link_remote_device_type(self, device: session.Handle, link: int) -> int:
+    @client.call
+    def device_get_nv_link_remote_device_type(self, device: client.Handle, link: int) -> int:
         """Always a switch."""
         self._nvlink(device, link)
         return codes.NVLINK_REMOTE_SWITCH
 
-    @session.call
+    @client.call
     def device_get_nv_link_remote_pci_info(
-        self, device: session.Handle, link: int
+        self, device: client.Handle, link: int
     ) -> device_calls.PciInfo:
         """The switch at the other end; NVML leaves its subsystem 0."""
         self._nvlink(device, link)
@@ -57,7 +57,7 @@ class LinkCalls(session.Session):
         address = switches.addresses[link % len(switches.addresses)]
         return device_calls.pci_info(address, switches.pci_device_id, 0)
 
-    def _nvlink(self, device: session.Handle, link: int) -> profile.NvLink:
+    def _nvlink(self, device: client.Handle, link: int) -> profile.NvLink:
         nvlink = self._gpu(device).product.nvlink
         if nvlink is None:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator import codes, control, layout, library, machine, session, sockets, store, wire
+from simulator import client, codes, control, layout, library, machine, sockets, store, wire
 
 Answer = Callable[[wire.Request, int], str]
 """A request and the peer's user id to the reply's line."""
@@ -108,13 +108,13 @@ class Node:
 
 def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    client = library.Library(of, visible=request.visible, root=root)
+    nvml = library.Library(of, visible=request.visible, root=root)
     if request.call == "init":
-        method: Callable[..., object] = client.init
+        method: Callable[..., object] = nvml.init
     else:
-        client.init(session.INIT_FLAG_NO_GPUS)
-        found = getattr(client, request.call, None)
-        if not callable(found) or not session.is_call(found):
+        nvml.init(client.INIT_FLAG_NO_GPUS)
+        found = getattr(nvml, request.call, None)
+        if not callable(found) or not client.is_call(found):
             return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND)
         method = found
     try:

@@ -2,7 +2,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from simulator import compiler, device_calls, library, machine, node, session, wire
+from simulator import client, compiler, device_calls, library, machine, node, wire
 
 # A line is UTF-8 (no surrogates), and C strings end at NUL.
 TEXT = st.text(
@@ -82,6 +82,6 @@ def test_a_client_that_is_not_root_may_not_set() -> None:
 def test_every_call_of_the_model_exists_in_the_c_library() -> None:
     source = (compiler.SOURCES / "nvml.c").read_text()
     calls = {
-        name for name in dir(library.Library) if session.is_call(getattr(library.Library, name))
+        name for name in dir(library.Library) if client.is_call(getattr(library.Library, name))
     }
     assert {call for call in calls if f'"{call}"' not in source} == set()

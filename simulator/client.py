@@ -11,7 +11,7 @@ Handle = NewType("Handle", str)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Session")
+S = TypeVar("S", bound="Client")
 
 INIT_FLAG_NO_GPUS = 1
 _CALL = "_is_nvml_call"
@@ -35,7 +35,7 @@ def is_call(method: object) -> bool:
     return getattr(method, _CALL, False) is True
 
 
-class Session:
+class Client:
     """One NVML client of `of`.
 
     It sees the GPUs whose minor is in `visible` (all when None), in PCI order and numbered
