@@ -1,0 +1,115 @@
+"""The directories a driver looks at: a driver root and a host root, laid out like real ones."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from simulator import compiler, layout, machine
+
+NVIDIA_MAJOR = 195
+CONTROL_MINOR = 255
+MODESET_MINOR = 254
+UVM_MAJOR = 511
+"""Dynamic on a real host; listed in proc/devices."""
+
+_VENDOR = "0x10de"
+_CLASS_3D = "0x030200"
+
+
+def build(base: Path, of: machine.Machine) -> None:
+    """Make both roots of `of` under `base`."""
+    at = layout.Layout(base)
+    _driver_files(at, of.profile.driver.version)
+    _devices(at.driver_root / "dev", of)
+    at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
+    _proc(at.host_root / "proc", of)
+    write_boot_id(at.host_root, of)
+    for gpu in of.gpus:
+        _pci_device(at.host_root / "sys", gpu)
+
+
+def write_boot_id(host_root: Path, of: machine.Machine) -> None:
+    """proc/sys/kernel/random/boot_id of the present boot."""
+    _write(host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+
+
+def _driver_files(at: layout.Layout, version: str) -> None:
+    made = compiler.programs()
+    binaries = at.driver_root / "usr/bin"
+    for folder in (at.libraries, binaries):
+        folder.mkdir(parents=True, exist_ok=True)
+    for library in ("libnvidia-ml.so", "libcuda.so"):
+        shutil.copy2(made / library, at.libraries / f"{library}.{version}")
+        _link(at.libraries / f"{library}.1", f"{library}.{version}")
+    _link(at.libraries / "libcuda.so", "libcuda.so.1")
+    shutil.copy2(made / "nvidia-smi", binaries / "nvidia-smi")
+
+
+def _devices(dev: Path, of: machine.Machine) -> None:
+    dev.mkdir(parents=True, exist_ok=True)
+    for gpu in of.gpus:
+        _node(dev / f"nvidia{gpu.slot.minor}", NVIDIA_MAJOR, gpu.slot.minor)
+    _node(dev / "nvidiactl", NVIDIA_MAJOR, CONTROL_MINOR)
+    _node(dev / "nvidia-modeset", NVIDIA_MAJOR, MODESET_MINOR)
+    _node(dev / "nvidia-uvm", UVM_MAJOR, 0)
+    _node(dev / "nvidia-uvm-tools", UVM_MAJOR, 1)
+
+
+def _node(path: Path, major: int, minor: int) -> None:
+    """A character device anyone may open; a plain file where making devices is not allowed."""
+    path.unlink(missing_ok=True)
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+    except PermissionError:
+        path.touch()
+    path.chmod(0o666)
+
+
+def _proc(proc: Path, of: machine.Machine) -> None:
+    version = of.profile.driver.version
+    nvidia = proc / "driver/nvidia"
+    _write(
+        proc / "devices",
+        f"Character devices:\n  1 mem\n{NVIDIA_MAJOR} nvidia\n{NVIDIA_MAJOR} nvidiactl\n"
+        f"{NVIDIA_MAJOR} nvidia-modeset\n{UVM_MAJOR} nvidia-uvm\n\nBlock devices:\n",
+    )
+    _write(nvidia / "version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}\n")
+    for gpu in of.gpus:
+        _write(
+            nvidia / "gpus" / gpu.slot.pci / "information",
+            f"Model: \t\t {gpu.product.name}\n"
+            f"GPU UUID: \t {gpu.uuid}\n"
+            "Bus Type: \t PCIe\n"
+            f"Bus Location: \t {gpu.slot.pci}\n"
+            f"Device Minor: \t {gpu.slot.minor}\n",
+        )
+
+
+def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
+    bridge = gpu.slot.host_bridge
+    place = f"devices/pci{bridge}/{bridge}:01.0/{gpu.slot.pci}"
+    ids = gpu.product.pci_ids
+    files = {
+        "vendor": _VENDOR,
+        "device": f"0x{ids.device >> 16:04x}",
+        "subsystem_vendor": f"0x{ids.subsystem & 0xFFFF:04x}",
+        "subsystem_device": f"0x{ids.subsystem >> 16:04x}",
+        "class": _CLASS_3D,
+        "numa_node": str(gpu.slot.numa),
+    }
+    for name, value in files.items():
+        _write(sys / place / name, f"{value}\n")
+    link = sys / "bus/pci/devices" / gpu.slot.pci
+    link.parent.mkdir(parents=True, exist_ok=True)
+    _link(link, f"../../../{place}")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _link(path: Path, target: str) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)

@@ -1,0 +1,246 @@
+/* One NVML client: how often it initialised, what it may open, its handles, and its calls. */
+#include "client.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a handle points to; made once for each token the node gives out, and never freed. */
+struct nvmlDevice_st {
+    struct nvmlDevice_st *next;
+    char token[];
+};
+
+static pthread_once_t placed = PTHREAD_ONCE_INIT;
+static char root[4096 - 64], socket_path[4096], view[2048];
+
+static pthread_mutex_t client_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and view */
+static unsigned references;
+static struct nvmlDevice_st *devices;
+
+static void place(void)
+{
+    find_root(root, sizeof root);
+    snprintf(socket_path, sizeof socket_path, "%s/run/nvidia-persistenced/socket", root);
+}
+
+/* access() asks permissions and the device cgroup without opening what may be a real GPU. */
+static int may_open(int dev, const char *name)
+{
+    return faccessat(dev, name, R_OK | W_OK, AT_EACCESS);
+}
+
+static int is_gpu_node(const char *name)
+{
+    if (strncmp(name, "nvidia", 6) != 0 || name[6] == '\0')
+        return 0;
+    for (name += 6; isdigit((unsigned char)*name); name++)
+        ;
+    return *name == '\0';
+}
+
+static nvmlReturn_t look_at_dev(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/dev", root);
+    DIR *dev = opendir(path);
+    if (dev == NULL)
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    nvmlReturn_t code = NVML_SUCCESS;
+    if (may_open(dirfd(dev), "nvidiactl") != 0) /* EPERM is the device cgroup's */
+        code = errno == EACCES  ? NVML_ERROR_NO_PERMISSION
+               : errno == EPERM ? NVML_ERROR_UNKNOWN
+                                : NVML_ERROR_DRIVER_NOT_LOADED;
+    size_t length = 0;
+    view[0] = '\0';
+    for (struct dirent *entry; (entry = readdir(dev)) != NULL;) {
+        if (!is_gpu_node(entry->d_name) || may_open(dirfd(dev), entry->d_name) != 0)
+            continue;
+        if (length + strlen(entry->d_name) < sizeof view)
+            length += (size_t)sprintf(view + length, "%s%s", length ? "," : "", entry->d_name + 6);
+    }
+    closedir(dev);
+    return code;
+}
+
+static void begin(struct line *request, const char *call)
+{
+    line_put(request, "1");
+    line_put(request, view);
+    line_put(request, call);
+}
+
+static nvmlReturn_t exchange(struct line *request, struct line *reply)
+{
+    int answered = connection_exchange(socket_path, request, reply);
+    line_free(request);
+    if (answered != 0)
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    return (nvmlReturn_t)line_next_number(reply);
+}
+
+nvmlReturn_t client_init(unsigned flags)
+{
+    char number[16];
+    struct line request = {0}, reply = {0};
+    pthread_once(&placed, place);
+    pthread_mutex_lock(&client_lock);
+    nvmlReturn_t code = references == 0 ? look_at_dev() : NVML_SUCCESS;
+    if (code == NVML_SUCCESS) {
+        begin(&request, "init");
+        snprintf(number, sizeof number, "%u", flags);
+        line_put(&request, number);
+        code = exchange(&request, &reply);
+        line_free(&reply);
+    }
+    if (code == NVML_SUCCESS)
+        references++;
+    pthread_mutex_unlock(&client_lock);
+    return code;
+}
+
+nvmlReturn_t client_shutdown(void)
+{
+    pthread_mutex_lock(&client_lock);
+    nvmlReturn_t code = references > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+    if (references > 0 && --references == 0)
+        connection_close_idle();
+    pthread_mutex_unlock(&client_lock);
+    return code;
+}
+
+/* The handle for a token; one pointer for each, as long as the process lives. */
+static nvmlDevice_t handle_of(const char *token)
+{
+    pthread_mutex_lock(&client_lock);
+    nvmlDevice_t device = devices;
+    while (device != NULL && strcmp(device->token, token) != 0)
+        device = device->next;
+    if (device == NULL && (device = malloc(sizeof *device + strlen(token) + 1)) != NULL) {
+        strcpy(device->token, token);
+        device->next = devices;
+        devices = device;
+    }
+    pthread_mutex_unlock(&client_lock);
+    return device;
+}
+
+/* The token behind a handle, or NULL for a pointer that never was one. */
+static const char *token_of(nvmlDevice_t handle)
+{
+    pthread_mutex_lock(&client_lock);
+    nvmlDevice_t device = devices;
+    while (device != NULL && device != handle)
+        device = device->next;
+    pthread_mutex_unlock(&client_lock);
+    return device == NULL ? NULL : device->token;
+}
+
+static nvmlReturn_t put_argument(struct line *request, char kind, va_list *values)
+{
+    char number[16];
+    const char *text = number;
+    if (kind == 'u')
+        snprintf(number, sizeof number, "%u", va_arg(*values, unsigned));
+    else if (kind == 'd')
+        text = token_of(va_arg(*values, nvmlDevice_t));
+    else
+        text = va_arg(*values, const char *);
+    if (text == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    line_put(request, text);
+    return NVML_SUCCESS;
+}
+
+/* Null pointers are refused before anything is asked, so that a refused call changed nothing. */
+static nvmlReturn_t check_results(const char *shape, va_list *values)
+{
+    nvmlReturn_t code = NVML_SUCCESS;
+    for (; *shape != '\0'; shape++) {
+        if (va_arg(*values, void *) == NULL)
+            code = NVML_ERROR_INVALID_ARGUMENT;
+        if (*shape == 's')
+            (void)va_arg(*values, unsigned);
+    }
+    return code;
+}
+
+static nvmlReturn_t take_text(const char *field, va_list *values)
+{
+    char *text = va_arg(*values, char *);
+    unsigned length = va_arg(*values, unsigned);
+    if (field == NULL)
+        return NVML_ERROR_UNKNOWN;
+    if (strlen(field) + 1 > length)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    strcpy(text, field);
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t take_handle(const char *token, nvmlDevice_t *device)
+{
+    if (token == NULL)
+        return NVML_ERROR_UNKNOWN;
+    *device = handle_of(token);
+    return *device == NULL ? NVML_ERROR_MEMORY : NVML_SUCCESS;
+}
+
+static nvmlReturn_t take_result(struct line *reply, char kind, va_list *values)
+{
+    switch (kind) {
+    case 'd':
+        return take_handle(line_next(reply), va_arg(*values, nvmlDevice_t *));
+    case 's':
+        return take_text(line_next(reply), values);
+    case 'u':
+        *va_arg(*values, unsigned *) = (unsigned)line_next_number(reply);
+        return NVML_SUCCESS;
+    case 'i':
+        *va_arg(*values, int *) = (int)line_next_number(reply);
+        return NVML_SUCCESS;
+    case 'U':
+        *va_arg(*values, unsigned long long *) = line_next_number(reply);
+        return NVML_SUCCESS;
+    default: /* '*': the caller reads on */
+        *va_arg(*values, struct line *) = *reply;
+        *reply = (struct line){0};
+        return NVML_SUCCESS;
+    }
+}
+
+nvmlReturn_t client_ask(const char *call, const char *shape, ...)
+{
+    struct line request = {0}, reply = {0};
+    nvmlReturn_t code = NVML_SUCCESS;
+    va_list values, ahead;
+    va_start(values, shape);
+    pthread_mutex_lock(&client_lock);
+    if (references == 0)
+        code = NVML_ERROR_UNINITIALIZED;
+    else
+        begin(&request, call);
+    pthread_mutex_unlock(&client_lock);
+    for (; *shape != ':' && code == NVML_SUCCESS; shape++)
+        code = put_argument(&request, *shape, &values);
+    if (code == NVML_SUCCESS) {
+        shape++;
+        va_copy(ahead, values);
+        code = check_results(shape, &ahead);
+        va_end(ahead);
+    }
+    if (code == NVML_SUCCESS)
+        code = exchange(&request, &reply);
+    for (; *shape != '\0' && code == NVML_SUCCESS; shape++)
+        code = take_result(&reply, *shape, &values);
+    va_end(values);
+    line_free(&request);
+    line_free(&reply);
+    return code;
+}

@@ -1,0 +1,42 @@
+/* How a C program asks the node process. The protocol is described in simulator/wire.py. */
+#ifndef SIMULATOR_CLIENT_H
+#define SIMULATOR_CLIENT_H
+
+#include <stddef.h>
+
+#include "nvml.h"
+
+/* A line under construction or being read. Zeroed is empty; line_free gives it back. */
+struct line {
+    char *text;
+    size_t length, size, at;
+};
+
+/* The driver root this program or library lies in, without a slash at its end ("" is /).
+   Defined by root_library.c and root_program.c. */
+void find_root(char *root, size_t size);
+
+/* Reference-counted; the first one looks at /dev for the GPUs this client may open. */
+nvmlReturn_t client_init(unsigned flags);
+nvmlReturn_t client_shutdown(void);
+
+/* Make one call. `shape` is the arguments, a colon, the results:
+     d  nvmlDevice_t in, nvmlDevice_t * out     u  unsigned in, unsigned * out
+     s  const char * in, char * and unsigned length out
+     U  unsigned long long * out                i  int * out
+     *  struct line * out: the whole reply, read on with line_next (the caller frees it)
+   A null pointer is INVALID_ARGUMENT; a text too long for its buffer INSUFFICIENT_SIZE. */
+nvmlReturn_t client_ask(const char *call, const char *shape, ...);
+
+/* The next field of a line, unescaped in place; NULL when there is none. */
+char *line_next(struct line *line);
+unsigned long long line_next_number(struct line *line);
+void line_put(struct line *line, const char *field);
+void line_free(struct line *line);
+
+/* connection.c: send a request and read its reply; 0, or -1 with errno when nobody answers.
+   Any number of threads may ask at once, and a restarted node process is found again. */
+int connection_exchange(const char *socket_path, const struct line *request, struct line *reply);
+void connection_close_idle(void);
+
+#endif

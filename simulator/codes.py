@@ -1,0 +1,99 @@
+"""NVML's numbers: return codes and the enums the model answers with (source: nvml.h, pynvml)."""
+
+from enum import IntEnum
+
+
+class Return(IntEnum):
+    """`nvmlReturn_t`."""
+
+    SUCCESS = 0
+    UNINITIALIZED = 1
+    INVALID_ARGUMENT = 2
+    NOT_SUPPORTED = 3
+    NO_PERMISSION = 4
+    NOT_FOUND = 6
+    INSUFFICIENT_SIZE = 7
+    DRIVER_NOT_LOADED = 9
+    TIMEOUT = 10
+    FUNCTION_NOT_FOUND = 13
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    LIB_RM_VERSION_MISMATCH = 18
+    IN_USE = 19
+    INSUFFICIENT_RESOURCES = 23
+    UNKNOWN = 999
+
+
+class NvmlError(Exception):
+    """An NVML call that did not succeed; `code` is the `nvmlReturn_t`."""
+
+    def __init__(self, code: Return) -> None:
+        super().__init__(f"NVML error {code.value} ({code.name})")
+        self.code = code
+
+
+class Brand(IntEnum):
+    """`nvmlBrandType_t`, the brands of the machines described here."""
+
+    TESLA = 2
+    NVIDIA = 14
+
+
+class Architecture(IntEnum):
+    """`nvmlDeviceArchitecture_t`."""
+
+    TURING = 6
+    AMPERE = 7
+    ADA = 8
+    HOPPER = 9
+    BLACKWELL = 10
+
+
+class ComputeMode(IntEnum):
+    """`nvmlComputeMode_t`; 1 was removed from NVML."""
+
+    DEFAULT = 0
+    PROHIBITED = 2
+    EXCLUSIVE_PROCESS = 3
+
+
+class TopologyLevel(IntEnum):
+    """`nvmlGpuTopologyLevel_t`."""
+
+    INTERNAL = 0
+    SINGLE = 10
+    MULTIPLE = 20
+    HOSTBRIDGE = 30
+    NODE = 40
+    SYSTEM = 50
+
+
+class P2PIndex(IntEnum):
+    """`nvmlGpuP2PCapsIndex_t`."""
+
+    READ = 0
+    WRITE = 1
+    NVLINK = 2
+    ATOMICS = 3
+    PCI = 4
+
+
+class P2PStatus(IntEnum):
+    """`nvmlGpuP2PStatus_t`."""
+
+    OK = 0
+    NOT_SUPPORTED = 5
+
+
+class Field(IntEnum):
+    """Field ids of `nvmlDeviceGetFieldValues` that the model answers."""
+
+    NVLINK_LINK_COUNT = 91
+    IS_RESETLESS_MIG_SUPPORTED = 184
+    GPU_RECOVERY_ACTION = 230
+
+
+NVLINK_MAX_LINKS = 36
+NVLINK_REMOTE_SWITCH = 2
+NVLINK_VERSION = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7}
+"""NVLink generation to `nvmlNvlinkVersion_t` (3 is 2.2, 5 is 3.1)."""

@@ -1,0 +1,69 @@
+"""The C programs, compiled once for each state of their sources and kept outside the checkout."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+SOURCES = Path(__file__).parent / "c"
+
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
+_SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
+_CLIENT = ("nvml.c", "client.c", "connection.c", "line.c")
+
+PROGRAMS = {
+    "libnvidia-ml.so": (
+        *(*_SHARED, "-Wl,-soname,libnvidia-ml.so.1"),
+        *(*_CLIENT, "root_library.c"),
+    ),
+    "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
+    "nvidia-smi": ("-static", "-pthread", "smi.c", *_CLIENT, "root_program.c"),
+}
+
+
+class CompilerError(Exception):
+    """No C compiler, or sources it refuses; the text is the compiler's."""
+
+
+def programs() -> Path:
+    """The folder that holds every name of `PROGRAMS`, compiled now if it is not there yet."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "ration" / "simulator" / _key()
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        work = Path(made) / "programs"
+        work.mkdir()
+        for name, arguments in PROGRAMS.items():
+            _compile(work / name, arguments)
+        try:
+            work.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was first, with the same bytes
+                raise
+    return folder
+
+
+def _key() -> str:
+    digest = hashlib.sha256(repr((_FLAGS, PROGRAMS)).encode())
+    for source in sorted(SOURCES.glob("*.[ch]")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _compile(output: Path, arguments: tuple[str, ...]) -> None:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        raise CompilerError("no C compiler: install gcc and the C library's headers")
+    done = subprocess.run(
+        [compiler, *_FLAGS, "-o", str(output), *arguments],
+        cwd=SOURCES,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CompilerError(f"{compiler} cannot make {output.name}:\n{done.stderr}")

@@ -1,0 +1,71 @@
+"""What the command line does to a machine, with the node process running or not."""
+
+import socket
+from pathlib import Path
+
+from simulator import builder, codes, layout, machine, sockets, store, wire
+
+
+class ControlError(Exception):
+    """A command the machine refused, in words."""
+
+
+class Control:
+    """The control calls of one machine: plain text in and out, as `wire.invoke` calls them."""
+
+    def __init__(self, of: machine.Machine) -> None:
+        self._machine = of
+
+    def reboot(self) -> None:
+        """Boot anew."""
+        self._machine.reboot()
+
+    def lose(self, gpu: str) -> None:
+        """Make a GPU fall off the bus."""
+        self._machine.lose(self._machine.find(gpu))
+
+    def restore(self, gpu: str) -> None:
+        """Bring a GPU back as after a reset."""
+        self._machine.restore(self._machine.find(gpu))
+
+    def set_reading(self, gpu: str, name: str, value: int) -> None:
+        """Set a sensor."""
+        self._machine.set_reading(self._machine.find(gpu), name, value)
+
+
+CALLS = ("reboot", "lose", "restore", "set_reading")
+
+
+def answer(of: machine.Machine, base: Path, request: wire.Request) -> str:
+    """Carry out one control request, keep its effect, and render the reply."""
+    if request.call not in CALLS:
+        return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND, f"no command {request.call!r}")
+    before = of.changes
+    try:
+        value = wire.invoke(getattr(Control(of), request.call), request.arguments)
+    except (machine.NoSuchGpuError, machine.BadReadingError, wire.WireError) as e:
+        return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
+    if of.changes != before:
+        store.save(base, of)
+        builder.write_boot_id(layout.Layout(base).host_root, of)
+    return wire.render_reply(value)
+
+
+def send(base: Path, call: str, *arguments: str) -> None:
+    """Carry out `call` in the node process if it runs, else on the files; ControlError on a no."""
+    request = wire.Request(frozenset(), call, arguments)
+    try:
+        with sockets.connect(layout.Layout(base).control_socket) as peer:
+            reply = _ask(peer, request)
+    except (FileNotFoundError, ConnectionRefusedError):
+        with store.locked(base):
+            reply = answer(store.load(base), base, request)
+    code, *words = wire.split(reply)
+    if code != "0":
+        raise ControlError(" ".join(words))
+
+
+def _ask(peer: socket.socket, request: wire.Request) -> str:
+    peer.sendall(f"{wire.render_request(request)}\n".encode())
+    with peer.makefile("r", encoding="utf-8", newline="\n") as lines:
+        return lines.readline().removesuffix("\n")

@@ -1,0 +1,16 @@
+"""NVML as one object, for in-process use and behind the node's socket.
+
+    nvml = library.Library(machine.build("hgx-h100", seed="node-1"))
+    nvml.init()
+    nvml.device_get_uuid(nvml.device_get_handle_by_index(0))
+
+A method is the NVML function in snake case without its prefix and version suffix; it returns
+plain values and raises `codes.NvmlError`. Functions not written here do not exist in the C
+library either.
+"""
+
+from simulator import device_calls, link_calls, system_calls
+
+
+class Library(system_calls.SystemCalls, device_calls.DeviceCalls, link_calls.LinkCalls):
+    """All calls; see `client.Client` for what a client sees."""

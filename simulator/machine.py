@@ -1,0 +1,168 @@
+"""The machine: identities that follow from profile and seed, and the state that changes.
+
+Pure: no files, sockets or clocks. `library.Library` is the NVML view of it.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pydantic
+
+from simulator import codes, profile
+
+_NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
+
+
+class NoSuchGpuError(LookupError):
+    """A control command named a GPU the machine does not have."""
+
+
+class BadReadingError(ValueError):
+    """A control command set a reading that does not exist or to a value no sensor shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """What a GPU is for as long as it lives. Memory and power figures stand in `product`."""
+
+    slot: profile.Gpu
+    product: profile.Product
+    uuid: str
+    serial: str
+
+    @property
+    def bus_id(self) -> str:
+        """As NVML writes it: 8-digit domain, upper-case hex."""
+        return f"0000{self.slot.pci}".upper()
+
+
+@dataclass(slots=True)
+class Board:
+    """What changes on a GPU. All of it is as new after a reboot. Power in mW, memory in MiB."""
+
+    power_mw: int
+    celsius: int
+    lost: bool = False
+    persistence: bool = True
+    compute_mode: int = codes.ComputeMode.DEFAULT
+    gpu_percent: int = 0
+    memory_percent: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that outlives the node process; `boards` by PCI address."""
+
+    boots: int = 1
+    boards: dict[str, Board] = field(default_factory=dict)
+
+
+STATE_FORMAT: pydantic.TypeAdapter[State] = pydantic.TypeAdapter(State)
+
+
+class Machine:
+    """One machine. `seed` (the node's name) decides UUIDs and serials; `changes` counts writes."""
+
+    def __init__(self, of: profile.Profile, seed: str, state: State | None = None) -> None:
+        self.profile = of
+        self.seed = seed
+        slots = sorted(of.gpus, key=lambda slot: slot.pci)
+        self.gpus = tuple(self._born(slot) for slot in slots)
+        self.changes = 0
+        self.state = state or State(boards=self._fresh_boards())
+        if self.state.boards.keys() != {slot.pci for slot in slots}:
+            raise ValueError("the recorded state belongs to a machine with other GPUs")
+
+    @property
+    def boot_id(self) -> str:
+        """As /proc/sys/kernel/random/boot_id: a UUID that changes with every boot."""
+        return str(self._id("boot", str(self.state.boots)))
+
+    def board(self, gpu: Gpu) -> Board:
+        """The changing part of `gpu`."""
+        return self.state.boards[gpu.slot.pci]
+
+    def find(self, name: str) -> Gpu:
+        """The GPU with that minor number, UUID or PCI address (4-digit domain)."""
+        for gpu in self.gpus:
+            if name in {str(gpu.slot.minor), gpu.uuid, gpu.slot.pci, gpu.bus_id}:
+                return gpu
+        raise NoSuchGpuError(f"no GPU {name!r}: expected a minor number, a UUID or a PCI address")
+
+    def reboot(self) -> None:
+        """A new boot id; every board as new."""
+        self.state.boots += 1
+        self.state.boards = self._fresh_boards()
+        self.touch()
+
+    def lose(self, gpu: Gpu) -> None:
+        """The GPU falls off the bus: every call on it answers GPU_IS_LOST until it is back."""
+        self.board(gpu).lost = True
+        self.touch()
+
+    def restore(self, gpu: Gpu) -> None:
+        """The GPU is back after a reset, with nothing of its changing state kept."""
+        self.state.boards[gpu.slot.pci] = self._fresh_board(gpu)
+        self.touch()
+
+    def set_reading(self, gpu: Gpu, name: str, value: int) -> None:
+        """Set a sensor: power_mw, celsius, gpu_percent or memory_percent."""
+        limits = {
+            "power_mw": gpu.product.power_w.max * 1000,
+            "celsius": 120,
+            "gpu_percent": 100,
+            "memory_percent": 100,
+        }
+        if name not in limits:
+            raise BadReadingError(f"no reading {name!r}: expected one of {', '.join(limits)}")
+        if not 0 <= value <= limits[name]:
+            raise BadReadingError(f"{name}={value}: expected 0 to {limits[name]}")
+        setattr(self.board(gpu), name, value)
+        self.touch()
+
+    def touch(self) -> None:
+        """Note that the state changed and wants keeping."""
+        self.changes += 1
+
+    def _id(self, *parts: str) -> uuid.UUID:
+        return uuid.uuid5(_NAMESPACE, "/".join((self.seed, *parts)))
+
+    def _born(self, slot: profile.Gpu) -> Gpu:
+        digits = int.from_bytes(
+            hashlib.sha256(f"{self.seed}/{slot.pci}".encode()).digest()[:8], "big"
+        )
+        return Gpu(
+            slot=slot,
+            product=self.profile.products[slot.product],
+            uuid=f"GPU-{self._id('gpu', slot.pci)}",
+            serial=f"165{digits % 10**10:010d}",
+        )
+
+    def _fresh_boards(self) -> dict[str, Board]:
+        return {gpu.slot.pci: self._fresh_board(gpu) for gpu in self.gpus}
+
+    @staticmethod
+    def _fresh_board(gpu: Gpu) -> Board:
+        return Board(power_mw=gpu.product.power_w.idle * 1000, celsius=gpu.product.idle_celsius)
+
+
+def build(name: str, seed: str) -> Machine:
+    """A machine of `profiles/` (or of a YAML file), never booted before."""
+    return Machine(profile.load(name), seed)
+
+
+def summary(machine: Machine) -> Iterator[dict[str, object]]:
+    """One plain dict a GPU: what `simulator show` prints."""
+    for gpu in machine.gpus:
+        board = machine.board(gpu)
+        yield {
+            "minor": gpu.slot.minor,
+            "name": gpu.product.name,
+            "uuid": gpu.uuid,
+            "pci": gpu.slot.pci,
+            "numa": gpu.slot.numa,
+            "compute_mode": codes.ComputeMode(board.compute_mode).name,
+            "lost": board.lost,
+        }

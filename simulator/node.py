@@ -1,0 +1,139 @@
+"""The node process: one machine, asked over a socket by every NVML client of the node.
+
+The state is shared; one lock stands around each call. A thread serves one connection.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from simulator import client, codes, control, layout, library, machine, sockets, store, wire
+
+Answer = Callable[[wire.Request, int], str]
+"""A request and the peer's user id to the reply's line."""
+
+MAX_LINE = 1 << 16
+
+
+class Node:
+    """A running machine. `start` listens, `stop` ends every connection and removes the sockets."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._at = layout.Layout(base)
+        self._machine = store.load(base)
+        self._lock = threading.Lock()
+        self._listeners: list[tuple[socket.socket, Path]] = []
+        self._connections: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._stopping = False
+
+    @property
+    def machine(self) -> machine.Machine:
+        """The machine; change it only while nothing is connected."""
+        return self._machine
+
+    def start(self) -> None:
+        """Listen for NVML clients and for the command line."""
+        self._listen(self._at.control_socket, self._answer_control)
+        self._at.control_socket.chmod(0o600)
+        self._listen(self._at.nvml_socket, self._answer_nvml)
+
+    def stop(self) -> None:
+        """Close everything; idempotent."""
+        self._stopping = True
+        for listener, path in self._listeners:
+            path.unlink(missing_ok=True)
+            _close(listener)
+        with self._lock:
+            connections = tuple(self._connections)
+        for connection in connections:
+            _close(connection)
+        for thread in self._threads:
+            thread.join()
+        self._listeners.clear()
+
+    def _listen(self, path: Path, answer: Answer) -> None:
+        listener = sockets.listen(path)
+        self._listeners.append((listener, path))
+        thread = threading.Thread(
+            target=self._accept, args=(listener, answer), name=f"accept {path.name}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket, answer: Answer) -> None:
+        while not self._stopping:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # closed by stop
+            with self._lock:
+                self._connections.add(connection)
+            threading.Thread(
+                target=self._serve, args=(connection, answer), name="client", daemon=True
+            ).start()
+
+    def _serve(self, connection: socket.socket, answer: Answer) -> None:
+        with connection, contextlib.suppress(OSError, UnicodeDecodeError):
+            user = _peer_user(connection)
+            with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
+                while (line := lines.readline(MAX_LINE)).endswith("\n"):
+                    reply = self._reply(line[:-1], user, answer)
+                    connection.sendall(f"{reply}\n".encode())
+        with self._lock:
+            self._connections.discard(connection)
+
+    def _reply(self, line: str, user: int, answer: Answer) -> str:
+        try:
+            request = wire.parse_request(line)
+        except wire.WireError as e:
+            return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
+        with self._lock:
+            return answer(request, user)
+
+    def _answer_control(self, request: wire.Request, _user: int) -> str:
+        return control.answer(self._machine, self._base, request)
+
+    def _answer_nvml(self, request: wire.Request, user: int) -> str:
+        before = self._machine.changes
+        reply = answer_nvml(self._machine, request, root=user == 0)
+        if self._machine.changes != before:
+            store.save(self._base, self._machine)
+        return reply
+
+
+def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
+    """Carry out one NVML request and render the reply; the client counts its own init calls."""
+    nvml = library.Library(of, visible=request.visible, root=root)
+    if request.call == "init":
+        method: Callable[..., object] = nvml.init
+    else:
+        nvml.init(client.INIT_FLAG_NO_GPUS)
+        found = getattr(nvml, request.call, None)
+        if not callable(found) or not client.is_call(found):
+            return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND)
+        method = found
+    try:
+        return wire.render_reply(wire.invoke(method, request.arguments))
+    except codes.NvmlError as e:
+        return wire.render_failure(e.code)
+    except wire.WireError as e:
+        return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
+
+
+def _peer_user(connection: socket.socket) -> int:
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return int(user)
+
+
+def _close(peer: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        peer.shutdown(socket.SHUT_RDWR)
+    peer.close()

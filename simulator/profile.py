@@ -1,0 +1,227 @@
+"""What a machine is made of: data in `profiles/*.yaml`, refused when no such machine can exist."""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+import yaml
+
+from simulator import codes
+
+PROFILES = Path(__file__).parent / "profiles"
+MAX_MINOR = 253
+"""/dev/nvidia254 and 255 are nvidia-modeset and nvidiactl."""
+
+_CAPABILITIES = {
+    codes.Architecture.TURING: {"7.5"},
+    codes.Architecture.AMPERE: {"8.0", "8.6", "8.7"},
+    codes.Architecture.ADA: {"8.9"},
+    codes.Architecture.HOPPER: {"9.0"},
+    codes.Architecture.BLACKWELL: {"10.0", "10.3", "12.0", "12.1"},
+}
+_MIG_ARCHITECTURES = {
+    codes.Architecture.AMPERE,
+    codes.Architecture.HOPPER,
+    codes.Architecture.BLACKWELL,
+}
+
+PciAddress = Annotated[
+    str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]$")
+]
+HostBridge = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}$")]
+
+
+def _by_name(enum: type[codes.Brand] | type[codes.Architecture]) -> pydantic.BeforeValidator:
+    def parse(value: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever stood in the file
+        if isinstance(value, str) and value not in enum.__members__:
+            raise ValueError(f"expected one of {', '.join(enum.__members__)}")
+        return enum[value] if isinstance(value, str) else value
+
+    return pydantic.BeforeValidator(parse)
+
+
+class ImpossibleMachineError(ValueError):
+    """A machine that cannot exist; `reasons` says why, one sentence each."""
+
+    def __init__(self, machine: str, reasons: tuple[str, ...]) -> None:
+        super().__init__(f"impossible machine {machine}: {'; '.join(reasons)}")
+        self.machine = machine
+        self.reasons = reasons
+
+
+class UnknownMachineError(LookupError):
+    """A name that is neither a machine of `profiles/` nor a file."""
+
+    def __init__(self, machine: str) -> None:
+        known = ", ".join(names())
+        super().__init__(f"unknown machine {machine!r}: expected a YAML file or one of {known}")
+        self.machine = machine
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Driver(_Strict):
+    """The installed driver: its version and the newest CUDA it speaks."""
+
+    version: str = pydantic.Field(pattern=r"^\d{3}\.\d{2,3}(\.\d{2})?$")
+    cuda: str = pydantic.Field(pattern=r"^\d{2}\.\d$")
+
+
+class Memory(_Strict):
+    """Framebuffer in MiB; `reserved` is the driver's own part of `total`."""
+
+    total: pydantic.PositiveInt
+    reserved: pydantic.NonNegativeInt
+
+
+class PciIds(_Strict):
+    """Device and subsystem, each `device << 16 | vendor`."""
+
+    device: int = pydantic.Field(gt=0, le=0xFFFFFFFF)
+    subsystem: int = pydantic.Field(gt=0, le=0xFFFFFFFF)
+
+
+class Power(_Strict):
+    """Watts: limits, the default limit, and the draw of an idle board."""
+
+    min: pydantic.PositiveInt
+    default: pydantic.PositiveInt
+    max: pydantic.PositiveInt
+    idle: pydantic.PositiveInt
+
+
+class NvLink(_Strict):
+    """Generation and number of links, all of them to NVSwitches."""
+
+    generation: int = pydantic.Field(ge=1, le=5)
+    links: int = pydantic.Field(ge=1, le=18)
+
+
+class Product(_Strict):
+    """One GPU model."""
+
+    name: str = pydantic.Field(min_length=1, max_length=95)
+    brand: Annotated[codes.Brand, _by_name(codes.Brand)]
+    architecture: Annotated[codes.Architecture, _by_name(codes.Architecture)]
+    compute_capability: str = pydantic.Field(pattern=r"^\d+\.\d$")
+    memory_mib: Memory
+    pci_ids: PciIds
+    power_w: Power
+    idle_celsius: pydantic.PositiveInt
+    ecc: bool
+    mig: bool
+    nvlink: NvLink | None = None
+
+
+class Gpu(_Strict):
+    """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none."""
+
+    product: str
+    pci: PciAddress
+    host_bridge: HostBridge
+    minor: int = pydantic.Field(ge=0, le=MAX_MINOR)
+    module: pydantic.NonNegativeInt
+    numa: int = pydantic.Field(ge=-1)
+
+
+class NvSwitches(_Strict):
+    """The switches every NVLink of the machine ends at; one product, several PCI addresses."""
+
+    pci_device_id: int = pydantic.Field(gt=0, le=0xFFFFFFFF)
+    addresses: list[PciAddress] = pydantic.Field(min_length=1)
+
+
+class Profile(_Strict):
+    """A whole machine."""
+
+    description: str
+    driver: Driver
+    products: dict[str, Product]
+    nvswitches: NvSwitches | None = None
+    gpus: list[Gpu] = pydantic.Field(min_length=1)
+
+
+def names() -> tuple[str, ...]:
+    """The machines described in `profiles/`."""
+    return tuple(sorted(path.stem for path in PROFILES.glob("*.yaml")))
+
+
+def text_of(machine: str) -> str:
+    """The YAML of a named machine or of the file at that path."""
+    path = Path(machine) if machine.endswith((".yaml", ".yml")) else PROFILES / f"{machine}.yaml"
+    plain_name = path.parent != PROFILES or re.fullmatch(r"[a-z0-9][a-z0-9-]*", machine)
+    if not plain_name or not path.is_file():
+        raise UnknownMachineError(machine)
+    return path.read_text()
+
+
+def load(machine: str) -> Profile:
+    """The machine of that name (or file); raises UnknownMachineError or ImpossibleMachineError."""
+    return parse(machine, text_of(machine))
+
+
+def parse(machine: str, text: str) -> Profile:
+    """A profile from YAML; `machine` names it in the error."""
+    try:
+        profile = Profile.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as e:
+        raise ImpossibleMachineError(machine, (f"not YAML: {e}",)) from e
+    except pydantic.ValidationError as e:
+        raise ImpossibleMachineError(machine, tuple(_sentences(e))) from e
+    if reasons := tuple(_impossibilities(profile)):
+        raise ImpossibleMachineError(machine, reasons)
+    return profile
+
+
+def _sentences(error: pydantic.ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        where = ".".join(str(part) for part in problem["loc"]) or "the document"
+        yield f"{where}: {problem['msg']} (found {problem['input']!r})"
+
+
+def _impossibilities(profile: Profile) -> Iterator[str]:
+    addresses = [gpu.pci for gpu in profile.gpus]
+    addresses += profile.nvswitches.addresses if profile.nvswitches else []
+    yield from (f"PCI address {a} is taken twice" for a in _repeated(addresses))
+    yield from (f"minor {m} is taken twice" for m in _repeated(g.minor for g in profile.gpus))
+    yield from (f"module {m} is taken twice" for m in _repeated(g.module for g in profile.gpus))
+    yield from _bridge_impossibilities(profile)
+    for name, product in profile.products.items():
+        yield from (f"product {name}: {reason}" for reason in _product_impossibilities(product))
+    for gpu in profile.gpus:
+        product_of = profile.products.get(gpu.product)
+        if product_of is None:
+            yield f"GPU {gpu.pci}: no product {gpu.product!r} is described"
+        elif product_of.nvlink and not profile.nvswitches:
+            yield f"GPU {gpu.pci}: NVLinks end at switches, and the machine has none"
+
+
+def _bridge_impossibilities(profile: Profile) -> Iterator[str]:
+    numa_of: dict[str, int] = {}
+    for gpu in profile.gpus:
+        if numa_of.setdefault(gpu.host_bridge, gpu.numa) != gpu.numa:
+            yield f"host bridge {gpu.host_bridge} belongs to two NUMA nodes"
+        if gpu.pci[:4] != gpu.host_bridge[:4] or gpu.pci[5:7] <= gpu.host_bridge[5:]:
+            yield f"GPU {gpu.pci} cannot lie behind host bridge {gpu.host_bridge}"
+
+
+def _product_impossibilities(product: Product) -> Iterator[str]:
+    if product.compute_capability not in _CAPABILITIES[product.architecture]:
+        arch = product.architecture.name
+        yield f"compute capability {product.compute_capability} is not one of {arch}"
+    if product.memory_mib.reserved >= product.memory_mib.total:
+        yield "reserved memory leaves nothing of the total"
+    power = product.power_w
+    if not power.min <= power.default <= power.max or power.idle > power.max:
+        yield f"power limits do not nest: {power}"
+    if product.mig and product.architecture not in _MIG_ARCHITECTURES:
+        yield f"{product.architecture.name} has no MIG"
+
+
+def _repeated(values: Iterable[Hashable]) -> list[Hashable]:
+    return [value for value, times in Counter(values).items() if times > 1]

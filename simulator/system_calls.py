@@ -1,0 +1,60 @@
+"""NVML calls about the machine as a whole, and the ways to a device handle."""
+
+import re
+
+from simulator import client, codes
+
+_PCI_ADDRESS = re.compile(r"([0-9A-F]{4}|[0-9A-F]{8}):([0-9A-F]{2}:[0-9A-F]{2}\.[0-7])")
+
+
+class SystemCalls(client.Client):
+    """nvmlSystem* and nvmlDeviceGetCount, GetHandleBy*."""
+
+    @client.call
+    def system_get_driver_version(self) -> str:
+        """For example 580.105.08."""
+        return self.machine.profile.driver.version
+
+    @client.call
+    def system_get_nvml_version(self) -> str:
+        """The CUDA major in front of the driver version."""
+        driver = self.machine.profile.driver
+        return f"{driver.cuda.split('.')[0]}.{driver.version}"
+
+    @client.call
+    def system_get_cuda_driver_version(self) -> int:
+        """Major * 1000 + minor * 10."""
+        major, minor = self.machine.profile.driver.cuda.split(".")
+        return int(major) * 1000 + int(minor) * 10
+
+    @client.call
+    def device_get_count(self) -> int:
+        """Visible GPUs, lost ones too."""
+        return len(self.gpus)
+
+    @client.call
+    def device_get_handle_by_index(self, index: int) -> client.Handle:
+        """The index counts visible GPUs in PCI order."""
+        if not 0 <= index < len(self.gpus):
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        return self._handle(self.gpus[index])
+
+    @client.call
+    def device_get_handle_by_uuid(self, uuid: str) -> client.Handle:
+        """NOT_FOUND for a UUID no visible GPU has."""
+        for gpu in self.gpus:
+            if gpu.uuid == uuid:
+                return self._handle(gpu)
+        raise codes.NvmlError(codes.Return.NOT_FOUND if uuid else codes.Return.INVALID_ARGUMENT)
+
+    @client.call
+    def device_get_handle_by_pci_bus_id(self, pci_bus_id: str) -> client.Handle:
+        """Any case, 4 or 8 digits of domain; NOT_FOUND for an address without a visible GPU."""
+        parts = _PCI_ADDRESS.fullmatch(pci_bus_id.upper())
+        if parts is None:
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        bus_id = f"{parts[1].zfill(8)}:{parts[2]}"
+        for gpu in self.gpus:
+            if gpu.bus_id == bus_id:
+                return self._handle(gpu)
+        raise codes.NvmlError(codes.Return.NOT_FOUND)

@@ -1,0 +1,65 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from simulator import builder, layout, machine, store
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> layout.Layout:
+    base = tmp_path_factory.mktemp("machine")
+    builder.build(base, store.create(base, "hgx-h100", "node-1"))
+    return layout.Layout(base)
+
+
+def test_libraries_are_found_by_version_and_by_soname(at: layout.Layout) -> None:
+    found = {path.name: path.is_symlink() for path in at.libraries.iterdir()}
+    assert found == {
+        "libcuda.so": True,
+        "libcuda.so.1": True,
+        "libcuda.so.580.105.08": False,
+        "libnvidia-ml.so.1": True,
+        "libnvidia-ml.so.580.105.08": False,
+    }
+
+
+def test_the_pcie_root_is_read_from_the_link_of_a_device(at: layout.Layout) -> None:
+    link = at.host_root / "sys/bus/pci/devices/0000:97:00.0"
+    assert "/pci0000:94/" in os.path.realpath(link)
+    assert (link / "numa_node").read_text() == "1\n"
+    assert (link / "vendor").read_text() == "0x10de\n"
+    assert (link / "device").read_text() == "0x2330\n"
+
+
+def test_proc_tells_the_boot_the_driver_and_the_majors(at: layout.Layout) -> None:
+    proc = at.host_root / "proc"
+    of = machine.build("hgx-h100", seed="node-1")
+    assert (proc / "sys/kernel/random/boot_id").read_text() == f"{of.boot_id}\n"
+    assert "580.105.08" in (proc / "driver/nvidia/version").read_text()
+    assert "511 nvidia-uvm\n" in (proc / "devices").read_text()
+    about = (proc / "driver/nvidia/gpus/0000:53:00.0/information").read_text()
+    assert of.gpus[0].uuid in about
+
+
+def test_every_gpu_and_the_control_devices_have_a_node(at: layout.Layout) -> None:
+    names = {path.name for path in (at.driver_root / "dev").iterdir()}
+    shared = {"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
+    assert names == {f"nvidia{n}" for n in range(8)} | shared
+
+
+def test_a_machine_is_created_once(at: layout.Layout) -> None:
+    with pytest.raises(store.MachineDirectoryError, match="already"):
+        store.create(at.base, "hgx-h100", "other")
+
+
+def test_a_directory_without_a_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(store.MachineDirectoryError, match="holds no machine"):
+        store.load(tmp_path)
+
+
+def test_a_broken_state_is_refused(tmp_path: Path) -> None:
+    store.create(tmp_path, "hgx-h100", "node-1")
+    layout.Layout(tmp_path).state.write_text('{"boots": "many"}')
+    with pytest.raises(store.MachineDirectoryError, match="broken machine"):
+        store.load(tmp_path)

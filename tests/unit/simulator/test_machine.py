@@ -1,0 +1,149 @@
+from collections.abc import Callable
+
+import pytest
+
+from simulator import codes, library, machine, profile
+
+
+def a_client(*, visible: set[int] | None = None, seed: str = "node-1") -> library.Library:
+    nvml = library.Library(machine.build("hgx-h100", seed=seed), visible=visible)
+    nvml.init()
+    return nvml
+
+
+def code_of(call: Callable[[], object]) -> codes.Return:
+    with pytest.raises(codes.NvmlError) as refused:
+        call()
+    return refused.value.code
+
+
+def test_a_seed_decides_uuids_and_serials() -> None:
+    first, again, other = (machine.build("hgx-h100", seed=s) for s in ("a", "a", "b"))
+    identities = [{(g.uuid, g.serial) for g in m.gpus} for m in (first, again, other)]
+    assert identities[0] == identities[1]
+    assert not {u for u, _ in identities[0]} & {u for u, _ in identities[2]}
+    assert len(identities[0]) == 8
+
+
+def test_a_client_sees_its_gpus_in_pci_order_numbered_from_zero() -> None:
+    nvml = a_client(visible={5, 3})
+    handles = [nvml.device_get_handle_by_index(i) for i in range(nvml.device_get_count())]
+    assert [nvml.device_get_minor_number(h) for h in handles] == [3, 5]
+    assert [nvml.device_get_index(h) for h in handles] == [0, 1]
+
+
+def test_a_gpu_outside_the_view_is_not_found_and_its_handle_is_invalid() -> None:
+    everything, narrow = a_client(), a_client(visible={3})
+    hidden = everything.device_get_handle_by_index(0)
+    uuid = everything.device_get_uuid(hidden)
+    assert code_of(lambda: narrow.device_get_handle_by_uuid(uuid)) == codes.Return.NOT_FOUND
+    assert code_of(lambda: narrow.device_get_name(hidden)) == codes.Return.INVALID_ARGUMENT
+
+
+def test_without_a_gpu_init_wants_the_flag_that_says_so() -> None:
+    nvml = library.Library(machine.build("hgx-h100", seed="node-1"), visible=set())
+    assert code_of(nvml.init) == codes.Return.NOT_FOUND
+    nvml.init(1)
+    assert nvml.device_get_count() == 0
+
+
+def test_init_is_counted() -> None:
+    nvml = a_client()
+    nvml.init()
+    nvml.shutdown()
+    assert nvml.device_get_count() == 8
+    nvml.shutdown()
+    assert code_of(nvml.device_get_count) == codes.Return.UNINITIALIZED
+    assert code_of(nvml.shutdown) == codes.Return.UNINITIALIZED
+
+
+def test_a_lost_gpu_answers_so_on_every_call_and_the_others_work() -> None:
+    nvml = a_client()
+    handles = [nvml.device_get_handle_by_index(i) for i in range(8)]
+    uuid = nvml.device_get_uuid(handles[2])
+    gpu = nvml.machine.find("2")
+    nvml.machine.lose(gpu)
+    assert code_of(lambda: nvml.device_get_name(handles[2])) == codes.Return.GPU_IS_LOST
+    assert code_of(lambda: nvml.device_get_handle_by_index(2)) == codes.Return.GPU_IS_LOST
+    assert code_of(lambda: nvml.device_get_handle_by_uuid(uuid)) == codes.Return.GPU_IS_LOST
+    assert nvml.device_get_count() == 8
+    assert nvml.device_get_name(handles[3]) == "NVIDIA H100 80GB HBM3"
+    nvml.machine.restore(gpu)
+    assert nvml.device_get_uuid(handles[2]) == uuid
+
+
+def test_a_reboot_resets_what_changes_and_keeps_identities() -> None:
+    nvml = a_client()
+    handle, boot = nvml.device_get_handle_by_index(0), nvml.machine.boot_id
+    uuid = nvml.device_get_uuid(handle)
+    nvml.device_set_compute_mode(handle, codes.ComputeMode.EXCLUSIVE_PROCESS)
+    nvml.machine.set_reading(nvml.machine.find(uuid), "celsius", 90)
+    nvml.machine.reboot()
+    assert nvml.device_get_compute_mode(handle) == codes.ComputeMode.DEFAULT
+    assert nvml.device_get_temperature(handle, 0) == 31
+    assert nvml.device_get_uuid(handle) == uuid
+    assert nvml.machine.boot_id != boot
+
+
+def test_compute_mode_takes_root_and_a_mode_that_exists() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    user, root = library.Library(of, root=False), library.Library(of)
+    user.init()
+    root.init()
+    handle = root.device_get_handle_by_index(0)
+    assert code_of(lambda: root.device_set_compute_mode(handle, 1)) == codes.Return.INVALID_ARGUMENT
+    assert code_of(lambda: user.device_set_compute_mode(handle, 3)) == codes.Return.NO_PERMISSION
+    root.device_set_compute_mode(handle, 3)
+    assert user.device_get_compute_mode(handle) == 3
+
+
+def test_the_figures_of_an_h100_are_those_of_the_capture() -> None:
+    nvml = a_client()
+    handle = nvml.device_get_handle_by_pci_bus_id("0000:CA:00.0")
+    memory, pci = nvml.device_get_memory_info(handle), nvml.device_get_pci_info(handle)
+    assert (memory.total >> 20, memory.reserved >> 20) == (81559, 480)
+    assert memory.total == memory.reserved + memory.free + memory.used
+    assert (pci.bus_id, pci.pci_device_id) == ("00000000:CA:00.0", 0x233010DE)
+    assert nvml.device_get_cuda_compute_capability(handle) == (9, 0)
+    assert nvml.system_get_driver_version() == "580.105.08"
+    assert nvml.system_get_cuda_driver_version() == 13000
+    assert nvml.device_get_power_management_limit_constraints(handle) == (200_000, 700_000)
+    assert nvml.device_get_module_id(handle) == 2
+
+
+def test_topology_follows_numa_nodes_and_links_end_at_switches() -> None:
+    nvml = a_client()
+    a, b, c = (nvml.device_get_handle_by_index(i) for i in (0, 1, 4))
+    assert nvml.device_get_topology_common_ancestor(a, b) == codes.TopologyLevel.NODE
+    assert nvml.device_get_topology_common_ancestor(a, c) == codes.TopologyLevel.SYSTEM
+    assert nvml.device_get_p2p_status(a, c, codes.P2PIndex.NVLINK) == codes.P2PStatus.OK
+    ends = {nvml.device_get_nv_link_remote_pci_info(a, link).bus_id for link in range(18)}
+    assert len(ends) == 4
+    assert code_of(lambda: nvml.device_get_nv_link_state(a, 18)) == codes.Return.INVALID_ARGUMENT
+
+
+def test_a_gpu_without_nvlink_or_mig_says_not_supported() -> None:
+    text = profile.text_of("hgx-h100").replace("    nvlink: {generation: 4, links: 18}\n", "")
+    of = profile.parse("plain", text.replace("mig: true", "mig: false"))
+    nvml = library.Library(machine.Machine(of, "node-1"))
+    nvml.init()
+    handle = nvml.device_get_handle_by_index(0)
+    assert code_of(lambda: nvml.device_get_nv_link_state(handle, 0)) == codes.Return.NOT_SUPPORTED
+    assert code_of(lambda: nvml.device_get_mig_mode(handle)) == codes.Return.NOT_SUPPORTED
+    assert nvml.device_get_field_values(handle, [91], [0])[0].code == codes.Return.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("celsius", 121, "expected 0 to 120"), ("volts", 1, "no reading 'volts'")],
+)
+def test_a_reading_no_sensor_shows_is_refused(name: str, value: int, words: str) -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    with pytest.raises(machine.BadReadingError, match=words):
+        of.set_reading(of.gpus[0], name, value)
+
+
+def test_a_state_of_another_machine_is_refused() -> None:
+    of = profile.load("hgx-h100")
+    with pytest.raises(ValueError, match="other GPUs"):
+        machine.Machine(of, "node-1", machine.State())
