@@ -1,0 +1,77 @@
+"""The plugin's world: what its rooms ask of each other and of the node. Values and protocols."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from driver import ids, reasons
+from driver.devices import model
+from driver.resources import claims
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """A claim as the kubelet names it. Everything kept is keyed by the UID."""
+
+    namespace: str
+    name: str
+    uid: ids.ClaimUid
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDevice:
+    """One device of the kubelet's answer (dra/v1 Device); `request` is a base name."""
+
+    request: str
+    pool: str
+    device: str
+    cdi_ids: tuple[str, ...]
+    share_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The claim is ready on this node."""
+
+    devices: tuple[PreparedDevice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The claim is not ready, and why. `permanent`: the same claim will be refused again."""
+
+    reason: reasons.Reason
+    message: str
+    permanent: bool = False
+
+
+Cancelled = Callable[[], bool]
+"""Whether the caller has gone: then nothing more may be done for it."""
+
+
+class Preparation(Protocol):
+    """The use case behind the kubelet's calls. Thread safe; one claim at a time per UID."""
+
+    def prepare(self, ref: ClaimRef, cancelled: Cancelled) -> Prepared | Refused:
+        """Make the claim's devices ready; the same answer for the same claim every time."""
+        ...
+
+    def unprepare(self, ref: ClaimRef) -> Refused | None:
+        """Undo it, from the record alone; None when nothing of the claim is left."""
+        ...
+
+
+class Nvml(Protocol):
+    """The GPU driver's library. Raises DeviceFault."""
+
+    def inventory(self) -> model.Inventory:
+        """Every GPU that can be read, in PCI order, and those that cannot."""
+        ...
+
+
+class ClaimReader(Protocol):
+    """Claims from the API server. Raises ApiError."""
+
+    def read(self, ref: ClaimRef) -> claims.Claim:
+        """The claim of that name as it is now, whatever its UID."""
+        ...
