@@ -1,0 +1,243 @@
+"""The verbs of the API server, on raw objects. One client per process, thread safe.
+
+Objects come and go as plain dictionaries: typed models drop fields they do not know and cost
+twenty times as much to decode. Every failure is an `errors.ApiError`; nothing is retried here,
+so that each loop keeps its own policy.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from driver import errors
+from driver.kube import credentials, failures, resource, transport, watching
+
+_LIST_TRIES = 3
+
+
+class PatchType(StrEnum):
+    """How a patch's body is read: its content type."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects as of resource version `version`."""
+
+    items: list[resource.Object]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds to connect, and seconds without a byte of the answer."""
+
+    connect_s: float = 5.0
+    read_s: float = 10.0
+
+
+class ServerVersion(NamedTuple):
+    """`(1, 37, "v1.37.1")`; compares with `(1, 36)`."""
+
+    major: int
+    minor: int
+    git: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = "application/json"
+
+
+class KubeClient:
+    """Get, list, watch, create, patch, replace, delete. Raises `errors.ApiError` and its kinds."""
+
+    def __init__(self, wire: transport.Transport, timeouts: Timeouts | None = None) -> None:
+        self._wire = wire
+        self._timeouts = timeouts or Timeouts()
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None, user_agent: str) -> Self:
+        """A client for a kubeconfig file, or for the pod we run in when there is none.
+
+        Connections are made on use. Raises BadInput when the credentials make no sense.
+        """
+        return cls(transport.Transport(credentials.Credentials(kubeconfig), user_agent))
+
+    def within(self, timeout_s: float) -> "KubeClient":
+        """The same connections, with calls that take `timeout_s` to answer or fail."""
+        half = timeout_s / 2
+        return KubeClient(self._wire, Timeouts(connect_s=half, read_s=half))
+
+    def get(
+        self, resource: resource.Resource, name: str, namespace: str | None = None
+    ) -> resource.Object:
+        """One object. Raises NotFound."""
+        return self._object(_Request("GET", resource.path(namespace, name)))
+
+    def list(
+        self,
+        resource: resource.Resource,
+        *,
+        namespace: str | None = None,
+        field_selector: str = "",
+        label_selector: str = "",
+        limit: int = 500,
+    ) -> Listing:
+        """Every object, in pages of `limit`; a listing that expires midway starts again."""
+        path = resource.path(namespace)
+        query = _selected(field_selector, label_selector) | {"limit": str(limit)}
+        for _ in range(_LIST_TRIES - 1):
+            try:
+                return self._pages(path, query)
+            except errors.Gone:
+                continue
+        return self._pages(path, query)
+
+    def watch(  # noqa: PLR0913 - the parameters of the API's watch
+        self,
+        resource: resource.Resource,
+        *,
+        version: str,
+        timeout_s: int,
+        read_timeout_s: float,
+        namespace: str | None = None,
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> watching.Watch:
+        """Events after `version`, with bookmarks, until the server ends it after `timeout_s`.
+
+        `read_timeout_s` without a byte is Unreachable; an ERROR event raises the error it holds.
+        """
+        query = _selected(field_selector, label_selector) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(timeout_s),
+        }
+        call = transport.Call(
+            "GET", resource.path(namespace), (self._timeouts.connect_s, read_timeout_s), query
+        )
+        return watching.Watch(self._wire.open(call), call.path)
+
+    def create(
+        self,
+        resource: resource.Resource,
+        body: resource.Object,
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+        name: str | None = None,
+        field_manager: str | None = None,
+    ) -> resource.Object:
+        """Create an object; `name` and `subresource` for what is created under one (eviction)."""
+        path = resource.path(namespace, name, subresource)
+        return self._object(_Request("POST", path, _managed(field_manager), body))
+
+    def patch(  # noqa: PLR0913 - the parameters of the API's patch
+        self,
+        resource: resource.Resource,
+        name: str,
+        body: object,
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: PatchType = PatchType.MERGE,
+        field_manager: str | None = None,
+        force: bool = False,
+    ) -> resource.Object:
+        """Patch an object; `metadata.resourceVersion` in the body makes it conditional.
+
+        `force` takes fields from other managers (`PatchType.APPLY` only).
+        """
+        query = _managed(field_manager) | ({"force": "true"} if force else {})
+        path = resource.path(namespace, name, subresource)
+        return self._object(_Request("PATCH", path, query, body, kind.value))
+
+    def replace(
+        self,
+        resource: resource.Resource,
+        name: str,
+        body: resource.Object,
+        *,
+        namespace: str | None = None,
+        field_manager: str | None = None,
+    ) -> resource.Object:
+        """Put an object that is wholly ours (slices, leases). Raises Conflict."""
+        path = resource.path(namespace, name)
+        return self._object(_Request("PUT", path, _managed(field_manager), body))
+
+    def delete(
+        self,
+        resource: resource.Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+    ) -> None:
+        """Delete an object, if it still is the one with `uid` and `version`.
+
+        Raises NotFound; Conflict when it is another one.
+        """
+        wanted = {"uid": uid, "resourceVersion": version}
+        preconditions = {k: v for k, v in wanted.items() if v is not None}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        options = body | ({"preconditions": preconditions} if preconditions else {})
+        self._object(_Request("DELETE", resource.path(namespace, name), body=options))
+
+    def server_version(self) -> ServerVersion:
+        """What the server says it is."""
+        info = self._object(_Request("GET", "/version"))
+        minor = "".join(c for c in str(info["minor"]) if c.isdigit())  # "36+" on some clouds
+        return ServerVersion(int(info["major"]), int(minor), str(info["gitVersion"]))
+
+    def _pages(self, path: str, query: Mapping[str, str]) -> Listing:
+        page = self._object(_Request("GET", path, query))
+        version = page["metadata"]["resourceVersion"]
+        items = page.get("items") or []
+        while token := page["metadata"].get("continue"):
+            page = self._object(_Request("GET", path, {**query, "continue": token}))
+            items += page.get("items") or []
+        return Listing(items, version)
+
+    def _object(self, request: _Request) -> resource.Object:
+        limits = (self._timeouts.connect_s, self._timeouts.read_s)
+        raw = self._wire.read(
+            transport.Call(
+                request.method,
+                request.path,
+                limits,
+                request.query,
+                request.body,
+                request.content_type,
+            )
+        )
+        try:
+            answer = json.loads(raw)
+        except ValueError as e:
+            raise failures.no_answer(request.method, request.path, e) from e
+        if not isinstance(answer, dict):
+            cause = TypeError("the answer is no JSON object")
+            raise failures.no_answer(request.method, request.path, cause)
+        return answer
+
+
+def _selected(field_selector: str, label_selector: str) -> dict[str, str]:
+    selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+    return {k: v for k, v in selectors.items() if v}
+
+
+def _managed(field_manager: str | None) -> dict[str, str]:
+    return {} if field_manager is None else {"fieldManager": field_manager}

@@ -1,0 +1,111 @@
+"""Where the API server is and who we are, read anew whenever the credentials may have changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import yaml
+from kubernetes import config as kube_config
+from kubernetes.client import configuration as kube_configuration
+from kubernetes.client import rest
+from kubernetes.config import incluster_config
+
+from driver import errors
+
+POOL = 64
+"""Connections kept open: every reflector holds one, every writer thread uses one."""
+
+
+class Rest(Protocol):
+    """The part of the official client's REST object that we use; its answer is urllib3's."""
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str] | None = None,
+        body: object = None,
+        post_params: object = None,
+        _request_timeout: tuple[float, float] | None = None,
+    ) -> Any:  # noqa: ANN401 - the official client does not say
+        """Send one request; connections are pooled, nothing is retried."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session:
+    """One reading of the credentials: base URL, pool, `Authorization` header or ""."""
+
+    host: str
+    rest: Rest
+    authorization: str
+    stamp: tuple[int, int] | None
+
+
+class Credentials:
+    """A kubeconfig file, or the service account of the pod we run in when there is none."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._token_file = (
+            Path(incluster_config.SERVICE_TOKEN_FILENAME)
+            if kubeconfig is None
+            else _token_file(kubeconfig)
+        )
+
+    def open(self) -> Session:
+        """Read everything anew and make a fresh pool.
+
+        Raises BadInput when the files do not make sense.
+        """
+        stamp = self.stamp()
+        settings = kube_configuration.Configuration()
+        try:
+            self._load(settings)
+        except (kube_config.ConfigException, OSError, yaml.YAMLError) as e:
+            raise errors.BadInput(self._where(), str(e), "usable credentials") from e
+        settings.retries = cast("Any", False)  # noqa: FBT003 - urllib3: no hidden retry at all
+        settings.connection_pool_maxsize = POOL
+        settings.keep_alive = True
+        auth: dict[str, Any] = dict(settings.auth_settings())
+        bearer = str(auth.get("BearerToken", {}).get("value") or "").strip()
+        return Session(settings.host, rest.RESTClientObject(settings), bearer, stamp)
+
+    def stamp(self) -> tuple[int, int] | None:
+        """What changes when the token file is rotated: inode and time of change."""
+        if self._token_file is None:
+            return None
+        try:
+            stat = self._token_file.stat()
+        except OSError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns
+
+    def _load(self, settings: kube_configuration.Configuration) -> None:
+        """Let the official loaders, which are not typed, fill `settings`."""
+        if self._kubeconfig is None:
+            in_cluster: Callable[..., None] = kube_config.load_incluster_config
+            in_cluster(client_configuration=settings)
+            return
+        from_file: Callable[..., None] = kube_config.load_kube_config
+        from_file(str(self._kubeconfig), client_configuration=settings, persist_config=False)
+
+    def _where(self) -> str:
+        return "service account" if self._kubeconfig is None else str(self._kubeconfig)
+
+
+def _token_file(kubeconfig: Path) -> Path | None:
+    """`tokenFile` of the current context's user; the official loader reads it only once."""
+    try:
+        document = yaml.safe_load(kubeconfig.read_text())
+        context = _named(document["contexts"], document["current-context"])["context"]
+        user = _named(document["users"], context["user"])["user"]
+        token_file = user.get("tokenFile")
+    except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+        return None  # the official loader says what is wrong with the file
+    return kubeconfig.parent / token_file if token_file else None
+
+
+def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next((e for e in entries if e["name"] == name), {})

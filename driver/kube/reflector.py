@@ -1,0 +1,236 @@
+"""Keeps a store equal to what the API server holds: list, then watch, for as long as we run.
+
+The stream is never trusted (kubernetes-client/python #1148, kubespawner #209): silence is
+noticed, a gap is closed by a new list, failures are paced, and the age of the last word is known.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from driver import clock, errors
+from driver.kube import backoff, resource, store, watching
+from driver.kube import client as kube_client
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+_SILENT_WATCHES = 2
+
+
+class Stream(Protocol):
+    """What a watch gives: `watching.Watch`."""
+
+    def __iter__(self) -> "Stream": ...
+    def __next__(self) -> watching.WatchEvent: ...
+    def interrupt(self) -> None:
+        """Break the stream off, from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection."""
+        ...
+
+
+class Source(Protocol):
+    """What is listed and watched."""
+
+    @property
+    def name(self) -> str:
+        """For logs and metrics: `resourceclaims`."""
+        ...
+
+    def list(self) -> kube_client.Listing:
+        """Everything there is."""
+        ...
+
+    def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
+        """What happens after `version`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListWatch:
+    """One kind of object, all of it or what the selectors choose."""
+
+    client: kube_client.KubeClient
+    resource: resource.Resource
+    namespace: str | None = None
+    field_selector: str = ""
+    label_selector: str = ""
+
+    @property
+    def name(self) -> str:
+        """The resource's plural."""
+        return self.resource.plural
+
+    def list(self) -> kube_client.Listing:
+        """In pages of 500."""
+        return self.client.list(
+            self.resource,
+            namespace=self.namespace,
+            field_selector=self.field_selector,
+            label_selector=self.label_selector,
+        )
+
+    def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
+        """With bookmarks."""
+        return self.client.watch(
+            self.resource,
+            namespace=self.namespace,
+            field_selector=self.field_selector,
+            label_selector=self.label_selector,
+            version=version,
+            timeout_s=timeout_s,
+            read_timeout_s=read_timeout_s,
+        )
+
+
+def _no_jitter() -> float:
+    return 0.0
+
+
+def _silent(_key: object, _error: errors.BadInput) -> None:
+    return
+
+
+PACE = backoff.Pace(base_s=1.0, max_s=30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Seconds and hooks.
+
+    `watch_s`: the server ends each watch after this and up to half as much again.
+    `silence_s`: a stream without a word is dead; bookmarks come about each 60 s.
+    `settled_s`: a watch that lived this long is no failure, however it ended.
+    `on_bad`: hears of every object that `parse` refuses with BadInput.
+    """
+
+    watch_s: float = 240.0
+    silence_s: float = 70.0
+    settled_s: float = 5.0
+    pace: backoff.Pace = PACE
+    jitter: backoff.Jitter = _no_jitter
+    on_bad: store.OnBad = _silent
+
+
+class Reflector(Generic[T]):
+    """One thread for one kind: `run` is its target."""
+
+    def __init__(
+        self,
+        source: Source,
+        target: store.Store[T],
+        parse: Callable[[resource.Object], T],
+        clock: clock.Clock,
+        options: Options | None = None,
+    ) -> None:
+        self._source = source
+        self._store = target
+        self._clock = clock
+        self._options = options or Options()
+        self._backoff = backoff.Backoff(self._options.pace, self._options.jitter)
+        self._version: str | None = None
+        self._silent_watches = 0
+        self._last_word = -math.inf
+        self._stream: Stream | None = None
+        self._stopping = False
+        self.synced = threading.Event()
+        target.read_with(parse, self._options.on_bad)
+
+    def age_s(self) -> float:
+        """Seconds since the last word from the server; infinite before the first."""
+        return self._clock.monotonic() - self._last_word
+
+    def interrupt(self) -> None:
+        """Let `run`, told to stop, return now instead of at the next frame."""
+        self._stopping = True
+        stream = self._stream
+        if stream is not None:
+            stream.interrupt()
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set. Only a fault of ours ends it otherwise."""
+        while not stop.is_set():
+            wait_s = self._round(stop)
+            self._clock.wait(stop, wait_s)
+
+    def _round(self, stop: threading.Event) -> float:
+        """List if we must, watch once; seconds to wait before the next round."""
+        started = self._clock.monotonic()
+        retry_after_s = None
+        try:
+            if self._version is None:
+                self._list()
+            started = self._clock.monotonic()
+            self._watch(stop)
+        except errors.ApiError as e:
+            if not stop.is_set():
+                self._note(e)
+            retry_after_s = e.retry_after_s
+        lived_s = self._clock.monotonic() - started
+        if retry_after_s is None and lived_s >= self._options.settled_s and self._heard(started):
+            self._backoff.reset()
+            return 0.0
+        return self._backoff.after_failure(retry_after_s)
+
+    def _heard(self, since: float) -> bool:
+        return self._last_word > since
+
+    def _note(self, error: errors.ApiError) -> None:
+        """Decide where to go on: from the last word, or from a new list.
+
+        A cut connection, 429 and 5xx say nothing about our version, so the watch goes on from
+        the last version seen. All else may mean that the version is gone or wrong.
+        """
+        resumable = isinstance(
+            error, errors.Unreachable | errors.TooManyRequests | errors.ServerError
+        )
+        if not resumable or self._silent_watches >= _SILENT_WATCHES:
+            self._version = None
+        log.info("watch broken", kind=self._source.name, error=str(error), resume=self._version)
+
+    def _list(self) -> None:
+        listing = self._source.list()
+        self._last_word = self._clock.monotonic()
+        self._store.replace(listing.items, int(listing.version))
+        self._version = listing.version
+        self._silent_watches = 0
+        self.synced.set()
+        log.debug("listed", kind=self._source.name, count=len(listing.items))
+
+    def _watch(self, stop: threading.Event) -> None:
+        options = self._options
+        timeout_s = options.watch_s * (1 + options.jitter() / 2)
+        version = self._version or ""
+        stream = self._source.watch(version, max(1, int(timeout_s)), options.silence_s)
+        self._silent_watches += 1
+        self._stream = stream
+        try:
+            if self._stopping:
+                return
+            for event in stream:
+                self._take(event)
+                if stop.is_set():
+                    return
+        finally:
+            self._stream = None
+            stream.close()
+
+    def _take(self, event: watching.WatchEvent) -> None:
+        self._last_word = self._clock.monotonic()
+        self._silent_watches = 0
+        version = resource.version_of(event.object)
+        match event.type:
+            case watching.EventType.BOOKMARK:
+                self._store.bookmark(version)
+            case watching.EventType.DELETED:
+                self._store.apply(event.object, deleted=True)
+            case watching.EventType.ADDED | watching.EventType.MODIFIED:
+                self._store.apply(event.object)
+        self._version = str(version)

@@ -1,0 +1,76 @@
+"""Resources of the API server as values: where each kind lives, and what names an object."""
+
+import urllib.parse
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from driver import ids
+
+Object: TypeAlias = dict[str, Any]
+"""An API object exactly as the server wrote it; unknown fields stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind of object: `group` is "" for the core group, `plural` is the path's word."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """`resource.k8s.io/v1`, or `v1` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str = ""
+    ) -> str:
+        """`/apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>/<subresource>`.
+
+        Without a namespace, that of all namespaces; without a name, that of the collection.
+        """
+        parts = [f"/apis/{self.group}" if self.group else "/api", self.version]
+        if namespace is not None and self.namespaced:
+            parts += ["namespaces", _quoted(namespace)]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_quoted(name))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+def key_of(obj: Object) -> ids.Key:
+    """`namespace/name`, or `name` for what has no namespace."""
+    meta = obj["metadata"]
+    namespace = meta.get("namespace")
+    return ids.Key(f"{namespace}/{meta['name']}" if namespace else meta["name"])
+
+
+def version_of(obj: Object) -> int:
+    """`metadata.resourceVersion` as the integer that Kubernetes 1.35 and later promises it is."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
+def _quoted(part: str) -> str:
+    return urllib.parse.quote(part, safe="")
+
+
+PODS = Resource("", "v1", "pods", namespaced=True)
+NODES = Resource("", "v1", "nodes", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+PVCS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
+PVS = Resource("", "v1", "persistentvolumes", namespaced=False)
+EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True)
+RESOURCE_CLAIM_TEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", namespaced=True
+)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", namespaced=False)
+"""v1 from Kubernetes 1.37 on; 1.36 serves v1beta2 when asked to."""

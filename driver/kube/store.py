@@ -1,0 +1,162 @@
+"""What the API server last said, parsed once, for any thread to read.
+
+The watch and the answers to our own writes both feed a store; of two words on one object the
+newer resource version wins, so a writer sees its own write at once and an old event does not
+undo it.
+"""
+
+import collections
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, NoReturn, TypeVar
+
+from driver import errors, ids
+from driver.kube import resource
+
+T = TypeVar("T")
+
+Handler = Callable[[ids.Key, T | None, T | None], None]
+"""Called with key, old and new; old is None for a new object, new is None for a deleted one."""
+OnBad = Callable[[ids.Key, errors.BadInput], None]
+"""Called for an object that cannot be parsed; it is not in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    version: int
+    value: T
+
+
+def _unbound(_: resource.Object) -> NoReturn:
+    raise LookupError("this store has no parser: give it to a Reflector or call read_with first")
+
+
+def _ignored(_key: ids.Key, _error: errors.BadInput) -> None:
+    return
+
+
+class Store(Generic[T]):
+    """Thread safe. Handlers run outside the lock, one at a time, in the order of the changes."""
+
+    def __init__(self) -> None:
+        self._parse: Callable[[resource.Object], T] = _unbound
+        self._on_bad: OnBad = _ignored
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._entries: dict[ids.Key, _Entry[T]] = {}
+        self._seen = 0
+        self._snapshot: Mapping[ids.Key, T] | None = None
+        self._handlers: tuple[Handler[T], ...] = ()
+        self._changes: collections.deque[tuple[ids.Key, T | None, T | None]] = collections.deque()
+
+    def read_with(self, parse: Callable[[resource.Object], T], on_bad: OnBad) -> None:
+        """Set how raw objects are read; a Reflector does this. `parse` raises BadInput."""
+        self._parse, self._on_bad = parse, on_bad
+
+    def snapshot(self) -> Mapping[ids.Key, T]:
+        """All values as of now; never changes, and is the same object until something does."""
+        with self._lock:
+            if self._snapshot is None:
+                values = {key: entry.value for key, entry in self._entries.items()}
+                self._snapshot = MappingProxyType(values)
+            return self._snapshot
+
+    def get(self, key: ids.Key) -> T | None:
+        """The value now, if there is one."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return None if entry is None else entry.value
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._entries)
+
+    def subscribe(self, handler: Handler[T]) -> None:
+        """Hear of every later change; subscribe before the reflector runs."""
+        with self._lock:
+            self._handlers = (*self._handlers, handler)
+
+    def replace(self, items: Iterable[resource.Object], version: int) -> None:
+        """Take a whole listing: what it lacks was deleted, unless it is newer than the listing.
+
+        A listing older than what was already seen means that the server's history was restored
+        from a backup: then its word counts, whatever the versions say.
+        """
+        parsed = {resource.key_of(obj): self._entry(obj) for obj in items}
+        with self._lock:
+            restored = version < self._seen
+            self._seen = version
+            for key in [k for k, e in self._entries.items() if k not in parsed]:
+                if restored or self._entries[key].version <= version:
+                    self._put(key, None)
+            for key, entry in parsed.items():
+                if restored or not self._knows_newer(key, entry):
+                    self._put(key, entry)
+        self._deliver()
+
+    def apply(self, obj: resource.Object, *, deleted: bool = False) -> None:
+        """Take one event of the watch."""
+        key, entry = resource.key_of(obj), None if deleted else self._entry(obj)
+        version = resource.version_of(obj)
+        with self._lock:
+            self._seen = max(self._seen, version)
+            known = self._entries.get(key)
+            if known is None or known.version < version:
+                self._put(key, entry)
+        self._deliver()
+
+    def observe(self, obj: resource.Object) -> None:
+        """Take the answer to a write of ours.
+
+        An object that is not here and not newer than the watch has been deleted meanwhile.
+        """
+        key, entry = resource.key_of(obj), self._entry(obj)
+        version = resource.version_of(obj)
+        with self._lock:
+            known = self._entries.get(key)
+            if version > (self._seen if known is None else known.version):
+                self._put(key, entry)
+        self._deliver()
+
+    def bookmark(self, version: int) -> None:
+        """The watch has told of everything up to `version`."""
+        with self._lock:
+            self._seen = max(self._seen, version)
+
+    def _entry(self, obj: resource.Object) -> _Entry[T] | None:
+        """The parsed object, or None (and a report) for one that cannot be read."""
+        try:
+            return _Entry(resource.version_of(obj), self._parse(obj))
+        except errors.BadInput as e:
+            self._on_bad(resource.key_of(obj), e)
+            return None
+
+    def _knows_newer(self, key: ids.Key, entry: _Entry[T] | None) -> bool:
+        known = self._entries.get(key)
+        return known is not None and entry is not None and known.version >= entry.version
+
+    def _put(self, key: ids.Key, entry: _Entry[T] | None) -> None:
+        known = self._entries.get(key)
+        if entry is None:
+            self._entries.pop(key, None)
+        else:
+            self._entries[key] = entry
+        if known is None and entry is None:
+            return
+        self._snapshot = None
+        old = None if known is None else known.value
+        new = None if entry is None else entry.value
+        self._changes.append((key, old, new))
+
+    def _deliver(self) -> None:
+        """Hand changes out in order; whoever finds another thread at it leaves them to it."""
+        while self._changes and self._turn.acquire(blocking=False):
+            try:
+                while self._changes:
+                    change = self._changes.popleft()
+                    for handler in self._handlers:
+                        handler(*change)
+            finally:
+                self._turn.release()

@@ -1,0 +1,136 @@
+"""Keys to be looked at: each at most once at a time, again when something changed meanwhile."""
+
+import heapq
+import itertools
+import threading
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from driver import clock
+from driver.kube import backoff
+
+K = TypeVar("K", bound=Hashable)
+
+RETRIES = backoff.Pace(base_s=0.05, max_s=60.0)
+_IDLE_S = 60.0
+
+
+class WorkQueue(Generic[K]):
+    """Thread safe. A key taken by `get` is the taker's until `done`."""
+
+    def __init__(
+        self, clock: clock.Clock, jitter: backoff.Jitter, pace: backoff.Pace = RETRIES
+    ) -> None:
+        self._clock = clock
+        self._jitter = jitter
+        self._pace = pace
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._ready: dict[K, None] = {}
+        self._taken: set[K] = set()
+        self._again: set[K] = set()
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._ticket = itertools.count()
+        self._failures: dict[K, int] = {}
+        self._shut = False
+
+    def __len__(self) -> int:
+        """Keys that wait to be taken now."""
+        with self._lock:
+            self._ripen()
+            return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Have `key` looked at; once more after `done` if it is being looked at now."""
+        with self._lock:
+            self._add(key)
+
+    def add_after(self, key: K, delay_s: float) -> None:
+        """Have `key` looked at in `delay_s`; the earliest of several such wishes counts."""
+        due = self._clock.monotonic() + delay_s
+        with self._lock:
+            if self._shut or self._due.get(key, due + 1) <= due:
+                return
+            self._due[key] = due
+            heapq.heappush(self._later, (due, next(self._ticket), key))
+            self._wake.set()
+
+    def get(self, timeout_s: float | None = None) -> K | None:
+        """Take the key that waits longest; None after `timeout_s`, or when shut down."""
+        now = self._clock.monotonic()
+        deadline = None if timeout_s is None else now + timeout_s
+        while True:
+            with self._lock:
+                self._ripen()
+                if self._shut:
+                    return None
+                if self._ready:
+                    return self._take()
+                wait_s = self._idle_s(deadline)
+                if wait_s <= 0:
+                    return None
+                self._wake.clear()
+            self._clock.wait(self._wake, wait_s)
+
+    def done(self, key: K) -> None:
+        """Give `key` back."""
+        with self._lock:
+            self._taken.discard(key)
+            if key in self._again:
+                self._again.discard(key)
+                self._add(key)
+
+    def retry(self, key: K, at_least_s: float = 0.0) -> float:
+        """Have `key` looked at again after a failure, ever later; seconds until then.
+
+        `at_least_s` is the server's Retry-After.
+        """
+        with self._lock:
+            failures = self._failures.get(key, 0) + 1
+            self._failures[key] = failures
+        wait_s = self._pace.wait_s(failures, self._jitter, at_least_s)
+        self.add_after(key, wait_s)
+        return wait_s
+
+    def forget(self, key: K) -> None:
+        """`key` went well: its next failure is its first."""
+        with self._lock:
+            self._failures.pop(key, None)
+
+    def shut_down(self) -> None:
+        """Give nothing out any more; every waiting `get` returns None."""
+        with self._lock:
+            self._shut = True
+            self._wake.set()
+
+    def _add(self, key: K) -> None:
+        if self._shut:
+            return
+        if key in self._taken:
+            self._again.add(key)
+            return
+        self._ready.setdefault(key)
+        self._wake.set()
+
+    def _take(self) -> K:
+        key = next(iter(self._ready))
+        del self._ready[key]
+        self._taken.add(key)
+        return key
+
+    def _ripen(self) -> None:
+        now = self._clock.monotonic()
+        while self._later and self._later[0][0] <= now:
+            due, _, key = heapq.heappop(self._later)
+            if self._due.get(key) == due:
+                del self._due[key]
+                self._add(key)
+
+    def _idle_s(self, deadline: float | None) -> float:
+        """How long there is surely nothing to do; 0 or less when the taker's time is over."""
+        now = self._clock.monotonic()
+        idle_s = _IDLE_S if deadline is None else deadline - now
+        if idle_s > 0 and self._later:
+            idle_s = min(idle_s, max(self._later[0][0] - now, 0.001))
+        return idle_s
