@@ -13,6 +13,7 @@ from kubernetes.config import incluster_config
 
 from driver import errors
 
+_Loader = Callable[..., None]
 POOL = 64
 """Connections kept open: every reflector holds one, every writer thread uses one."""
 
@@ -85,10 +86,10 @@ class Credentials:
     def _load(self, settings: kube_configuration.Configuration) -> None:
         """Let the official loaders, which are not typed, fill `settings`."""
         if self._kubeconfig is None:
-            in_cluster: Callable[..., None] = kube_config.load_incluster_config
+            in_cluster: _Loader = kube_config.load_incluster_config
             in_cluster(client_configuration=settings)
             return
-        from_file: Callable[..., None] = kube_config.load_kube_config
+        from_file: _Loader = kube_config.load_kube_config
         from_file(str(self._kubeconfig), client_configuration=settings, persist_config=False)
 
     def _where(self) -> str:
