@@ -1,0 +1,260 @@
+"""Who leads: a Lease in the API server, and the term that fences every write (D22).
+
+Times are monotonic and local: a record's own stamps are never read, so a clock that steps costs
+nobody the lease (reliability row 24). The rules are those of client-go's leaderelection.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from driver import clock, errors, names
+from driver.kube import backoff, client, resource
+
+log = structlog.get_logger(__name__)
+
+_MANAGER_LIMIT = 128
+_TRANSITIONS_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One leader's time in office: the fencing token."""
+
+    holder: str
+    transitions: int
+
+    @property
+    def field_manager(self) -> str:
+        """What every write of this term carries; the admission policy compares it (D22)."""
+        return f"{names.FIELD_MANAGER}/{self.holder}/{self.transitions}"
+
+
+def _no_jitter() -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds.
+
+    `lease_s`: how long a silent holder keeps the lease. `renew_deadline_s`: how long a leader
+    leads without a successful renewal. `retry_s`: between tries, plus up to half as much.
+    `settle_s`: between winning and leading, so that the admission policy knows the new term.
+    """
+
+    lease_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_s: float = 2.0
+    settle_s: float = 2.0
+    jitter: backoff.Jitter = _no_jitter
+
+    @property
+    def request_s(self) -> float:
+        """No request takes longer, so two fit before the renew deadline."""
+        return self.renew_deadline_s / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A Lease as last read, and when we first saw it so."""
+
+    holder: str
+    transitions: int
+    version: str
+    seen_at: float
+
+
+class Elector:
+    """Runs for the lease, renews it, gives it up. `run` is a thread's target.
+
+    `identity` must be new in every process (pod name and a random part): it is half of the
+    fencing token. Raises BadInput for one that does not fit into a field manager.
+    """
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        name: str,
+        identity: str,
+        clock: clock.Clock,
+        timings: Timings | None = None,
+    ) -> None:
+        self._timings = timings or Timings()
+        self._client = kube.within(self._timings.request_s)
+        self._place = (name, namespace)
+        self._identity = _checked(identity)
+        self._clock = clock
+        self._record: _Record | None = None
+        self._term: Term | None = None
+        self._renewed_at = 0.0
+        self._settled = False
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether `term` has one."""
+        return self.term() is not None
+
+    def term(self) -> Term | None:
+        """Our term, while it surely is ours.
+
+        None as soon as the renew deadline has passed, whatever the elector's thread is doing: a
+        process that was frozen finds out at its next write.
+        """
+        return self._term if self._settled and not self._overdue() else None
+
+    def run(
+        self, stop: threading.Event, on_leading: Callable[[Term], None], on_lost: Callable[[], None]
+    ) -> None:
+        """Until `stop` is set, or the lease is lost.
+
+        `on_leading` is called once, `settle_s` after winning, and returns at once (it starts
+        threads or sets an event). `on_lost` ends the process. A clean stop releases the lease.
+        """
+        while not stop.is_set() and not self._won():
+            self._pause(stop)
+        if stop.is_set():
+            self._release()
+            return
+        settled_at = self._clock.monotonic() + self._timings.settle_s
+        while not stop.is_set():
+            left_s = settled_at - self._clock.monotonic()
+            if self._term is not None and not self._settled and left_s <= 0:
+                self._settled = True
+                on_leading(self._term)
+            self._pause(stop, left_s if left_s > 0 else None)
+            if not stop.is_set() and not self._kept():
+                self._settled = False
+                log.error("lease lost", identity=self._identity)
+                on_lost()
+                return
+        self._release()
+
+    def _pause(self, stop: threading.Event, at_most_s: float | None = None) -> None:
+        wait_s = self._timings.retry_s * (1 + self._timings.jitter() / 2)
+        if at_most_s is not None:
+            wait_s = min(wait_s, at_most_s)
+        if self._term is not None:
+            left_s = self._renewed_at + self._timings.renew_deadline_s - self._clock.monotonic()
+            wait_s = min(wait_s, max(left_s, 0.0))
+        self._clock.wait(stop, wait_s)
+
+    def _won(self) -> bool:
+        """Try to become the holder."""
+        try:
+            record = self._look()
+            if record is not None and not self._is_free(record):
+                return False
+            transitions = 0 if record is None else record.transitions + 1
+            self._write(Term(self._identity, transitions), record)
+        except errors.ApiError as e:
+            log.info("lease not acquired", error=str(e))
+            return False
+        log.info("lease acquired", identity=self._identity, transitions=transitions)
+        return True
+
+    def _is_free(self, record: _Record) -> bool:
+        """Released, left by an earlier life of ours, or silent for too long."""
+        silent_s = self._clock.monotonic() - record.seen_at
+        return record.holder in {"", self._identity} or silent_s >= self._timings.lease_s
+
+    def _kept(self) -> bool:
+        """Renew; whether we still lead, renewed or not."""
+        if self._overdue():
+            return False
+        try:
+            self._renew()
+        except errors.Conflict:
+            return self._adopted()
+        except errors.NotFound:
+            return False  # somebody deleted it: others may have won since
+        except errors.ApiError as e:
+            log.warning("lease not renewed", error=str(e))
+        return not self._overdue()
+
+    def _renew(self) -> None:
+        if self._term is not None:
+            self._write(self._term, self._record)
+
+    def _adopted(self) -> bool:
+        """Somebody wrote the lease; if it is still ours, go on from there."""
+        try:
+            record = self._look()
+        except errors.ApiError:
+            return not self._overdue()
+        held = None if record is None else Term(record.holder, record.transitions)
+        return held == self._term and not self._overdue()
+
+    def _overdue(self) -> bool:
+        return self._clock.monotonic() - self._renewed_at >= self._timings.renew_deadline_s
+
+    def _look(self) -> _Record | None:
+        """Read the lease; one that reads as before keeps the time when it was first seen so."""
+        try:
+            found = self._client.get(resource.LEASES, *self._place)
+        except errors.NotFound:
+            return None
+        return self._remember(found)
+
+    def _remember(self, lease: resource.Object) -> _Record:
+        spec, version = lease.get("spec") or {}, lease["metadata"]["resourceVersion"]
+        known = self._record
+        if known is None or known.version != version:
+            holder, transitions = spec.get("holderIdentity"), spec.get("leaseTransitions")
+            now = self._clock.monotonic()
+            known = _Record(holder or "", int(transitions or 0), version, now)
+            self._record = known
+        return known
+
+    def _write(self, term: Term, over: _Record | None) -> None:
+        """Write ourselves down, over exactly the record we know. Raises ApiError."""
+        asked_at = self._clock.monotonic()
+        now = clock.rfc3339_micro(self._clock.now())
+        spec = {
+            "holderIdentity": term.holder,
+            "leaseDurationSeconds": max(1, round(self._timings.lease_s)),
+            "renewTime": now,
+            "leaseTransitions": term.transitions,
+        } | ({"acquireTime": now} if self._term is None else {})
+        self._remember(self._put(spec, over))
+        self._renewed_at = asked_at
+        self._term = term
+
+    def _put(self, spec: resource.Object, over: _Record | None) -> resource.Object:
+        name, namespace = self._place
+        meta = {"name": name, "namespace": namespace}
+        body = {"apiVersion": resource.LEASES.api_version, "kind": "Lease", "spec": spec}
+        if over is None:
+            return self._client.create(resource.LEASES, body | {"metadata": meta}, namespace)
+        body["metadata"] = meta | {"resourceVersion": over.version}
+        return self._client.replace(resource.LEASES, name, body, namespace=namespace)
+
+    def _release(self) -> None:
+        """Leave the lease free, so that a successor need not wait."""
+        term, self._term, self._settled = self._term, None, False
+        if term is None or self._overdue():
+            return
+        now = clock.rfc3339_micro(self._clock.now())
+        spec = {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": now,
+            "acquireTime": now,
+            "leaseTransitions": term.transitions,
+        }
+        try:
+            self._put(spec, self._record)
+        except errors.ApiError as e:
+            log.warning("lease not released", error=str(e))
+
+
+def _checked(identity: str) -> str:
+    longest = Term(identity, 10**_TRANSITIONS_DIGITS - 1).field_manager
+    if not identity or not identity.isprintable() or len(longest.encode()) > _MANAGER_LIMIT:
+        limit = _MANAGER_LIMIT - len(Term("", 10**_TRANSITIONS_DIGITS - 1).field_manager)
+        expected = f"1 to {limit} printable bytes"
+        raise errors.BadInput("identity", f"{identity!r} makes no field manager", expected)
+    return identity

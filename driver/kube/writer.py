@@ -1,0 +1,95 @@
+"""The only way the controller writes: with the term's name on every write (D22).
+
+Which requests an admission policy can fence by `request.options.fieldManager`:
+
+- PATCH (subresources too) and POST: `fieldManager` is a query parameter and reaches
+  `PatchOptions` and `CreateOptions`.
+- An eviction is a POST of `pods/<name>/eviction`, so it has `CreateOptions` with a manager.
+- DELETE has `DeleteOptions`, which hold no manager. Pods therefore leave by eviction only;
+  a delete here names the UID it means, and is refused locally without a term.
+"""
+
+from collections.abc import Callable
+
+from driver import errors
+from driver.kube import client, lease, resource
+
+
+class NotLeading(errors.RationError):
+    """There is no term to write under."""
+
+
+class FencedWriter:
+    """Writes under the present term. Raises NotLeading, and ApiError (Forbidden: fenced off)."""
+
+    def __init__(self, kube: client.KubeClient, term: Callable[[], lease.Term | None]) -> None:
+        self._client = kube
+        self._term = term
+
+    def patch(  # noqa: PLR0913 - the parameters of the client's patch
+        self,
+        resource: resource.Resource,
+        name: str,
+        body: object,
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
+    ) -> resource.Object:
+        """As `KubeClient.patch`."""
+        return self._client.patch(
+            resource,
+            name,
+            body,
+            namespace=namespace,
+            subresource=subresource,
+            kind=kind,
+            field_manager=self._manager(),
+            force=force,
+        )
+
+    def create(
+        self, resource: resource.Resource, body: resource.Object, namespace: str | None = None
+    ) -> resource.Object:
+        """As `KubeClient.create`."""
+        return self._client.create(resource, body, namespace, field_manager=self._manager())
+
+    def create_eviction(
+        self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
+    ) -> None:
+        """Ask for the pod `uid` to leave.
+
+        Raises TooManyRequests while a disruption budget forbids it, Conflict when the pod is
+        another one by now, NotFound when it is gone.
+        """
+        options: resource.Object = {"preconditions": {"uid": uid}}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        self._client.create(
+            resource.PODS,
+            body,
+            namespace,
+            subresource="eviction",
+            name=name,
+            field_manager=self._manager(),
+        )
+
+    def delete(
+        self, resource: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+    ) -> None:
+        """Delete exactly the object `uid`; fenced by the term here, not by the server."""
+        self._manager()
+        self._client.delete(resource, name, namespace, uid=uid)
+
+    def _manager(self) -> str:
+        term = self._term()
+        if term is None:
+            raise NotLeading("this process does not lead")
+        return term.field_manager

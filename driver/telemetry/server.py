@@ -1,0 +1,100 @@
+"""`/metrics`, `/healthz` and `/readyz` of a process, on one small threaded HTTP server.
+
+Health means progress, not life: a check answers None, or the words for what stands still.
+"""
+
+import http.server
+import threading
+from collections.abc import Callable, Mapping
+
+import prometheus_client
+
+from driver import errors
+
+Check = Callable[[], str | None]
+"""None when all is well, else what is wrong, in words."""
+
+_PLAIN = "text/plain; charset=utf-8"
+_IDLE_S = 30.0
+_POLL_S = 0.5
+
+
+class Telemetry:
+    """Listens from construction on; `run` is a thread's target.
+
+    `port` 0 takes a free one. Raises NodeFault when `address:port` cannot be had.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        registry: prometheus_client.CollectorRegistry,
+        *,
+        health: Mapping[str, Check],
+        ready: Mapping[str, Check],
+    ) -> None:
+        pages: Pages = {
+            "/metrics": lambda: (
+                200,
+                prometheus_client.CONTENT_TYPE_LATEST,
+                prometheus_client.generate_latest(registry),
+            ),
+            "/healthz": lambda: _checked(health),
+            "/readyz": lambda: _checked(ready),
+        }
+        try:
+            self._server = _Server((address, port), pages)
+        except OSError as e:
+            raise errors.NodeFault("listen on", f"{address}:{port}", str(e)) from e
+
+    @property
+    def port(self) -> int:
+        """The port listened on."""
+        return int(self._server.server_address[1])
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set; seen within half a second."""
+        try:
+            while not stop.is_set():
+                self._server.handle_request()
+        finally:
+            self._server.server_close()
+
+
+Answer = tuple[int, str, bytes]
+Pages = Mapping[str, Callable[[], Answer]]
+
+
+def _checked(checks: Mapping[str, Check]) -> Answer:
+    found = {name: check() for name, check in checks.items()}
+    lines = [f"{name}: {problem or 'ok'}" for name, problem in found.items()]
+    code = 200 if all(problem is None for problem in found.values()) else 503
+    return code, _PLAIN, "\n".join([*lines, ""]).encode()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    timeout = _POLL_S
+
+    def __init__(self, address: tuple[str, int], pages: Pages) -> None:
+        self.pages = pages
+        super().__init__(address, _Handler)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _IDLE_S
+
+    def do_GET(self) -> None:
+        """Answer one of the pages."""
+        page = self.server.pages.get(self.path.split("?", 1)[0])
+        code, kind, body = page() if page else (404, _PLAIN, b"not found\n")
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Scrapes are no news."""
