@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from driver import clock
 
@@ -18,7 +18,8 @@ _GRACE_S = 2.0
 _FOREVER_S = 3600.0
 
 Target = Callable[[threading.Event], None]
-HardExit = Callable[[int], NoReturn]
+HardExit = Callable[[int], object]
+"""`os._exit`."""
 
 
 class Log(Protocol):
