@@ -160,6 +160,20 @@ def test_a_stale_token_is_read_anew_once(api: server.ApiServer, tmp_path: Path) 
     assert len(api.requests) == 4
 
 
+def test_credentials_that_are_being_rewritten_fail_only_the_calls_meanwhile(
+    api: server.ApiServer, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("one")
+    kube = client.KubeClient.connect(api.kubeconfig(tmp_path, token), "test")
+    token.unlink()
+    with pytest.raises(errors.Unreachable, match="credentials"):
+        kube.list(CLAIMS)
+    token.write_text("two")
+    kube.list(CLAIMS)
+    assert [r.headers["Authorization"] for r in api.requests] == ["Bearer two"]
+
+
 def test_a_kubeconfig_that_makes_no_sense_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("clusters: []")
