@@ -95,7 +95,7 @@ class ApiServer:
         self._listener = _Listener(self._port, self._state)
         self._port = self._listener.server_address[1]
         threading.Thread(
-            target=self._listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            target=self._listener.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         ).start()
 
     def down(self) -> None:
