@@ -1,4 +1,4 @@
-"""API objects for tests: minimal, real-shaped, keyword overrides. Raw JSON, as a server sends it."""
+"""API objects for tests: minimal, real-shaped, keyword overrides: raw JSON as a server sends it."""
 
 import uuid
 from typing import Any

@@ -56,8 +56,13 @@ def nesting(node: ast.AST, depth: int = 0) -> int:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function | ast.ClassDef | ast.Lambda):
             continue
-        deepest = max(deepest, nesting(child, depth + isinstance(child, _DEEPER)))
+        deeper = isinstance(child, _DEEPER) and not is_elif(node, child)
+        deepest = max(deepest, nesting(child, depth + deeper))
     return deepest
+
+
+def is_elif(parent: ast.AST, child: ast.AST) -> bool:
+    return isinstance(parent, ast.If) and isinstance(child, ast.If) and parent.orelse == [child]
 
 
 def shown(path: Path, node: Function) -> str:
