@@ -99,9 +99,17 @@ def _local_server(program: Path, where: layout.Layout, ports: Ports, name: str) 
     )
 
 
-def kube_proxy(program: Path, where: layout.Layout) -> Argv:
-    """One for the machine: service addresses work from the host and from every pod."""
-    return (str(program), f"--config={where.key('kube-proxy.yaml')}", "--hostname-override=ration")
+def kube_proxy(program: Path, where: layout.Layout, node: str) -> Argv:
+    """One for the machine: service addresses work from the host and from every pod.
+
+    It wants to be on a node that exists: without one it waits for 30 s, and it ends with its node.
+    """
+    return (str(program), f"--config={where.key('kube-proxy.yaml')}", f"--hostname-override={node}")
+
+
+def proxy_node(command: Argv) -> str:
+    """The node that a kube-proxy was started on."""
+    return command[-1].partition("=")[2]
 
 
 def containerd(program: Path, folders: layout.NodeLayout) -> Argv:

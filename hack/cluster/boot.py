@@ -134,6 +134,7 @@ def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.St
         with steps.step(f"Start {len(cluster.nodes)} nodes", 12):
             for entry in cluster.nodes:
                 node.start_kubelet(where, entry)
+            node.start_proxy(where, cluster.nodes[0].name)
             _all([pool.submit(node.wait_ready, where, entry.name) for entry in cluster.nodes])
             _wait_default_account(where)
 
@@ -158,7 +159,6 @@ def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
         ("kube-scheduler", argv.kube_scheduler),
     ):
         control.launch(where, name, None, build(programs[name], where, ports))
-    control.launch(where, "kube-proxy", None, argv.kube_proxy(programs["kube-proxy"], where))
 
 
 def _wait_port(address: str, port: int, log: Path) -> None:

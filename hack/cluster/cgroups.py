@@ -38,6 +38,20 @@ def component_group(tag: str, key: str) -> Path:
     return group
 
 
+def prepare_pods(tag: str, node: str) -> None:
+    """Make the kubelet's cgroupRoot in every hierarchy, with the controllers passed down (v2)."""
+    for root in _roots():
+        group = root
+        for name in pods_group(tag, node).strip("/").split("/"):
+            offered = group / "cgroup.controllers"
+            names = offered.read_text().split() if offered.exists() else []
+            if names:
+                passed = " ".join(f"+{name}" for name in names)
+                (group / "cgroup.subtree_control").write_text(passed)
+            group /= name
+            group.mkdir(exist_ok=True)
+
+
 def members(tag: str, below: str = "") -> frozenset[int]:
     """The ids of all processes in the cluster's groups (only those below `below`, if given)."""
     return frozenset(pid for group in _groups(tag, below) for pid in _read(group))

@@ -39,7 +39,7 @@ def certificate_user(certificate: bytes, key: bytes) -> Document:
 def kubelet(
     node: state.NodeState, folders: layout.NodeLayout, authority: Path, port: int, cgroup: str
 ) -> Document:
-    """A KubeletConfiguration. Two kubelets share the machine, so neither manages its cgroups."""
+    """A KubeletConfiguration. Kubelets share the machine: each has a root for its pods' cgroups."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -60,11 +60,10 @@ def kubelet(
         "volumePluginDir": str(folders.kubelet / "volume-plugins"),
         "clusterDNS": [plan.DNS_SERVICE],
         "clusterDomain": "cluster.local",
-        # The kernel may mount cgroup v1; the pods' cgroups hang below one of the cluster's own.
+        # The kernel may mount cgroup v1; the pods' groups hang below one of the cluster's own.
         "failCgroupV1": False,
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup,
-        "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,
         # Lowering a score needs CAP_SYS_RESOURCE, which a guest may lack.
@@ -92,7 +91,6 @@ def containerd(
     values: Mapping[str, Mapping[str, object]] = {
         "grpc": {"address": str(folders.socket)},
         runtime: {
-            "enable_cdi": True,
             "cdi_spec_dirs": [str(folders.cdi)],
             "disable_apparmor": True,
             # Without CAP_SYS_RESOURCE runc could not lower a container's score and dies.
@@ -100,7 +98,7 @@ def containerd(
             "netns_mounts_under_state_dir": True,
             "tolerate_missing_hugetlb_controller": True,
         },
-        f"{runtime}.cni": {"bin_dirs": [str(plugins)], "conf_dir": str(folders.network)},
+        f"{runtime}.cni": {"bin_dirs": [str(plugins)], "conf_dir": str(folders.network), "use_internal_loopback": True},
         f"{runtime}.containerd": {"default_runtime_name": "runc"},
         f"{runtime}.containerd.runtimes.runc": {
             "runtime_type": "io.containerd.runc.v2",
@@ -148,6 +146,9 @@ def kube_proxy(kubeconfig_file: Path, ports: Mapping[str, int]) -> Document:
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
+        # One proxy for all nodes knows only its own node's pods as local; without this a pod of
+        # another node could not reach itself through its service.
+        "nftables": {"masqueradeAll": True},
         "clusterCIDR": plan.POD_NETWORK,
         "clientConnection": {"kubeconfig": str(kubeconfig_file)},
         "bindAddress": "0.0.0.0",  # noqa: S104 - says which address family the node has; nothing listens here

@@ -53,6 +53,8 @@ def remove(where: layout.Layout, name: str) -> None:
         if entry is None:
             names = ", ".join(node.name for node in cluster.nodes)
             raise errors.ClusterError(f"no node {name}; expected one of {names}")
+        if len(cluster.nodes) == 1:
+            raise errors.ClusterError(f"{name} is the last node; end the cluster: make cluster-down")
         node.remove(where, entry, ())
         store.write(where, cluster.without_node(name))
 

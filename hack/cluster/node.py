@@ -22,6 +22,7 @@ from hack.cluster import (
     processes,
     shell,
     state,
+    store,
     toolchain,
 )
 
@@ -40,6 +41,7 @@ def prepare(where: layout.Layout, node: state.NodeState, ports: Mapping[str, int
     (where.nodes / node.name).unlink(missing_ok=True)
     (where.nodes / node.name).symlink_to(folders.root)
     host.add_address(plan.node_address(node.index))
+    cgroups.prepare_pods(where.tag, node.name)
     certificates.create_node(where, node.name, plan.node_address(node.index), ports)
     _write_configs(where, node, ports)
 
@@ -96,6 +98,7 @@ def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...])
     for component in (*state.NODE_DRIVER, *state.NODE_CORE):
         with contextlib.suppress(errors.ClusterError):
             control.kill(where, component, node.name)
+    _move_proxy(where, node.name)
     forget = ("delete", "node", node.name, "--ignore-not-found", "--wait=false")
     kubectl.run(where, *forget)
     pods = ("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node.name}")
@@ -112,6 +115,24 @@ def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...])
     (where.nodes / node.name).unlink(missing_ok=True)
     for component in (*state.NODE_CORE, *state.NODE_DRIVER):
         control.record_path(where, component, node.name).unlink(missing_ok=True)
+
+
+def start_proxy(where: layout.Layout, node: str) -> None:
+    """Start the machine's kube-proxy, on a node that exists."""
+    program = toolchain.programs()["kube-proxy"]
+    control.launch(where, "kube-proxy", None, argv.kube_proxy(program, where, node))
+
+
+def _move_proxy(where: layout.Layout, leaving: str) -> None:
+    """kube-proxy ends with its node; it goes to one that stays."""
+    spec = control.read(where, "kube-proxy", None).spec
+    cluster = store.read(where)
+    if cluster is None or argv.proxy_node(spec.argv) != leaving:
+        return
+    staying = next((entry.name for entry in cluster.nodes if entry.name != leaving), None)
+    if staying is not None:
+        control.kill(where, "kube-proxy", None)
+        start_proxy(where, staying)
 
 
 def end_group(where: layout.Layout, below: str = "") -> None:
