@@ -7,7 +7,7 @@ class ClusterError(Exception):
     """The cluster, or the machine under it, did not do what was asked."""
 
 
-class NotUp(ClusterError):  # noqa: N818 - a state, named as callers say it
+class NotUp(ClusterError):
     """No cluster of this checkout is up."""
 
     def __init__(self, checkout: Path) -> None:
