@@ -54,7 +54,7 @@ class Record:
     state: State
     boot_id: str
     devices: tuple[steps.PlannedDevice, ...]
-    steps: tuple[steps.Step, ...] = ()
+    steps: tuple[steps.Step, ...]
     facts: tuple[Facts, ...] = ()
     version: int = VERSION
 

@@ -71,10 +71,10 @@ def device_numbers(path: Path) -> tuple[int, int] | None:
 
 
 class DriverRoot:
-    """The files under `path`, an absolute path."""
+    """The files under `path`, a path of the host."""
 
     def __init__(self, path: Path, numbers: Numbers = device_numbers) -> None:
-        self.path = path
+        self.path = path.absolute()
         self._numbers = numbers
 
     def library(self, soname: str) -> Path | None:

@@ -15,7 +15,7 @@ class Plan:
     """Everything a claim needs on this node: hardware steps in order, devices with their edits."""
 
     devices: tuple[steps.PlannedDevice, ...]
-    steps: tuple[steps.Step, ...] = ()
+    steps: tuple[steps.Step, ...]
 
     @property
     def gpus(self) -> tuple[ids.GpuUuid, ...]:

@@ -15,9 +15,8 @@ import pydantic
 from driver import errors
 
 CDI_CLASS = "claim"
-_KIND = re.compile(
-    r"^[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$"
-)
+_WORD = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_KIND = rf"^{_WORD}/{_WORD}$"
 _DEVICE = r"^[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?$"
 _NODE = re.compile(r"^/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset)$")
 _PLACES = re.compile(
@@ -89,7 +88,7 @@ class Spec(_Strict):
 def kind(driver_name: str) -> str:
     """`<driver name>/claim`. Raises BadInput for a driver name that CDI takes for no vendor."""
     made = f"{driver_name}/{CDI_CLASS}"
-    if not _KIND.fullmatch(made):
+    if not re.fullmatch(_KIND, made):
         raise errors.BadInput("driver name", f"is {driver_name!r}", "a letter first, as CDI asks")
     return made
 
