@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import urllib3
 from kubernetes.client import exceptions as kube_exceptions
 
+from driver import errors
 from driver.kube import credentials, failures
 
 _UNAUTHORIZED = 401
@@ -89,8 +90,15 @@ class Transport:
         return session if self._source.stamp() == session.stamp else self._renewed(session)
 
     def _renewed(self, stale: credentials.Session) -> credentials.Session:
-        """The session after `stale`; many threads that find it stale make one new one."""
+        """The session after `stale`; many threads that find it stale make one new one.
+
+        Files that make no sense now did at the start, so they are being rewritten: the call is
+        Unreachable, and a later one reads them again.
+        """
         with self._lock:
             if self._session is stale:
-                self._session = self._source.open()
+                try:
+                    self._session = self._source.open()
+                except errors.BadInput as e:
+                    raise failures.no_answer("READ", "credentials", e) from e
             return self._session

@@ -1,0 +1,196 @@
+"""Two electors on one lease: reliability §1 row 16."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from driver import clock, errors
+from driver.kube import client, lease, resource
+from tests.fakes import waiting
+from tests.fakes.apiserver import faults, server
+
+QUICK = lease.Timings(lease_s=1.0, renew_deadline_s=0.6, retry_s=0.1, settle_s=0.2)
+
+
+class FreezableClock(clock.SystemClock):
+    """Its waits do not end while frozen, as those of a process under SIGSTOP."""
+
+    def __init__(self) -> None:
+        self.running = threading.Event()
+        self.running.set()
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        answer = super().wait(event, timeout_s)
+        self.running.wait()
+        return answer
+
+
+class Candidate:
+    """An elector on its thread."""
+
+    def __init__(self, kube: client.KubeClient, identity: str) -> None:
+        self.clock = FreezableClock()
+        self.elector = lease.Elector(
+            kube, "ration", "ration-controller", identity, self.clock, QUICK
+        )
+        self.terms: list[lease.Term] = []
+        self.led_at = 0.0
+        self.lost = threading.Event()
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.elector.run(self.stop, self._led, self.lost.set)
+
+    def _led(self, term: lease.Term) -> None:
+        self.led_at = self.clock.monotonic()
+        self.terms.append(term)
+
+    def close(self) -> None:
+        self.clock.running.set()
+        self.stop.set()
+        self.thread.join(3)
+        assert not self.thread.is_alive()
+
+
+@contextmanager
+def candidate(kube: client.KubeClient, identity: str) -> Iterator[Candidate]:
+    running = Candidate(kube, identity)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def spec(api: server.ApiServer) -> resource.Object:
+    found = api.read(resource.LEASES, "ration-controller", "ration")
+    return found["spec"] if found else {}
+
+
+def test_the_first_takes_the_lease_settles_and_leads(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: spec(api).get("holderIdentity") == "one")
+        acquired_at = one.clock.monotonic()
+        assert not one.elector.is_leader
+        waiting.until(lambda: one.terms)
+        assert one.led_at - acquired_at >= QUICK.settle_s - 0.1
+        assert one.terms == [lease.Term("one", 0)]
+        assert one.elector.term() == lease.Term("one", 0)
+        renewals = len(api.requests)
+        waiting.until(lambda: len(api.requests) > renewals + 3)
+        assert one.elector.is_leader
+
+
+def test_the_second_waits_while_the_first_renews(kube: client.KubeClient) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        with candidate(kube, "two") as two:
+            threading.Event().wait(1.5 * QUICK.lease_s)
+            assert one.elector.is_leader
+            assert not two.terms
+
+
+def test_a_leader_that_stops_cleanly_leaves_the_lease_free_at_once(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    with candidate(kube, "two") as two:
+        waiting.until(lambda: two.elector.is_leader)
+        with candidate(kube, "one") as one:
+            threading.Event().wait(0.2)
+            two.close()
+            stopped_at = one.clock.monotonic()
+            assert two.elector.term() is None
+            assert not two.lost.is_set()
+            waiting.until(lambda: one.elector.is_leader)
+            assert one.led_at - stopped_at < QUICK.lease_s
+            assert spec(api)["leaseTransitions"] == 1
+            assert one.terms == [lease.Term("one", 1)]
+
+
+def test_a_frozen_leader_is_succeeded_and_finds_out_before_it_writes(
+    kube: client.KubeClient,
+) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        one.clock.running.clear()
+        with candidate(kube, "two") as two:
+            frozen_at = two.clock.monotonic()
+            waiting.until(lambda: two.elector.is_leader)
+            assert two.led_at - frozen_at >= QUICK.lease_s - QUICK.retry_s
+            assert one.elector.term() is None
+            one.clock.running.set()
+            waiting.until(one.lost.is_set)
+            assert two.elector.is_leader
+            assert two.terms == [lease.Term("two", 1)]
+
+
+def test_a_leader_without_a_server_loses_before_its_successor_could_win(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        api.faults.add(faults.HalfOpen())
+        cut_at = one.clock.monotonic()
+        waiting.until(one.lost.is_set)
+        assert one.clock.monotonic() - cut_at < QUICK.lease_s
+        assert not one.elector.is_leader
+
+
+def test_a_short_outage_costs_no_term(api: server.ApiServer, kube: client.KubeClient) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        api.faults.add(faults.Answer(500), times=2)
+        asked = len(api.requests)
+        waiting.until(lambda: len(api.requests) > asked + 4)
+        assert one.elector.is_leader
+        assert not one.lost.is_set()
+
+
+def test_a_stolen_lease_is_lost(api: server.ApiServer, kube: client.KubeClient) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        body = {"spec": {"holderIdentity": "thief", "leaseTransitions": 7}}
+        kube.patch(resource.LEASES, "ration-controller", body, namespace="ration")
+        waiting.until(one.lost.is_set)
+        assert not one.elector.is_leader
+        assert spec(api)["holderIdentity"] == "thief"
+
+
+def test_a_write_of_others_that_leaves_the_holder_costs_no_term(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        body = {"metadata": {"labels": {"seen": "yes"}}}
+        kube.patch(resource.LEASES, "ration-controller", body, namespace="ration")
+        asked = len(api.requests)
+        waiting.until(lambda: len(api.requests) > asked + 5)
+        assert one.elector.is_leader
+
+
+def test_stamps_of_a_clock_gone_wrong_are_not_believed(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    old = {"holderIdentity": "gone", "leaseTransitions": 4, "renewTime": "2001-01-01T00:00:00.0Z"}
+    api.put(
+        resource.LEASES,
+        {"metadata": {"name": "ration-controller", "namespace": "ration"}, "spec": old},
+    )
+    with candidate(kube, "one") as one:
+        started_at = one.clock.monotonic()
+        waiting.until(lambda: one.elector.is_leader)
+        assert one.led_at - started_at >= QUICK.lease_s
+        assert one.terms == [lease.Term("one", 5)]
+
+
+@pytest.mark.parametrize("identity", ["", "x" * 110, "a\nb", "ü" * 60])
+def test_an_identity_that_fits_no_field_manager_is_refused_at_the_start(
+    kube: client.KubeClient, identity: str
+) -> None:
+    with pytest.raises(errors.BadInput, match="field manager"):
+        lease.Elector(kube, "ration", "lease", identity, clock.SystemClock())

@@ -1,0 +1,72 @@
+import pytest
+
+from driver import errors
+from driver.kube import client, lease, resource, writer
+from tests.fakes.apiserver import faults, server
+
+TERM = lease.Term("controller-0_x7", 3)
+POD = {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"nodeName": "node-a"}}
+
+
+def fence(request: faults.Request) -> str | None:
+    """As the admission policy of D22, for a lease held in term 3."""
+    if request.field_manager != "ration-controller/controller-0_x7/3":
+        return "the fence: not the leader"
+    return None
+
+
+@pytest.fixture
+def pod(api: server.ApiServer) -> resource.Object:
+    api.deny_with(lambda r: None if r.method == "DELETE" else fence(r))
+    return api.put(resource.PODS, POD)
+
+
+def test_every_write_names_its_term(
+    api: server.ApiServer, kube: client.KubeClient, pod: resource.Object
+) -> None:
+    fenced = writer.FencedWriter(kube, lambda: TERM)
+    body = {"status": {"message": "hello"}}
+    fenced.patch(resource.PODS, "p", body, namespace="ns", subresource="status")
+    fenced.create(resource.PODS, {"metadata": {"name": "q"}}, "ns")
+    fenced.create_eviction("p", "ns", uid=pod["metadata"]["uid"])
+    assert {r.field_manager for r in api.requests} == {"ration-controller/controller-0_x7/3"}
+    evicted = api.read(resource.PODS, "p", "ns")
+    assert evicted is not None
+    assert evicted["status"] == {"message": "hello"}
+    assert "deletionTimestamp" in evicted["metadata"]
+
+
+def test_a_stale_term_is_fenced_off_by_the_server(
+    api: server.ApiServer, kube: client.KubeClient, pod: resource.Object
+) -> None:
+    stale = writer.FencedWriter(kube, lambda: lease.Term("controller-0_x7", 2))
+    with pytest.raises(errors.Forbidden, match="fence"):
+        stale.patch(resource.PODS, "p", {"metadata": {"labels": {"a": "b"}}}, namespace="ns")
+    with pytest.raises(errors.Forbidden, match="fence"):
+        stale.create_eviction("p", "ns", uid=pod["metadata"]["uid"])
+    assert api.read(resource.PODS, "p", "ns") == pod
+
+
+def test_an_eviction_of_another_pod_of_that_name_is_a_conflict(
+    kube: client.KubeClient, pod: resource.Object
+) -> None:
+    assert pod["metadata"]["uid"] != "another"
+    fenced = writer.FencedWriter(kube, lambda: TERM)
+    with pytest.raises(errors.Conflict):
+        fenced.create_eviction("p", "ns", uid="another")
+
+
+def test_without_a_term_nothing_is_sent(
+    api: server.ApiServer, kube: client.KubeClient, pod: resource.Object
+) -> None:
+    fenced = writer.FencedWriter(kube, lambda: None)
+    uid = pod["metadata"]["uid"]
+    with pytest.raises(writer.NotLeading):
+        fenced.patch(resource.PODS, "p", {}, namespace="ns")
+    with pytest.raises(writer.NotLeading):
+        fenced.create(resource.PODS, {}, "ns")
+    with pytest.raises(writer.NotLeading):
+        fenced.create_eviction("p", "ns", uid=uid)
+    with pytest.raises(writer.NotLeading):
+        fenced.delete(resource.PODS, "p", "ns", uid=uid)
+    assert not api.requests

@@ -1,0 +1,197 @@
+"""One HTTP request: parse it, let a fault happen, do what it asks, record it."""
+
+import http.server
+import json
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from tests.fakes.apiserver import faults, patches, rules, selectors, state, streams, target
+
+Object = dict[str, Any]
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Speaks HTTP/1.1 with kept connections."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def log_message(self, *_: object) -> None:
+        """Tests look at `requests` instead."""
+
+    @property
+    def state(self) -> state.State:
+        return self.server.state  # type: ignore[attr-defined,no-any-return]
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """Every verb (`do_GET` and so on) comes in by the same door."""
+        if name.startswith("do_"):
+            return self._handle
+        raise AttributeError(name)
+
+    def _handle(self) -> None:
+        request = self._parsed()
+        self.state.requests.append(request)
+        fault = self.state.faults.next_for(request)
+        match fault:
+            case faults.Drop():
+                self.close_connection = True
+                return
+            case faults.HalfOpen():
+                self.state.closed.wait()
+                self.close_connection = True
+                return
+            case faults.Delay(seconds):
+                self.state.closed.wait(seconds)
+            case _:
+                pass
+        try:
+            self._answer(request, fault)
+        except rules.Refusal as e:
+            self._send(e.code, e.status(), e.retry_after_s)
+
+    def _parsed(self) -> faults.Request:
+        url = urllib.parse.urlsplit(self.path)
+        length = int(self.headers.get("Content-Length") or 0)
+        raw = self.rfile.read(length)
+        return faults.Request(
+            self.command,
+            url.path,
+            dict(urllib.parse.parse_qsl(url.query)),
+            json.loads(raw) if raw else None,
+            dict(self.headers.items()),
+            streams.CLOCK.monotonic(),
+        )
+
+    def _answer(self, request: faults.Request, fault: faults.Fault | None) -> None:
+        if isinstance(fault, faults.Answer):
+            raise rules.Refusal(fault.status, fault.reason, "injected", fault.retry_after_s)
+        self._admit(request)
+        if request.path == "/version":
+            self._send(200, {"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
+            return
+        place = target.of(request.path)
+        if request.is_watch:
+            streams.Stream(self, self.state, place, request).run(fault)
+            return
+        code, body = self._act(request, place)
+        self._send(code, body)
+
+    def _admit(self, request: faults.Request) -> None:
+        tokens = self.state.tokens
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if tokens is not None and given not in tokens:
+            raise rules.Refusal(401, "Unauthorized", "Unauthorized")
+        if not faults.writes(request):
+            return
+        for policy in self.state.policies:
+            refusal = policy(request)
+            if refusal is not None:
+                raise rules.Refusal(403, "Forbidden", refusal)
+
+    def _act(self, request: faults.Request, place: target.Target) -> tuple[int, Object]:
+        match request.method:
+            case "GET" if place.name:
+                return 200, self.state.storage.get(place.kind, place.key)
+            case "GET":
+                return 200, self._list(request, place)
+            case "POST":
+                return 201, self._create(place, _body(request))
+            case "PUT":
+                return 200, self._replace(place, _body(request))
+            case "PATCH":
+                return 200, self._patch(request, place)
+            case _:
+                wanted = request.body.get("preconditions") if request.body else None
+                return 200, self.state.storage.delete(place.kind, place.key, wanted)
+
+    def _create(self, place: target.Target, body: Object) -> Object:
+        if place.subresource != "eviction":
+            return self.state.storage.create(place.kind, place.namespace or "", body)
+        preconditions = body.get("deleteOptions", {}).get("preconditions")
+        self.state.storage.delete(place.kind, place.key, preconditions)
+        return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+
+    def _replace(self, place: target.Target, body: Object) -> Object:
+        if not body.get("metadata", {}).get("resourceVersion"):
+            text = "metadata.resourceVersion: must be specified for an update"
+            raise rules.Refusal(422, "Invalid", text)
+        return self.state.storage.update(place.kind, place.key, lambda _: body, place.subresource)
+
+    def _patch(self, request: faults.Request, place: target.Target) -> Object:
+        """Apply is a merge here: the fake keeps no field owners."""
+        store, body = self.state.storage, request.body
+        kind = request.headers.get("Content-Type")
+        if kind == APPLY and isinstance(body, dict):
+            try:
+                store.get(place.kind, place.key)
+            except rules.Refusal:
+                return store.create(place.kind, place.namespace or "", body)
+
+        def change(old: Object) -> Object:
+            return _patched(kind, old, body)
+
+        return store.update(place.kind, place.key, change, place.subresource)
+
+    def _list(self, request: faults.Request, place: target.Target) -> Object:
+        token = request.query.get("continue")
+        if token is None:
+            items, version = self.state.storage.all(place.kind, place.namespace)
+            fields, labels = streams.selection(request)
+            items = [o for o in items if selectors.matches(o, fields, labels)]
+        elif token in self.state.continues:
+            items, version = self.state.continues.pop(token)
+            if version < self.state.storage.compacted:
+                raise rules.Refusal(410, "Expired", "the provided continue parameter is too old")
+        else:
+            raise rules.Refusal(410, "Expired", "unknown continue token")
+        meta = {"resourceVersion": str(version)}
+        limit = int(request.query.get("limit") or 0) or len(items)
+        if len(items) > limit:
+            meta["continue"] = f"after-{len(self.state.requests)}"
+            self.state.continues[meta["continue"]] = (items[limit:], version)
+        return {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
+
+    def _send(self, code: int, body: Object, retry_after_s: int = 0) -> None:
+        raw = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        if retry_after_s:
+            self.send_header("Retry-After", str(retry_after_s))
+        self.end_headers()
+        self.wfile.write(raw)
+        self.wfile.flush()
+
+
+def _body(request: faults.Request) -> Object:
+    if isinstance(request.body, dict):
+        return request.body
+    raise rules.Refusal(400, "BadRequest", f"{request.method} without an object")
+
+
+def _patched(kind: str | None, old: Object, body: object) -> Object:
+    patched: Object
+    match kind, body:
+        case (c, dict()) if c in {MERGE, APPLY}:
+            patched = patches.merge(old, body)
+        case (c, dict()) if c == STRATEGIC:
+            patched = patches.strategic(old, body)
+        case (c, list()) if c == JSON_PATCH:
+            patched = _json_patched(old, body)
+        case _:
+            raise rules.Refusal(415, "UnsupportedMediaType", f"patch of type {kind}")
+    return patched
+
+
+def _json_patched(old: Object, operations: list[Object]) -> Object:
+    try:
+        return patches.json_patch(old, operations)
+    except (ValueError, LookupError, TypeError) as e:
+        raise rules.Refusal(422, "Invalid", f"the patch does not apply: {e}") from e

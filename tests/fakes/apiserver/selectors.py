@@ -1,0 +1,40 @@
+"""Field and label selectors, as far as we use them: `a=b`, `a!=b`, `a`, `!a`, joined by commas."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def matches(obj: Object, field_selector: str, label_selector: str) -> bool:
+    """Whether both selectors, "" for none, choose the object."""
+    labels = obj["metadata"].get("labels") or {}
+    return all(_field(obj, t) for t in _terms(field_selector)) and all(
+        _label(labels, t) for t in _terms(label_selector)
+    )
+
+
+def _terms(selector: str) -> list[str]:
+    return [t.strip() for t in selector.split(",") if t.strip()]
+
+
+def _field(obj: Object, term: str) -> bool:
+    path, wanted, equal = _split(term)
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return (str("" if value is None else value) == wanted) is equal
+
+
+def _label(labels: dict[str, str], term: str) -> bool:
+    if "=" not in term:
+        return (term.removeprefix("!") in labels) is not term.startswith("!")
+    key, wanted, equal = _split(term)
+    return (labels.get(key) == wanted) is equal
+
+
+def _split(term: str) -> tuple[str, str, bool]:
+    if "!=" in term:
+        key, wanted = term.split("!=", 1)
+        return key, wanted, False
+    key, wanted = term.replace("==", "=").split("=", 1)
+    return key, wanted, True

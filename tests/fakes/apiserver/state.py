@@ -1,0 +1,25 @@
+"""What all requests share."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tests.fakes.apiserver import faults, storage
+
+Object = dict[str, Any]
+Policy: TypeAlias = Callable[[faults.Request], str | None]
+"""An admission policy: a text refuses the write."""
+
+
+class State:
+    """Objects, history, faults, and what was asked so far."""
+
+    def __init__(self, store: storage.Storage, broken: faults.Faults, bookmark_s: float) -> None:
+        self.storage = store
+        self.faults = broken
+        self.bookmark_s = bookmark_s
+        self.closed = threading.Event()
+        self.requests: list[faults.Request] = []
+        self.tokens: set[str] | None = None
+        self.policies: list[Policy] = []
+        self.continues: dict[str, tuple[list[Object], int]] = {}

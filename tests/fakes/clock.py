@@ -1,0 +1,29 @@
+"""A clock that moves only when told to, or when somebody waits."""
+
+import datetime as dt
+import threading
+
+START = dt.datetime(2026, 11, 21, 9, 0, tzinfo=dt.UTC)
+
+
+class FakeClock:
+    """Waiting takes no real time: it moves the clock to the end of the wait."""
+
+    def __init__(self) -> None:
+        self.elapsed_s = 0.0
+        self.waits: list[float] = []
+
+    def now(self) -> dt.datetime:
+        return START + dt.timedelta(seconds=self.elapsed_s)
+
+    def monotonic(self) -> float:
+        return 1000.0 + self.elapsed_s
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        if not event.is_set():
+            self.waits.append(timeout_s)
+            self.advance(timeout_s)
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        self.elapsed_s += seconds

@@ -1,0 +1,158 @@
+"""Pacing and resuming, with a scripted source and a clock that never really waits."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from driver import errors
+from driver.kube import client, reflector, store, watching
+from tests.fakes import clock
+
+Watch = Callable[[], Iterator[watching.WatchEvent]]
+
+
+def bookmark(version: int) -> watching.WatchEvent:
+    obj = {"metadata": {"resourceVersion": str(version)}}
+    return watching.WatchEvent(watching.EventType.BOOKMARK, obj)
+
+
+class Stream:
+    def __init__(self, events: Iterator[watching.WatchEvent]) -> None:
+        self._events = events
+
+    def __iter__(self) -> "Stream":
+        return self
+
+    def __next__(self) -> watching.WatchEvent:
+        return next(self._events)
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Source:
+    """Each watch runs the next script; after the last one the reflector is told to stop."""
+
+    name = "things"
+
+    def __init__(self, time: clock.FakeClock, scripts: list[Watch]) -> None:
+        self.time = time
+        self.scripts = scripts
+        self.stop = threading.Event()
+        self.lists: list[float] = []
+        self.versions: list[str] = []
+        self.watched: list[float] = []
+
+    def list(self) -> client.Listing:
+        self.lists.append(self.time.elapsed_s)
+        return client.Listing([], "100")
+
+    def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
+        assert timeout_s > read_timeout_s
+        self.versions.append(version)
+        self.watched.append(self.time.elapsed_s)
+        script = self.scripts.pop(0)
+        if not self.scripts:
+            self.stop.set()
+        return Stream(script())
+
+    def run(self) -> None:
+        target: store.Store[dict[str, Any]] = store.Store()
+        reflector.Reflector(self, target, dict, self.time).run(self.stop)
+
+
+def failing(error: errors.ApiError) -> Watch:
+    def refuse() -> Iterator[watching.WatchEvent]:
+        raise error
+
+    return refuse
+
+
+def unreachable() -> errors.ApiError:
+    return errors.Unreachable(0, "Unreachable", "refused")
+
+
+def ends() -> Iterator[watching.WatchEvent]:
+    return iter(())
+
+
+def silent() -> Iterator[watching.WatchEvent]:
+    yield from ()
+    raise unreachable()
+
+
+def lives(time: clock.FakeClock, seconds: float, version: int) -> Watch:
+    def live() -> Iterator[watching.WatchEvent]:
+        time.advance(seconds)
+        yield bookmark(version)
+
+    return live
+
+
+def test_steady_failure_costs_at_most_one_request_each_second() -> None:
+    time = clock.FakeClock()
+    busy = errors.TooManyRequests(429, "TooManyRequests", "busy")
+    source = Source(time, [failing(busy) for _ in range(30)])
+    source.run()
+    requests = sorted(source.lists[1:] + source.watched)
+    assert all(later - first >= 1 for first, later in itertools.pairwise(requests))
+    assert max(time.waits) == 30
+
+
+def test_watches_that_end_at_once_are_paced_as_failures() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [ends for _ in range(6)])
+    source.run()
+    gaps = [b - a for a, b in itertools.pairwise(source.watched)]
+    assert gaps == [1, 2, 4, 8, 16]
+
+
+def test_a_watch_that_lived_is_followed_at_once_by_the_next() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [lives(time, 240, 150), lives(time, 240, 170), ends])
+    source.run()
+    assert source.versions == ["100", "150", "170"]
+    assert source.watched == [0, 240, 480]
+    assert len(source.lists) == 1
+
+
+def test_retry_after_is_the_least_wait() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [failing(errors.ServerError(503, "Down", "down", 12.0)), ends])
+    source.run()
+    assert source.watched == [0, 12]
+
+
+def test_a_cut_connection_goes_on_from_the_last_version_seen() -> None:
+    time = clock.FakeClock()
+
+    def cut() -> Iterator[watching.WatchEvent]:
+        yield bookmark(130)
+        raise unreachable()
+
+    source = Source(time, [cut, ends])
+    source.run()
+    assert source.versions == ["100", "130"]
+
+
+def test_a_version_that_is_gone_is_never_used_again() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [failing(errors.Gone(410, "Expired", "too old")), ends])
+    source.run()
+    assert len(source.lists) == 2
+
+
+def test_two_watches_in_a_row_without_a_word_mean_a_new_list() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [silent, silent, ends])
+    source.run()
+    assert len(source.lists) == 2
+
+
+def test_an_unexpected_refusal_means_a_new_list() -> None:
+    time = clock.FakeClock()
+    source = Source(time, [failing(errors.Forbidden(403, "Forbidden", "no")), ends])
+    source.run()
+    assert len(source.lists) == 2
