@@ -1,0 +1,51 @@
+"""CDI spec files: one a claim, `<vendor>-<class>_<claim uid>.json`, whole or not there at all."""
+
+from pathlib import Path
+
+from driver import errors, ids
+from driver.kubeletplugin import checkpoint, durable, observer
+
+_MODE = 0o644
+_SUFFIX = ".json"
+
+
+class Store:
+    """The spec files of `kind` in `directory`, which is made when missing. Raises NodeFault."""
+
+    def __init__(
+        self, directory: Path, kind: str, watch: observer.Observer = observer.NOBODY
+    ) -> None:
+        self._directory = directory
+        self._prefix = f"{kind.replace('/', '-')}_"
+        self._watch = watch
+
+    def path(self, uid: ids.ClaimUid) -> Path:
+        """Where the claim's spec is. Raises BadInput for a UID that is no file name."""
+        return self._directory / f"{self._prefix}{checkpoint.checked(uid)}{_SUFFIX}"
+
+    def write(self, uid: ids.ClaimUid, data: bytes) -> None:
+        """Put the claim's spec there."""
+        durable.replace(self.path(uid), data, _MODE, self._watch)
+
+    def exists(self, uid: ids.ClaimUid) -> bool:
+        """Whether the claim's spec is there."""
+        return self.path(uid).is_file()
+
+    def remove(self, uid: ids.ClaimUid) -> None:
+        """Remove the claim's spec; none to remove is fine."""
+        durable.remove(self.path(uid), self._watch)
+
+    def uids(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims with a spec of ours, a temporary one included."""
+        try:
+            names = {durable.target_name(path.name) for path in self._directory.iterdir()}
+        except FileNotFoundError:
+            return ()
+        except OSError as e:
+            raise errors.NodeFault("list", str(self._directory), str(e)) from e
+        stems = (
+            name.removeprefix(self._prefix).removesuffix(_SUFFIX)
+            for name in names
+            if name.startswith(self._prefix) and name.endswith(_SUFFIX)
+        )
+        return tuple(sorted(ids.ClaimUid(stem) for stem in stems if checkpoint.is_uid(stem)))

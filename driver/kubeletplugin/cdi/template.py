@@ -1,0 +1,84 @@
+"""A claim's CDI spec as text: static words, every value through `tojson`. Pure.
+
+What comes out is not trusted: `model.parse` reads it back and checks it (D12).
+"""
+
+from dataclasses import dataclass
+
+import jinja2
+
+_TEMPLATE = """\
+{%- macro nodes(all) -%}
+[{% for node in all %}{
+  "path": {{ node.path | tojson }},
+  {% if node.host_path != node.path %}"hostPath": {{ node.host_path | tojson }},{% endif %}
+  "type": "c",
+  "major": {{ node.major | tojson }},
+  "minor": {{ node.minor | tojson }},
+  "permissions": "rw"
+}{{ "" if loop.last else "," }}{% endfor %}]
+{%- endmacro -%}
+{
+  "cdiVersion": "0.3.0",
+  "kind": {{ kind | tojson }},
+  "containerEdits": {
+    "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+    "deviceNodes": {{ nodes(common.nodes) }},
+    "mounts": [{% for mount in common.mounts %}{
+      "hostPath": {{ mount.host_path | tojson }},
+      "containerPath": {{ mount.container_path | tojson }},
+      "options": {{ mount.options | tojson }}
+    }{{ "" if loop.last else "," }}{% endfor %}]
+  },
+  "devices": [{% for device in devices %}{
+    "name": {{ device.name | tojson }},
+    "containerEdits": {"deviceNodes": {{ nodes(device.nodes) }} }
+  }{{ "" if loop.last else "," }}{% endfor %}]
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A character device with its numbers: the runtime need not look at the host's node."""
+
+    path: str
+    host_path: str
+    major: int
+    minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of the host, at a place in the container."""
+
+    host_path: str
+    container_path: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every device of the spec brings along."""
+
+    nodes: tuple[DeviceNode, ...]
+    mounts: tuple[Mount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device: its name in the spec, and its own nodes."""
+
+    name: str
+    nodes: tuple[DeviceNode, ...]
+
+
+_ENVIRONMENT = jinja2.Environment(
+    undefined=jinja2.StrictUndefined, autoescape=True, keep_trailing_newline=True
+)
+_COMPILED = _ENVIRONMENT.from_string(_TEMPLATE)
+
+
+def render(kind: str, common: Common, devices: tuple[Device, ...]) -> str:
+    """The spec of one claim; `kind` is `<vendor>/<class>`."""
+    return _COMPILED.render(kind=kind, common=common, devices=devices)

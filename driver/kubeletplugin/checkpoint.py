@@ -1,0 +1,240 @@
+"""The plugin's memory: one file a claim, kept by UID, written before and after acting (D8).
+
+    <directory>/<uid>.json   {"record":{...},"sha256":"<hex digits>"}
+
+The checksum is over the bytes of the record as they stand in the file, so another version's way of
+writing JSON does not break it. Fields that this version does not know are kept. A file that cannot
+be read is moved aside to `<uid>.json.damaged-<n>` and reported, and counts as absent.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import pydantic
+import structlog
+
+from driver import errors, ids
+from driver.kubeletplugin import durable, observer, plan, ports, steps
+
+log = structlog.get_logger(__name__)
+
+VERSION = 1
+"""Raised when a field's meaning changes; a new optional field does not."""
+_MODE = 0o600
+_SUFFIX = ".json"
+_HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
+_UID = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?")
+
+
+class State(StrEnum):
+    """`started`: intended, perhaps half done. `completed`: done and answered."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+
+
+Facts = Mapping[str, str]
+"""What a step revealed: a MIG UUID, a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A claim on this node: the plan as intended, and what carrying it out revealed.
+
+    `facts` holds one entry a step, in order. `boot_id` is that of the boot it was carried out in.
+    """
+
+    claim: ports.ClaimRef
+    state: State
+    boot_id: str
+    devices: tuple[steps.PlannedDevice, ...]
+    steps: tuple[steps.Step, ...]
+    facts: tuple[Facts, ...] = ()
+    version: int = VERSION
+
+    @property
+    def uid(self) -> ids.ClaimUid:
+        """The claim's UID."""
+        return self.claim.uid
+
+    @property
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs it touches, each once, sorted."""
+        return plan.gpus_of(self.devices)
+
+    def answer(self) -> ports.Prepared:
+        """What the kubelet is told, every time the same."""
+        return ports.Prepared(
+            tuple(
+                ports.PreparedDevice(
+                    request=device.request,
+                    pool=device.pool,
+                    device=device.device,
+                    cdi_ids=(device.cdi_id,),
+                    share_id=device.share_id,
+                )
+                for device in self.devices
+            )
+        )
+
+
+_FORMAT: pydantic.TypeAdapter[Record] = pydantic.TypeAdapter(Record)
+
+
+def boot_id(host_root: Path) -> str:
+    """The boot this is, from proc under `host_root`. Raises NodeFault."""
+    path = host_root / "proc/sys/kernel/random/boot_id"
+    try:
+        return path.read_text().strip()
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+
+
+def is_uid(text: str) -> bool:
+    """Whether a text may be a claim's UID."""
+    return _UID.fullmatch(text) is not None
+
+
+def checked(uid: str) -> ids.ClaimUid:
+    """A UID that may become part of a path or a CDI name. Raises BadInput."""
+    if not is_uid(uid):
+        raise errors.BadInput("claim UID", f"is {uid!r}", "letters, digits and '-', at most 63")
+    return ids.ClaimUid(uid)
+
+
+class Checkpoint:
+    """The records under `directory`, which is made when the first one is written.
+
+    Thread safe as long as one claim is written by one thread at a time. Raises NodeFault.
+    """
+
+    def __init__(
+        self, directory: Path, boot_id: str, watch: observer.Observer = observer.NOBODY
+    ) -> None:
+        self._directory = directory
+        self._boot_id = boot_id
+        self._watch = watch
+
+    def read(self, uid: ids.ClaimUid) -> Record | None:
+        """The claim's record; None when there is none, or none that can be read."""
+        path = self._path(uid)
+        data = _bytes(path)
+        if data is None:
+            return None
+        try:
+            record = _FORMAT.validate_python(_unsealed(data))
+            if record.uid != uid:
+                raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
+        except ValueError as e:
+            self._move_aside(path, str(e))
+            return None
+        return record
+
+    def all(self) -> tuple[Record, ...]:
+        """Every record that can be read, by UID."""
+        found = (self.read(uid) for uid in self.uids())
+        return tuple(record for record in found if record is not None)
+
+    def uids(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims with a file, a temporary one included."""
+        names = {durable.target_name(name) for name in _names(self._directory)}
+        stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+        return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
+
+    def damaged(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims of which a damaged record was moved aside and not cleared since."""
+        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in _names(self._directory))
+        return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
+
+    def is_of_this_boot(self, record: Record) -> bool:
+        """Whether what the record says was done since the machine started."""
+        return record.boot_id == self._boot_id
+
+    def started(self, claim: ports.ClaimRef, intent: plan.Plan) -> Record:
+        """Write down what is intended, before anything is done."""
+        record = Record(claim, State.STARTED, self._boot_id, intent.devices, intent.steps)
+        self._write(record.uid, _FORMAT.dump_python(record, mode="json"))
+        return record
+
+    def completed(self, record: Record, facts: Sequence[Facts]) -> Record:
+        """Write down that it is done in this boot; what else the file holds stays."""
+        changes = {
+            "state": State.COMPLETED.value,
+            "boot_id": self._boot_id,
+            "facts": [dict(fact) for fact in facts],
+        }
+        data = _bytes(self._path(record.uid))
+        if data is None:
+            raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
+        try:
+            raw = {**_unsealed(data), **changes}
+            done = _FORMAT.validate_python(raw)
+        except ValueError as e:
+            raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
+        self._write(record.uid, raw)
+        return done
+
+    def remove(self, uid: ids.ClaimUid) -> None:
+        """Forget the claim; nothing to forget is fine."""
+        durable.remove(self._path(uid), self._watch)
+
+    def _path(self, uid: ids.ClaimUid) -> Path:
+        return self._directory / f"{checked(uid)}{_SUFFIX}"
+
+    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object]) -> None:
+        durable.replace(self._path(uid), _sealed(raw), _MODE, self._watch)
+
+    def _move_aside(self, path: Path, problem: str) -> None:
+        for number in itertools.count(1):
+            aside = path.with_name(f"{path.name}.damaged-{number}")
+            if not aside.exists():
+                break
+        try:
+            path.replace(aside)
+        except OSError as e:
+            raise errors.NodeFault("move aside", str(path), str(e)) from e
+        log.error("a damaged record was moved aside", path=str(aside), problem=problem)
+
+
+def _sealed(raw: Mapping[str, object]) -> bytes:
+    record = json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()
+    return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
+
+
+def _unsealed(data: bytes) -> Mapping[str, object]:
+    """The record in the bytes of a file. Raises ValueError when they are not as written."""
+    record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
+    if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):
+        raise ValueError("its checksum does not fit its bytes")
+    raw = json.loads(record)
+    if not isinstance(raw, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the code
+    return raw
+
+
+def _digest(record: bytes) -> bytes:
+    return hashlib.sha256(record).hexdigest().encode()
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(path.name for path in folder.iterdir()))
+    except FileNotFoundError:
+        return ()
+    except OSError as e:
+        raise errors.NodeFault("list", str(folder), str(e)) from e

@@ -1,0 +1,25 @@
+"""What the node's GPUs are, as last read."""
+
+import threading
+
+from driver.devices import model
+from driver.kubeletplugin import ports
+
+
+class Discovery:
+    """The inventory, read when asked to; empty before the first reading. Thread safe."""
+
+    def __init__(self, nvml: ports.Nvml) -> None:
+        self._nvml = nvml
+        self._reading = threading.Lock()
+        self._inventory = model.Inventory()
+
+    def current(self) -> model.Inventory:
+        """As last read."""
+        return self._inventory
+
+    def refresh(self) -> model.Inventory:
+        """Read it again. Raises DeviceFault, and the last one stays."""
+        with self._reading:
+            self._inventory = self._nvml.inventory()
+            return self._inventory

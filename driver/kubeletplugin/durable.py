@@ -1,0 +1,63 @@
+"""Files that are there whole or not at all, whatever stops the process (reliability row 17)."""
+
+import os
+from pathlib import Path
+
+from driver import errors
+from driver.kubeletplugin import observer
+
+DIRECTORY_MODE = 0o755
+_TEMPORARY_SUFFIX = ".new"
+
+
+def temporary(path: Path) -> Path:
+    """Where the next content of `path` is written: a name that no reader of the folder takes."""
+    return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
+
+
+def target_name(name: str) -> str:
+    """The file that a name in a folder belongs to: itself, or that of its temporary."""
+    if name.startswith(".") and name.endswith(_TEMPORARY_SUFFIX):
+        return name[1 : -len(_TEMPORARY_SUFFIX)]
+    return name
+
+
+def replace(path: Path, data: bytes, mode: int, watch: observer.Observer) -> None:
+    """Put `data` at `path`: temporary file, fsync, rename, fsync of the folder.
+
+    The folder is made when it is missing. Raises NodeFault, with the old content still there.
+    """
+    new = temporary(path)
+    try:
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        with new.open("wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        watch.at(f"temporary written: {path.name}")
+        new.replace(path)
+        _sync(path.parent)
+    except OSError as e:
+        raise errors.NodeFault("write", str(path), str(e)) from e
+    watch.at(f"file written: {path.name}")
+
+
+def remove(path: Path, watch: observer.Observer) -> None:
+    """Remove `path` and its temporary; both may be gone already. Raises NodeFault."""
+    try:
+        temporary(path).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            _sync(path.parent)
+    except OSError as e:
+        raise errors.NodeFault("remove", str(path), str(e)) from e
+    watch.at(f"file removed: {path.name}")
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

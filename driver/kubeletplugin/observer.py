@@ -1,0 +1,20 @@
+"""Points between two acts at which a process may die; tests stop there, the product does not."""
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """Told each time an act is done."""
+
+    def at(self, point: str) -> None:
+        """`point` names the act that has just been done: `record started: temporary written`."""
+        ...
+
+
+class _Nobody:
+    def at(self, point: str) -> None:
+        del point
+
+
+NOBODY: Observer = _Nobody()
+"""What the product uses."""

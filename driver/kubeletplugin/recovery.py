@@ -1,0 +1,89 @@
+"""What a new process does with what the last one left, before it listens to the kubelet.
+
+It may be repeated: when the NVIDIA driver comes up only later, the specs it could not write then.
+"""
+
+from dataclasses import dataclass, field
+
+import structlog
+
+from driver import errors, ids
+from driver.kubeletplugin import checkpoint, executor, locks
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of each claim that was found.
+
+    `kept` stood as recorded, `restored` was made true again (its CDI spec was missing, or the
+    machine has rebooted), `rolled_back` was half done, `orphans` had a CDI spec or a temporary
+    file but no record, `damaged` has an unreadable record and keeps its CDI spec until it is
+    unprepared, `failed` is left as it was, with the reason.
+    """
+
+    kept: list[ids.ClaimUid] = field(default_factory=list)
+    restored: list[ids.ClaimUid] = field(default_factory=list)
+    rolled_back: list[ids.ClaimUid] = field(default_factory=list)
+    orphans: list[ids.ClaimUid] = field(default_factory=list)
+    damaged: list[ids.ClaimUid] = field(default_factory=list)
+    failed: dict[ids.ClaimUid, str] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether records, CDI specs and hardware now agree."""
+        return not self.failed
+
+
+def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
+    """Make records, CDI specs and hardware agree. Raises NodeFault when folders cannot be read."""
+    report = Report()
+    # Specs are listed first: a spec made meanwhile by another plugin has a record by then.
+    with_traces = set(acting.specs.uids()) | set(acting.records.uids())
+    for uid in sorted(with_traces):
+        try:
+            with holding.claim(uid):
+                _recover(uid, acting, holding, report)
+        except errors.RationError as problem:
+            report.failed[uid] = str(problem)
+    log.info(
+        "recovered",
+        kept=len(report.kept),
+        restored=report.restored,
+        rolled_back=report.rolled_back,
+        orphans=report.orphans,
+        damaged=report.damaged,
+        failed=report.failed,
+    )
+    return report
+
+
+def _recover(
+    uid: ids.ClaimUid, acting: executor.Executor, holding: locks.Locks, report: Report
+) -> None:
+    record = acting.records.read(uid)
+    if record is None:
+        _without_record(uid, acting, report)
+        return
+    with holding.gpus(record.gpus):
+        record = acting.records.read(uid)
+        if record is None:
+            _without_record(uid, acting, report)
+        elif record.state is checkpoint.State.STARTED:
+            acting.undo(record)
+            report.rolled_back.append(uid)
+        elif acting.is_in_place(record):
+            report.kept.append(uid)
+        else:
+            acting.restore(record)
+            report.restored.append(uid)
+
+
+def _without_record(uid: ids.ClaimUid, acting: executor.Executor, report: Report) -> None:
+    if uid in acting.records.damaged():
+        report.damaged.append(uid)
+        return
+    acting.specs.remove(uid)
+    acting.records.remove(uid)
+    report.orphans.append(uid)
