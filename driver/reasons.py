@@ -94,5 +94,13 @@ class Reason(StrEnum):
     DEVICE_OVERLAP = ("DeviceOverlap", "Another prepared claim holds the same GPU on this node.")
     DEVICE_UNKNOWN = ("DeviceUnknown", "The allocated device is not, or no longer, on this node.")
     PREPARE_FAILED = ("PrepareFailed", "A step of preparing the devices failed and was undone.")
+    STILL_RUNNING = (
+        "StillRunning",
+        "Preparing or releasing takes longer than a call may; the kubelet's next try joins it.",
+    )
     SLICES_INVALID = ("SlicesInvalid", "The node's devices break a limit of the API.")
+    FIELDS_DROPPED = (
+        "FieldsDropped",
+        "The API server dropped fields of the node's slices: a feature is switched off there.",
+    )
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")

@@ -1,0 +1,94 @@
+"""One piece of work per claim and call, however often the kubelet asks for it.
+
+The kubelet gives up after 45 s and asks again. The work goes on meanwhile, and the next call joins
+it. A call that the kubelet broke off cancels its work, unless another call waits for it too.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from driver import ids
+
+T = TypeVar("T")
+Work = Callable[[Callable[[], bool]], T]
+"""Takes `cancelled`, which says whether nobody wants the result any more."""
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[T]):
+    """Running work; `waiting` counts the calls that would take its result."""
+
+    future: "futures.Future[T]" = field(default_factory=futures.Future)
+    waiting: int = 0
+    abandoned: bool = False
+
+    def cancelled(self) -> bool:
+        """Whether to stop."""
+        return self.abandoned
+
+
+class Jobs(Generic[T]):
+    """Thread safe; work runs on `pool`."""
+
+    def __init__(self, pool: futures.Executor) -> None:
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._running: dict[ids.ClaimUid, Job[T]] = {}
+
+    def count(self) -> int:
+        """Jobs that run or wait for a thread."""
+        with self._lock:
+            return len(self._running)
+
+    def join(self, uid: ids.ClaimUid, work: Work[T]) -> Job[T]:
+        """The running job of the claim, else a new one; the caller must `leave` it.
+
+        Work that was abandoned is not joined: its result would be a cancellation.
+        """
+        with self._lock:
+            job = self._running.get(uid)
+            if job is not None and not job.abandoned:
+                job.waiting += 1
+                return job
+            job = Job(waiting=1)
+            self._running[uid] = job
+        self._pool.submit(self._run, uid, job, work)
+        return job
+
+    def leave(self, job: Job[T], *, broken_off: bool) -> None:
+        """A caller goes; the last one, if its call was broken off, takes the job with it."""
+        with self._lock:
+            job.waiting -= 1
+            if broken_off and job.waiting == 0:
+                job.abandoned = True
+
+    def abandon(self, uid: ids.ClaimUid) -> None:
+        """Have the claim's work stop where it can."""
+        with self._lock:
+            job = self._running.get(uid)
+            if job is not None:
+                job.abandoned = True
+
+    def abandon_all(self) -> None:
+        """Have all work stop where it can."""
+        with self._lock:
+            for job in self._running.values():
+                job.abandoned = True
+
+    def _run(self, uid: ids.ClaimUid, job: Job[T], work: Work[T]) -> None:
+        try:
+            result = work(job.cancelled)
+        except BaseException as e:  # noqa: BLE001 - handed on to everybody who waits for it
+            self._forget(uid, job)
+            job.future.set_exception(e)
+        else:
+            self._forget(uid, job)
+            job.future.set_result(result)
+
+    def _forget(self, uid: ids.ClaimUid, job: Job[T]) -> None:
+        with self._lock:
+            if self._running.get(uid) is job:
+                del self._running[uid]

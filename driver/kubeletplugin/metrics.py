@@ -1,0 +1,71 @@
+"""The plugin's metrics. Base units, closed label sets, every series there from the start."""
+
+from typing import Final
+
+import prometheus_client as prometheus
+
+CALLS: Final = ("prepare", "unprepare")
+RESULTS: Final = ("done", "refused", "failed", "cancelled")
+WRITES: Final = ("create", "update", "delete")
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
+
+
+class Metrics:
+    """All of them, on a registry of their own."""
+
+    def __init__(self, registry: prometheus.CollectorRegistry) -> None:
+        self._seconds = {call: _histogram(call, registry) for call in CALLS}
+        running = prometheus.Gauge(
+            "dra_gpu_plugin_claims_running",
+            "Claims being worked on or waiting for a thread.",
+            ["call"],
+            registry=registry,
+        )
+        self.running = {call: running.labels(call=call) for call in CALLS}
+        self.registered = prometheus.Gauge(
+            "dra_gpu_plugin_registered",
+            "1 while the kubelet accepts the plugin.",
+            registry=registry,
+        )
+        self.registrations_refused = prometheus.Counter(
+            "dra_gpu_plugin_registrations_refused",
+            "Times the kubelet refused the plugin.",
+            registry=registry,
+        )
+        self.slices = prometheus.Gauge(
+            "dra_gpu_plugin_slices",
+            "ResourceSlices of this node that are there.",
+            registry=registry,
+        )
+        self.devices = prometheus.Gauge(
+            "dra_gpu_plugin_devices", "Devices this node means to publish.", registry=registry
+        )
+        writes = prometheus.Counter(
+            "dra_gpu_plugin_slice_writes",
+            "Writes of ResourceSlices that the API server took.",
+            ["verb"],
+            registry=registry,
+        )
+        self.writes = {verb: writes.labels(verb=verb) for verb in WRITES}
+        self.publish_failures = prometheus.Counter(
+            "dra_gpu_plugin_publish_failures",
+            "Times the slices could not be published.",
+            registry=registry,
+        )
+
+    def finished(self, call: str, result: str, seconds: float) -> None:
+        """A claim's prepare or unprepare ended; both words are of the closed sets."""
+        self._seconds[call][result].observe(seconds)
+
+
+def _histogram(
+    call: str, registry: prometheus.CollectorRegistry
+) -> dict[str, prometheus.Histogram]:
+    histogram = prometheus.Histogram(
+        f"dra_gpu_plugin_{call}_seconds",
+        f"Time to {call} one claim, waiting for a thread included.",
+        ["result"],
+        buckets=_BUCKETS,
+        registry=registry,
+    )
+    return {result: histogram.labels(result=result) for result in RESULTS}

@@ -1,0 +1,228 @@
+"""Keeps the node's ResourceSlices equal to its GPUs: looks, compares, writes what differs.
+
+The kubelet deletes every slice of the node when it starts, so a change of ours or by others wakes
+the loop at once; a loop that had to write waits longer before each next write, so that two
+writers who disagree do not fight.
+"""
+
+import math
+import threading
+from dataclasses import dataclass
+
+import structlog
+
+from driver import clock, errors, ids, names, reasons
+from driver.kube import backoff, client, reflector, resource, store
+from driver.kubeletplugin import metrics, slice_plan, supply, telling
+from driver.resources import nodes, slices
+
+_log = structlog.get_logger(__name__)
+_ALLOCATORS = ("controller", "scheduler")
+_SHOWN = 5
+WRITING = backoff.Pace(base_s=0.5, max_s=30.0)
+
+
+def _no_jitter() -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Whose slices, and how often.
+
+    `settle_s`: what follows a change is awaited so long. `quiet_s`: without a write for so long,
+    the next one is made at once again.
+    """
+
+    driver: str
+    node: ids.NodeName
+    allocator: str
+    settle_s: float = 0.3
+    quiet_s: float = 60.0
+    writing: backoff.Pace = WRITING
+    jitter: backoff.Jitter = _no_jitter
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the publisher works with."""
+
+    kube: client.KubeClient
+    teller: telling.Teller
+    metrics: metrics.Metrics
+    clock: clock.Clock
+
+
+class Publisher:
+    """`run` is a thread's target, and `slices.run` that of the cache behind it."""
+
+    def __init__(self, devices: supply.Supply, settings: Settings, tools: Tools) -> None:
+        self._supply = devices
+        self._settings = settings
+        self._tools = tools
+        self._store: store.Store[slice_plan.Object] = store.Store()
+        self._wake = threading.Event()
+        self._writing = backoff.Backoff(settings.writing, settings.jitter)
+        self._wrote_at = -math.inf
+        self._node: nodes.Node | None = None
+        self._allocator = ""
+        self._generation = 0
+        self._accepted: dict[str, slice_plan.Accepted] = {}
+        self._told: dict[reasons.Reason, str] = {}
+        self._problem: str | None = "the slices have not been published yet"
+        self.slices = self._reflector()
+
+    def problem(self) -> str | None:
+        """Why the slices are not as they should be; None when they are."""
+        return self._problem
+
+    def interrupt(self) -> None:
+        """Let `run`, told to stop, see it now."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
+        time = self._tools.clock
+        while not stop.is_set() and not time.wait(self.slices.synced, 0.2):
+            continue
+        while not stop.is_set():
+            self._supply.refresh()
+            time.wait(stop, self._publish())
+            time.wait(self._wake, self._supply.due_in_s())
+            time.wait(stop, self._settings.settle_s)
+            self._wake.clear()
+
+    def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
+        mine = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"
+        self._store.subscribe(lambda _key, _old, _new: self._wake.set())
+        return reflector.Reflector(
+            reflector.ListWatch(self._tools.kube, resource.RESOURCE_SLICES, field_selector=mine),
+            self._store,
+            lambda written: written,
+            self._tools.clock,
+            reflector.Options(jitter=self._settings.jitter),
+        )
+
+    def _publish(self) -> float:
+        """One pass; seconds to wait before the next, whatever wakes us."""
+        now = self._tools.clock.monotonic()
+        if now - self._wrote_at > self._settings.quiet_s:
+            self._writing.reset()
+        try:
+            wrote = self._pass()
+        except errors.ApiError as e:
+            self._problem = f"slices not published: {e}"
+            self._tools.metrics.publish_failures.inc()
+            wait_s = self._writing.after_failure(e.retry_after_s)
+            _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
+            self._wrote_at = now
+            self._wake.set()
+            return wait_s
+        self._tools.metrics.slices.set(len(self._store))
+        if not wrote:
+            return 0.0
+        self._wrote_at = now
+        return self._writing.after_failure()
+
+    def _pass(self) -> int:
+        """Compare and write; how many writes it took. Raises ApiError."""
+        node = self._node or self._read_node()
+        settings = self._settings
+        offer = self._supply.offer(settings.driver, settings.node, self._allocator)
+        self._tell_of(offer.problem)
+        wrote = 0
+        if offer.pool is not None:
+            self._tools.metrics.devices.set(len(offer.pool.devices))
+            wrote = self._make(offer.pool, node)
+        problem = offer.problem
+        self._problem = f"{problem.reason.value}: {problem.message}" if problem else None
+        return wrote
+
+    def _make(self, pool: slices.Pool, node: nodes.Node) -> int:
+        """Write what the pool lacks; how many writes it took."""
+        if not self._planned(pool, node):
+            return 0
+        # The Node may be another one of that name by now, and the slices gone with the old one.
+        writes = self._planned(pool, self._read_node())
+        self._write(writes)
+        return len(writes)
+
+    def _read_node(self) -> nodes.Node:
+        """The Node now; its label decides who allocates for as long as this process runs."""
+        node = nodes.parse(self._tools.kube.get(resource.NODES, self._settings.node))
+        self._node = node
+        if not self._allocator:
+            self._allocator = self._allocator_of(node)
+            _log.info("allocator of this node", allocator=self._allocator)
+        return node
+
+    def _allocator_of(self, node: nodes.Node) -> str:
+        label = node.labels.get(names.ALLOCATOR_LABEL, self._settings.allocator)
+        if label in _ALLOCATORS:
+            return label
+        _log.warning("node label not usable", label=names.ALLOCATOR_LABEL, value=label)
+        return self._settings.allocator
+
+    def _planned(self, pool: slices.Pool, node: nodes.Node) -> slice_plan.Writes:
+        """The writes from what the cache holds to the pool."""
+        current = list(self._store.snapshot().values())
+        self._generation = max(self._generation, slice_plan.generation_of(current))
+        memory = slice_plan.Memory(self._generation, self._accepted)
+        return slice_plan.plan_writes(pool, slices.Owner(node.name, node.uid), current, memory)
+
+    def _write(self, writes: slice_plan.Writes) -> None:
+        kube, count = self._tools.kube, self._tools.metrics.writes
+        for one in writes.deletes:
+            self._delete(one["metadata"])
+            count["delete"].inc()
+        for one in writes.updates:
+            name = one["metadata"]["name"]
+            self._take(one, kube.replace(resource.RESOURCE_SLICES, name, one))
+            count["update"].inc()
+        for one in writes.creates:
+            self._take(one, kube.create(resource.RESOURCE_SLICES, one))
+            count["create"].inc()
+        deleted, updated, created = map(len, (writes.deletes, writes.updates, writes.creates))
+        _log.info("slices published", deleted=deleted, updated=updated, created=created)
+
+    def _delete(self, meta: slice_plan.Object) -> None:
+        """Delete exactly what was seen."""
+        name, version = meta["name"], meta["resourceVersion"]
+        try:
+            self._tools.kube.delete(
+                resource.RESOURCE_SLICES, name, uid=meta["uid"], version=version
+            )
+        except errors.NotFound:
+            _log.debug("slice already gone", slice=name)
+
+    def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object) -> None:
+        """Remember what the server made of it; say so when something is missing."""
+        self._store.observe(answer)
+        name = wanted["metadata"]["name"]
+        self._accepted.pop(name, None)
+        lost = slice_plan.dropped(wanted, answer)
+        if not lost:
+            return
+        self._accepted[name] = slice_plan.accepted(wanted, answer)
+        if reasons.Reason.FIELDS_DROPPED in self._told:
+            return
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        text = f"the API server changed {', '.join(lost[:_SHOWN])}{more} of slice {name}"
+        self._tell(supply.Problem(reasons.Reason.FIELDS_DROPPED, text))
+
+    def _tell_of(self, problem: supply.Problem | None) -> None:
+        if problem is not None:
+            self._tell(problem)
+            return
+        for reason in (reasons.Reason.DRIVER_NOT_READY, reasons.Reason.SLICES_INVALID):
+            self._told.pop(reason, None)
+
+    def _tell(self, problem: supply.Problem) -> None:
+        """An event on the Node, once for the same words."""
+        if self._node is None or self._told.get(problem.reason) == problem.message:
+            return
+        self._told[problem.reason] = problem.message
+        _log.warning("devices not as they should be", reason=problem.reason, text=problem.message)
+        self._tools.teller.node_warning(
+            self._node.name, self._node.uid, problem.reason, problem.message
+        )

@@ -1,0 +1,64 @@
+"""The kubelet's registration service (pluginregistration v1): who we are, and whether we may be."""
+
+import functools
+from pathlib import Path
+from typing import Final
+
+import grpc
+import structlog
+
+from driver.kubeletplugin import metrics
+from driver.pb import registration_v1_pb2 as pb
+from driver.pb import registration_v1_pb2_grpc as pb_grpc
+
+_log = structlog.get_logger(__name__)
+
+PLUGIN_TYPE: Final = "DRAPlugin"
+SERVICES: Final = ("v1.DRAPlugin",)
+"""Service versions as the kubelet's registry names them; not the wire's names."""
+
+
+class Registration(pb_grpc.RegistrationServicer):
+    """Answers the kubelet, and remembers what it said."""
+
+    def __init__(self, driver: str, endpoint: Path, counters: metrics.Metrics) -> None:
+        self._driver = driver
+        self._endpoint = endpoint
+        self._metrics = counters
+        self._problem: str | None = "the kubelet has not registered the plugin yet"
+
+    def problem(self) -> str | None:
+        """Why the kubelet does not know us; None when it does."""
+        return self._problem
+
+    def add_to(self, server: grpc.Server) -> None:
+        """Serve on `server`."""
+        functools.partial(pb_grpc.add_RegistrationServicer_to_server, self)(server)
+
+    def GetInfo(  # noqa: N802 - the service names it
+        self, request: pb.InfoRequest, context: grpc.ServicerContext
+    ) -> pb.PluginInfo:
+        """Type, name, bare path of the DRA socket, services newest first."""
+        del request, context
+        return pb.PluginInfo(
+            type=PLUGIN_TYPE,
+            name=self._driver,
+            endpoint=str(self._endpoint),
+            supported_versions=SERVICES,
+        )
+
+    def NotifyRegistrationStatus(  # noqa: N802 - the service names it
+        self, request: pb.RegistrationStatus, context: grpc.ServicerContext
+    ) -> pb.RegistrationStatusResponse:
+        """Take the kubelet's verdict; a refusal shows in log, metric and readiness."""
+        del context
+        if request.plugin_registered:
+            self._problem = None
+            self._metrics.registered.set(1)
+            _log.info("registered with the kubelet", driver=self._driver)
+        else:
+            self._problem = f"the kubelet refused the plugin: {request.error}"
+            self._metrics.registered.set(0)
+            self._metrics.registrations_refused.inc()
+            _log.error("registration refused", driver=self._driver, error=request.error)
+        return pb.RegistrationStatusResponse()

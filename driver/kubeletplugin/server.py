@@ -1,0 +1,226 @@
+"""The kubelet's DRA service, v1: proto in, proto out, one answer for every claim asked.
+
+Nothing that goes wrong with one claim reaches another: its own entry says so. The kubelet fails
+the whole call when an entry is missing or unknown (reliability row 29).
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from typing import TypeVar, assert_never
+
+import grpc
+import structlog
+
+from driver import clock, errors, ids, reasons
+from driver.kubeletplugin import jobs, metrics, ports, telling
+from driver.pb import dra_v1_pb2 as pb
+from driver.pb import dra_v1_pb2_grpc as pb_grpc
+
+_log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+HANDLERS = 128
+"""Calls served at once: one per pod of a node (110), so that no Unprepare waits for Prepares."""
+_PREPARES = 32
+_UNPREPARES = 16
+DEADLINE_S = 40.0
+"""A call is answered within this; the kubelet gives up after 45 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A fault, caught at the door: what the kubelet is told."""
+
+    reason: reasons.Reason
+    message: str
+
+
+class Cancelled:
+    """Nobody waits for the work any more, and it was not begun."""
+
+
+Outcome = ports.Prepared | ports.Refused | Failed | Cancelled | None
+"""Of one claim; None is a finished Unprepare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the service works with."""
+
+    teller: telling.Teller
+    metrics: metrics.Metrics
+    clock: clock.Clock
+    deadline_s: float = DEADLINE_S
+
+
+class DraService(pb_grpc.DRAPluginServicer):
+    """Thread safe. Claims of one call, and of several, are worked on at the same time."""
+
+    def __init__(self, preparation: ports.Preparation, tools: Tools) -> None:
+        self._preparation = preparation
+        self._tools = tools
+        self._requests = itertools.count(1)
+        self._pools = {
+            "prepare": futures.ThreadPoolExecutor(_PREPARES, thread_name_prefix="prepare"),
+            "unprepare": futures.ThreadPoolExecutor(_UNPREPARES, thread_name_prefix="unprepare"),
+        }
+        self._jobs = {call: jobs.Jobs[Outcome](pool) for call, pool in self._pools.items()}
+        for call, running in self._jobs.items():
+            tools.metrics.running[call].set_function(running.count)
+
+    def add_to(self, server: grpc.Server) -> None:
+        """Serve on `server`."""
+        functools.partial(pb_grpc.add_DRAPluginServicer_to_server, self)(server)
+
+    def close(self) -> None:
+        """Have running work stop where it can, and what waits not begin."""
+        for running in self._jobs.values():
+            running.abandon_all()
+        for pool in self._pools.values():
+            pool.shutdown(wait=False)
+
+    def NodePrepareResources(  # noqa: N802 - the service names it
+        self, request: pb.NodePrepareResourcesRequest, context: grpc.ServicerContext
+    ) -> pb.NodePrepareResourcesResponse:
+        """Prepare claims; a claim asked twice is prepared once."""
+        found = self._call("prepare", request.claims, context)
+        return pb.NodePrepareResourcesResponse(
+            claims={uid: _prepare_answer(outcome) for uid, outcome in found.items()}
+        )
+
+    def NodeUnprepareResources(  # noqa: N802 - the service names it
+        self, request: pb.NodeUnprepareResourcesRequest, context: grpc.ServicerContext
+    ) -> pb.NodeUnprepareResourcesResponse:
+        """Undo it. What is still being prepared for the claim is told to stop."""
+        for claim in request.claims:
+            self._jobs["prepare"].abandon(ids.ClaimUid(claim.uid))
+        found = self._call("unprepare", request.claims, context)
+        return pb.NodeUnprepareResourcesResponse(
+            claims={
+                uid: pb.NodeUnprepareResourceResponse(error=_error(outcome) or "")
+                for uid, outcome in found.items()
+            }
+        )
+
+    def _call(
+        self, call: str, asked: Iterable[pb.Claim], context: grpc.ServicerContext
+    ) -> Mapping[str, Outcome]:
+        """The outcome of every claim asked, by UID, within the deadline."""
+        deadline = self._tools.clock.monotonic() + self._tools.deadline_s
+        request = next(self._requests)
+        refs = {
+            claim.uid: ports.ClaimRef(claim.namespace, claim.name, ids.ClaimUid(claim.uid))
+            for claim in asked
+        }
+        _log.debug("call", call=call, request=request, claims=len(refs))
+        joined = {
+            uid: self._jobs[call].join(ref.uid, self._work(call, ref, request))
+            for uid, ref in refs.items()
+        }
+        answered = _Flag()
+
+        def ended() -> None:
+            for job in joined.values():
+                self._jobs[call].leave(job, broken_off=not answered.up)
+
+        if not context.add_callback(ended):  # the call was over before we could ask to hear of it
+            ended()
+        found = {uid: self._outcome(job, deadline) for uid, job in joined.items()}
+        answered.up = True
+        return found
+
+    def _outcome(self, job: jobs.Job[Outcome], deadline: float) -> Outcome:
+        left_s = max(0.0, deadline - self._tools.clock.monotonic())
+        try:
+            return job.future.result(left_s)
+        except futures.TimeoutError:
+            text = f"no end after {self._tools.deadline_s:.0f} s, and going on"
+            return Failed(reasons.Reason.STILL_RUNNING, text)
+
+    def _work(self, call: str, ref: ports.ClaimRef, request: int) -> jobs.Work[Outcome]:
+        """The claim's work, with its log, metrics and events around it."""
+        started = self._tools.clock.monotonic()
+
+        def work(cancelled: ports.Cancelled) -> Outcome:
+            with structlog.contextvars.bound_contextvars(
+                call=call, request=request, claim=f"{ref.namespace}/{ref.name}", claim_uid=ref.uid
+            ):
+                outcome = self._guarded(call, ref, cancelled)
+                duration_s = self._tools.clock.monotonic() - started
+                self._report(call, ref, outcome, duration_s)
+                return outcome
+
+        return work
+
+    def _guarded(self, call: str, ref: ports.ClaimRef, cancelled: ports.Cancelled) -> Outcome:
+        """Let the use case act; whatever it raises ends here, as this claim's own error."""
+        if cancelled():
+            return Cancelled()
+        try:
+            if call == "prepare":
+                return self._preparation.prepare(ref, cancelled)
+            return self._preparation.unprepare(ref)
+        except errors.RationError as e:
+            _log.warning("claim failed", error=str(e))
+            return Failed(reasons.Reason.PREPARE_FAILED, str(e))
+        except Exception as e:  # noqa: BLE001 - the RPC boundary
+            _log.exception("claim failed by a fault of ours")
+            return Failed(reasons.Reason.PREPARE_FAILED, f"{type(e).__name__}: {e}")
+
+    def _report(self, call: str, ref: ports.ClaimRef, outcome: Outcome, duration_s: float) -> None:
+        result = _result(outcome)
+        self._tools.metrics.finished(call, result, duration_s)
+        _log.info("claim worked on", result=result, duration_s=round(duration_s, 4))
+        if isinstance(outcome, ports.Refused | Failed):
+            self._tools.teller.claim_warning(ref, outcome.reason, outcome.message)
+
+
+@dataclass(slots=True)
+class _Flag:
+    up: bool = False
+
+
+def _result(outcome: Outcome) -> str:
+    match outcome:
+        case ports.Prepared() | None:
+            return "done"
+        case ports.Refused():
+            return "refused"
+        case Failed():
+            return "failed"
+        case Cancelled():
+            return "cancelled"
+        case _:
+            assert_never(outcome)
+
+
+def _error(outcome: Outcome) -> str | None:
+    """What the kubelet shows on the pod: the reason first."""
+    match outcome:
+        case ports.Refused(reason=reason, message=message) | Failed(reason, message):
+            return f"{reason.value}: {message}"
+        case Cancelled():
+            return f"{reasons.Reason.PREPARE_FAILED.value}: the call was cancelled"
+        case ports.Prepared() | None:
+            return None
+        case _:
+            assert_never(outcome)
+
+
+def _prepare_answer(outcome: Outcome) -> pb.NodePrepareResourceResponse:
+    if not isinstance(outcome, ports.Prepared):
+        return pb.NodePrepareResourceResponse(error=_error(outcome) or "")
+    return pb.NodePrepareResourceResponse(devices=[_device(one) for one in outcome.devices])
+
+
+def _device(prepared: ports.PreparedDevice) -> pb.Device:
+    return pb.Device(
+        request_names=[prepared.request] if prepared.request else [],
+        pool_name=prepared.pool,
+        device_name=prepared.device,
+        cdi_device_ids=prepared.cdi_ids,
+        share_id=prepared.share_id or None,
+    )

@@ -1,0 +1,180 @@
+"""Which writes make a node's ResourceSlices what they should be. Values in, values out.
+
+A pool is read whole or not at all: consumers take the slices of its newest generation, once there
+are as many as they say. So a change that touches one slice keeps the generation, and any other
+writes every slice with the next one (dra-contract.md §5, items 15-19).
+"""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from driver import errors
+from driver.resources import fields, quantity, slices
+
+Object: TypeAlias = dict[str, Any]
+Shape: TypeAlias = Any
+"""An object reduced to what we mean by it: comparable, without versions and server's stamps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What to do, in this order: deletes, updates, creates. Each is a whole object."""
+
+    deletes: tuple[Object, ...] = ()
+    updates: tuple[Object, ...] = ()
+    creates: tuple[Object, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.deletes) + len(self.updates) + len(self.creates)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What earlier writes taught: the highest generation seen, and what the server keeps."""
+
+    generation: int = 0
+    kept: Mapping[str, "Accepted"] = field(default_factory=dict)
+
+    def expects(self, wanted: Object, found: Object) -> bool:
+        """Whether the server has shown before that it makes `found` of `wanted`."""
+        known = self.kept.get(wanted["metadata"]["name"])
+        return known is not None and known == accepted(wanted, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What we asked for and what the server kept of it: writing it again is of no use."""
+
+    wanted: Shape
+    kept: Shape
+
+
+def plan_writes(
+    pool: slices.Pool, owner: slices.Owner, current: Iterable[Object], memory: Memory | None = None
+) -> Writes:
+    """The writes from `current`, every slice of this driver and node, to the pool.
+
+    The generation never falls below that of any slice seen, nor below `memory.generation`. Slices
+    of other names or pools are left-overs: they go.
+    """
+    past = memory or Memory()
+    found = {one["metadata"]["name"]: one for one in current}
+    base = max([past.generation, *(_generation(one) for one in found.values())])
+    wanted = _rendered(pool, owner, base)
+    deletes = tuple(found[name] for name in sorted(found.keys() - wanted.keys()))
+    missing = wanted.keys() - found.keys()
+    changed = [
+        name
+        for name, one in wanted.items()
+        if name in found and not _agrees(one, found[name], past, base)
+    ]
+    if not missing and (not changed or (len(changed) == 1 and not deletes)):
+        return Writes(deletes, tuple(_replacing(found[name], wanted[name]) for name in changed))
+    fresh = _rendered(pool, owner, base + 1)
+    return Writes(
+        deletes,
+        tuple(_replacing(found[name], one) for name, one in fresh.items() if name in found),
+        tuple(one for name, one in fresh.items() if name not in found),
+    )
+
+
+def shape(obj: fields.Raw) -> Shape:
+    """What a slice says, its generation aside.
+
+    Empty fields are absent, as the server writes them; amounts are numbers; times that the server
+    filled in are left out.
+    """
+    meta, spec = fields.mapping(obj, "metadata"), fields.mapping(obj, "spec")
+    pool = {k: v for k, v in fields.mapping(spec, "pool").items() if k != "generation"}
+    owners = fields.sequence(meta, "ownerReferences")
+    return _bare({**spec, "pool": pool, "owners": owners})
+
+
+def accepted(wanted: Object, kept: Object) -> Accepted:
+    """What was asked and what the server answered."""
+    return Accepted(shape(wanted), shape(kept))
+
+
+def generation_of(current: Iterable[Object]) -> int:
+    """The highest generation there is; 0 when there is none."""
+    return max((_generation(one) for one in current), default=0)
+
+
+def dropped(wanted: Object, kept: Object) -> tuple[str, ...]:
+    """Where the server's answer differs from what was asked; () when nowhere."""
+    return tuple(_differences(shape(wanted), shape(kept), "spec"))
+
+
+def _rendered(pool: slices.Pool, owner: slices.Owner, generation: int) -> dict[str, Object]:
+    rendered: Sequence[Object] = slices.render(pool, owner, generation)
+    return {one["metadata"]["name"]: one for one in rendered}
+
+
+def _generation(obj: Object) -> int:
+    return fields.integer(fields.mapping(obj["spec"], "pool", "spec"), "generation", "spec.pool")
+
+
+def _agrees(wanted: Object, found: Object, past: Memory, generation: int) -> bool:
+    if _generation(found) != generation:
+        return False
+    return bool(shape(wanted) == shape(found)) or past.expects(wanted, found)
+
+
+def _replacing(found: Object, wanted: Object) -> Object:
+    """`wanted` as an update of `found`: its version, and its taints' times where they hold."""
+    update = copy.deepcopy(wanted)
+    update["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
+    times = {
+        (device["name"], _taint(taint)): taint["timeAdded"]
+        for device in found["spec"].get("devices") or []
+        for taint in device.get("taints") or []
+        if taint.get("timeAdded")
+    }
+    for device in update["spec"].get("devices") or []:
+        for taint in device.get("taints") or []:
+            added = times.get((device["name"], _taint(taint)))
+            if added is not None:
+                taint["timeAdded"] = added
+    return update
+
+
+def _taint(taint: Object) -> tuple[str, str, str]:
+    return taint["key"], taint.get("value", ""), taint["effect"]
+
+
+def _bare(value: Shape, key: str = "") -> Shape:
+    """The value without empty fields and server's times, with amounts as numbers."""
+    match value:
+        case Mapping():
+            if key == "capacity":
+                return {name: _amount(one) for name, one in value.items()}
+            inner = {k: _bare(v, k) for k, v in value.items() if k != "timeAdded"}
+            return {k: v for k, v in inner.items() if v not in (None, [], {}, "")}
+        case list() | tuple():
+            return [_bare(one) for one in value]
+        case _:
+            return value
+
+
+def _amount(value: Shape) -> Shape:
+    """One capacity: its amount exactly, and whatever else stands beside it."""
+    if not isinstance(value, Mapping):
+        return value
+    rest = {k: v for k, v in value.items() if k != "value"}
+    try:
+        return {"nanos": quantity.parse(value.get("value")).nanos, **rest}
+    except errors.BadInput:
+        return dict(value)
+
+
+def _differences(wanted: Shape, kept: Shape, at: str) -> Iterable[str]:
+    if isinstance(wanted, Mapping) and isinstance(kept, Mapping):
+        for key in sorted(wanted.keys() | kept.keys()):
+            yield from _differences(wanted.get(key), kept.get(key), f"{at}.{key}")
+    elif isinstance(wanted, list) and isinstance(kept, list) and len(wanted) == len(kept):
+        for index, (one, other) in enumerate(zip(wanted, kept, strict=True)):
+            yield from _differences(one, other, f"{at}[{index}]")
+    elif wanted != kept:
+        yield at

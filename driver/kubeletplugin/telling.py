@@ -1,0 +1,44 @@
+"""Telling users: events on claims and on the node (D19)."""
+
+from typing import Protocol
+
+from driver import ids, reasons
+from driver.kube import events
+from driver.kubeletplugin import ports
+
+
+class Recorder(Protocol):
+    """Events on objects (kube.events.EventRecorder); never blocks."""
+
+    def event(
+        self,
+        regarding: events.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: events.ObjectRef | None = None,
+    ) -> None:
+        """Tell the object's readers what happened."""
+        ...
+
+
+class Teller:
+    """Writes the words where a user may look for them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def claim_warning(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+        """Something about a claim did not go as asked."""
+        regarding = events.ObjectRef(
+            "ResourceClaim", "resource.k8s.io/v1", ref.namespace, ref.name, ref.uid
+        )
+        self._recorder.event(regarding, reason.value, message, warning=True)
+
+    def node_warning(
+        self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
+    ) -> None:
+        """Something about the node's devices is not as it should be."""
+        regarding = events.ObjectRef("Node", "v1", "", node, uid)
+        self._recorder.event(regarding, reason.value, message, warning=True)
