@@ -50,3 +50,9 @@ check: lint type arch ## Everything that needs no test run.
 
 unit: setup ## Unit tests.
 	$(BIN)/python -m pytest -q tests/unit
+
+cluster-up: setup ## Bring up real Kubernetes on this machine (NODES, MACHINE, ALLOCATOR).
+	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR)
+
+cluster-down: setup ## End it, a crashed one too; nothing of it stays.
+	$(BIN)/python -m hack.cluster down

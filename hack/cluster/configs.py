@@ -98,7 +98,11 @@ def containerd(
             "netns_mounts_under_state_dir": True,
             "tolerate_missing_hugetlb_controller": True,
         },
-        f"{runtime}.cni": {"bin_dirs": [str(plugins)], "conf_dir": str(folders.network), "use_internal_loopback": True},
+        f"{runtime}.cni": {
+            "bin_dirs": [str(plugins)],
+            "conf_dir": str(folders.network),
+            "use_internal_loopback": True,
+        },
         f"{runtime}.containerd": {"default_runtime_name": "runc"},
         f"{runtime}.containerd.runtimes.runc": {
             "runtime_type": "io.containerd.runc.v2",

@@ -54,7 +54,9 @@ def remove(where: layout.Layout, name: str) -> None:
             names = ", ".join(node.name for node in cluster.nodes)
             raise errors.ClusterError(f"no node {name}; expected one of {names}")
         if len(cluster.nodes) == 1:
-            raise errors.ClusterError(f"{name} is the last node; end the cluster: make cluster-down")
+            raise errors.ClusterError(
+                f"{name} is the last node; end the cluster: make cluster-down"
+            )
         node.remove(where, entry, ())
         store.write(where, cluster.without_node(name))
 
