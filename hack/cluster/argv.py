@@ -77,6 +77,7 @@ def kube_controller_manager(program: Path, where: layout.Layout, ports: Ports) -
         f"--service-account-private-key-file={where.key('service-account.key')}",
         "--use-service-account-credentials=true",
         "--allocate-node-cidrs=false",
+        f"--flex-volume-plugin-dir={where.home / 'volume-plugins'}",
     )
 
 

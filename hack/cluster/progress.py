@@ -81,6 +81,5 @@ class _EstimateColumn(rich.progress.ProgressColumn):
 
 
 def _duration(seconds: float) -> str:
-    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits say enough
-    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"

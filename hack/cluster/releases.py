@@ -1,6 +1,7 @@
 """Official release programs: the fast way where the projects' download sites can be reached."""
 
 import hashlib
+import http
 import json
 import platform
 import shutil
@@ -64,7 +65,7 @@ def _answers(pool: urllib3.PoolManager, address: str) -> bool:
         answer = pool.request("GET", address, timeout=_PROBE, redirect=True, retries=3)
     except urllib3.exceptions.HTTPError:
         return False
-    return answer.status == 200  # noqa: PLR2004 - HTTP OK
+    return answer.status == http.HTTPStatus.OK
 
 
 def _download_archive(pool: urllib3.PoolManager, tools: versions.ToolSet, out: Path) -> None:
