@@ -49,7 +49,7 @@ proto: setup ## Generate driver/pb from proto/.
 proto-check: setup ## Fail when driver/pb is not what proto/ generates.
 	@work=$$(mktemp -d) && mkdir -p $$work/driver/pb && \
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=$$work --pyi_out=$$work --grpc_python_out=$$work $$(cd proto && ls driver/pb/*.proto) && \
-	diff -r $$work/driver/pb driver/pb -x __pycache__ && rm -r $$work
+	diff -r $$work/driver/pb driver/pb -x __pycache__ -x __init__.py && rm -r $$work
 
 docs: setup ## Generate docs/reference and build the site into site/.
 	$(BIN)/python -m hack.docs && $(BIN)/mkdocs build --quiet --strict

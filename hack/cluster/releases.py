@@ -8,6 +8,7 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import IO
 
 import urllib3
 
@@ -85,11 +86,15 @@ def unpack(archive: Path, wanted: frozenset[str], out: Path) -> None:
             name = member.name.rpartition("/")[2]
             content = packed.extractfile(member) if name in wanted else None
             if content is not None:
-                with (out / name).open("wb") as file:
-                    shutil.copyfileobj(content, file)
+                _store(content, out / name)
                 found.add(name)
     if wanted - found:
         raise errors.ClusterError(f"{archive.name}: lacks {', '.join(sorted(wanted - found))}")
+
+
+def _store(content: IO[bytes], to: Path) -> None:
+    with to.open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def _download(pool: urllib3.PoolManager, address: str, checksum: str, to: Path) -> None:
