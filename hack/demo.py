@@ -74,13 +74,11 @@ def _row(cluster: api.Cluster, pod: Object, claims: dict[str, Object]) -> Row:
         one["name"]: one.get("resourceClaimName")
         for one in pod["status"].get("resourceClaimStatuses", [])
     }
-    devices = [
-        result["device"]
+    named = [
+        entry.get("resourceClaimName") or made.get(entry["name"]) or ""
         for entry in pod["spec"]["resourceClaims"]
-        for result in _results(
-            claims.get(entry.get("resourceClaimName") or made.get(entry["name"]))
-        )
     ]
+    devices = [result["device"] for one in named for result in _results(claims.get(one))]
     running = pod["status"].get("phase") == "Running"
     log = cluster.kubectl("logs", "-n", NAMESPACE, name) if running else ""
     seen = tuple(line for line in log.splitlines() if re.match(r"GPU \d+:", line))
@@ -94,9 +92,7 @@ def _results(claim: Object | None) -> list[Object]:
 
 
 def _show(rows: list[Row]) -> None:
-    table = rich.table.Table(
-        "POD", "NODE", "DEVICE", "nvidia-smi -L inside the container", box=None
-    )
+    table = rich.table.Table("POD", "NODE", "DEVICE", "SEEN INSIDE (nvidia-smi -L)", box=None)
     for row in rows:
         for index, (device, line) in enumerate(zip(row.devices, row.seen, strict=True)):
             table.add_row(*((row.pod, row.node) if index == 0 else ("", "")), device, line)
