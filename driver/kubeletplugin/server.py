@@ -39,7 +39,7 @@ class Failed:
 
 
 class Cancelled:
-    """Nobody waits for the work any more, and it was not begun."""
+    """Nobody waited for the work any more: it was not begun, or taken back."""
 
 
 Outcome = ports.Prepared | ports.Refused | Failed | Cancelled | None
@@ -149,6 +149,8 @@ class DraService(pb_grpc.DRAPluginServicer):
                 call=call, request=request, claim=f"{ref.namespace}/{ref.name}", claim_uid=ref.uid
             ):
                 outcome = self._guarded(call, ref, cancelled)
+                if cancelled() and isinstance(outcome, ports.Refused | Failed):
+                    outcome = Cancelled()
                 duration_s = self._tools.clock.monotonic() - started
                 self._report(call, ref, outcome, duration_s)
                 return outcome

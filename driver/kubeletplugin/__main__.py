@@ -1,0 +1,30 @@
+"""`python -m driver.kubeletplugin`: parse the flags once, wire, run."""
+
+import secrets
+import sys
+from collections.abc import Sequence
+
+from driver import clock, errors
+from driver.kube import client
+from driver.kubeletplugin import app, claim_reader, wiring
+from driver.kubeletplugin.config import PluginConfig
+from driver.telemetry import logs
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the plugin; the exit code."""
+    try:
+        config = PluginConfig.read(arguments)
+        logs.configure(config.log_level)
+        time = clock.SystemClock()
+        kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
+        core = wiring.core(config, claim_reader.KubeClaimReader(kube), time)
+        outside = app.Outside(kube, secrets.SystemRandom().random, time)
+        return app.App(config, core, outside).run()
+    except errors.RationError as error:
+        sys.stderr.write(f"{app.COMPONENT}: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

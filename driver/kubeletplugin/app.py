@@ -1,0 +1,153 @@
+"""The plugin, wired: recovery, then the DRA service and the slices, registration last."""
+
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+import prometheus_client
+import structlog
+
+from driver import clock, ids, lifecycle
+from driver.kube import backoff, client, events
+from driver.kubeletplugin import (
+    metrics,
+    publisher,
+    registration,
+    rpc,
+    server,
+    sockets,
+    stages,
+    supply,
+    telling,
+    wiring,
+)
+from driver.kubeletplugin.config import PluginConfig
+from driver.telemetry import server as telemetry_server
+
+_log = structlog.get_logger(__name__)
+COMPONENT: Final = "ration-kubeletplugin"
+_DRAIN_S = 6.0
+_REGISTRATION_GRACE_S = 0.5
+_REGISTRATION_WORKERS = 4
+_STALE_S = 120.0
+_LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the process brings along; tests bring their own."""
+
+    kube: client.KubeClient
+    jitter: backoff.Jitter
+    clock: clock.Clock
+
+
+class App:
+    """Everything a plugin process runs."""
+
+    def __init__(self, config: PluginConfig, core: wiring.Core, outside: Outside) -> None:
+        self._config = config
+        self._core = core
+        self._clock = outside.clock
+        self._paths = sockets.paths(config.kubelet_root, config.driver_name, config.instance)
+        self._registry = prometheus_client.CollectorRegistry()
+        counters = metrics.Metrics(self._registry)
+        self._recorder = events.EventRecorder(
+            outside.kube, COMPONENT, config.node_name, self._clock, outside.jitter
+        )
+        teller = telling.Teller(self._recorder)
+        self._recovery = stages.Recovery(
+            core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
+        )
+        self._orphans = stages.Orphans(self._clock)
+        self._service = server.DraService(
+            core.preparation, server.Tools(teller, counters, self._clock)
+        )
+        self._dra = rpc.UnixServer(
+            "dra",
+            self._paths.service,
+            self._service.add_to,
+            rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock),
+        )
+        self._registration = registration.Registration(
+            config.driver_name, self._paths.service, counters
+        )
+        self._publisher = _publisher(config, core, outside, (teller, counters))
+
+    def run(self) -> int:
+        """Until told to stop, or until something essential dies; the exit code.
+
+        Raises:
+            NodeFault: another process serves our sockets, or an address cannot be had.
+        """
+        instance = sockets.Instance.take(self._paths.service)
+        try:
+            sockets.refuse_if_served(self._paths.registration)
+            sockets.refuse_if_served(self._paths.service)
+            telemetry = self._telemetry()
+            threading.excepthook = self._orphans.hook
+            life = lifecycle.Lifecycle(_log, self._clock)
+            self._register(life, telemetry)
+            _log.info("started", metrics_port=telemetry.port, node=self._config.node_name)
+            return life.run()
+        finally:
+            threading.excepthook = threading.__excepthook__
+            instance.release()
+
+    def _register(self, life: lifecycle.Lifecycle, telemetry: telemetry_server.Telemetry) -> None:
+        """Name the threads in the order of their start; they stop in reverse."""
+        recovered, time, slices = self._recovery.once, self._clock, self._publisher.slices
+        registrar = rpc.UnixServer(
+            "registration",
+            self._paths.registration,
+            self._registration.add_to,
+            rpc.Settings(_REGISTRATION_WORKERS, _REGISTRATION_GRACE_S, self._clock),
+        )
+        life.thread("orphans", self._orphans.run)
+        life.thread("telemetry", telemetry.run)
+        life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
+        life.on_stop("nvml", self._core.close)
+        life.on_stop("claims", self._service.close)
+        life.thread("recovery", self._recovery.run)
+        life.thread("dra", stages.after(recovered, self._dra.run, time))
+        life.thread("slices", slices.run, interrupt=slices.interrupt)
+        life.thread(
+            "publisher",
+            stages.after(recovered, self._publisher.run, time),
+            interrupt=self._publisher.interrupt,
+        )
+        life.thread("registration", stages.after(self._dra.serving, registrar.run, time))
+
+    def _telemetry(self) -> telemetry_server.Telemetry:
+        def stale() -> str | None:
+            old = self._publisher.slices.age_s() > _STALE_S
+            return f"no word from the API server for {_STALE_S:.0f} s" if old else None
+
+        host, port = self._config.metrics_host_port
+        ready = {
+            "recovery": self._recovery.problem,
+            "registration": self._registration.problem,
+            "slices": self._publisher.problem,
+            "caches": stale,
+        }
+        # Health is about this process: without the API server it still serves the kubelet.
+        return telemetry_server.Telemetry(host, port, self._registry, health={}, ready=ready)
+
+
+def _publisher(
+    config: PluginConfig,
+    core: wiring.Core,
+    outside: Outside,
+    tools: tuple[telling.Teller, metrics.Metrics],
+) -> publisher.Publisher:
+    looking = backoff.Backoff(_LOOKING, outside.jitter)
+    devices = supply.Supply(core.look, config.rediscover_seconds, looking, outside.clock)
+    settings = publisher.Settings(
+        config.driver_name,
+        ids.NodeName(config.node_name),
+        config.allocator,
+        jitter=outside.jitter,
+    )
+    return publisher.Publisher(
+        devices, settings, publisher.Tools(outside.kube, *tools, outside.clock)
+    )

@@ -1,0 +1,95 @@
+"""The order in which the plugin's threads begin, and the threads that are nobody's."""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from driver import clock, errors, lifecycle
+from driver.kube import backoff
+
+_log = structlog.get_logger(__name__)
+_POLL_S = 0.2
+RECOVERING = backoff.Pace(base_s=2.0, max_s=20.0)
+
+
+def after(event: threading.Event, target: lifecycle.Target, time: clock.Clock) -> lifecycle.Target:
+    """`target`, begun once `event` is set."""
+
+    def run(stop: threading.Event) -> None:
+        while not stop.is_set():
+            if time.wait(event, _POLL_S):
+                target(stop)
+                return
+
+    return run
+
+
+class Recovery:
+    """Runs `recover` until it leaves nothing undone; `run` is a thread's target.
+
+    `once` is set after the first round that got through: the kubelet may be answered then, also
+    when single claims could not be mended yet (a driver that comes up late).
+    """
+
+    def __init__(
+        self,
+        recover: Callable[[], tuple[str, ...]],
+        pause: backoff.Backoff,
+        clock: clock.Clock,
+    ) -> None:
+        self._recover = recover
+        self._pause = pause
+        self._clock = clock
+        self._problem: str | None = "recovery has not run yet"
+        self.once = threading.Event()
+
+    def problem(self) -> str | None:
+        """What is not recovered; None when all is."""
+        return self._problem
+
+    def run(self, stop: threading.Event) -> None:
+        """Recover, then wait for `stop`."""
+        while not stop.is_set():
+            self._problem = self._round()
+            if self._problem is None:
+                stop.wait()
+                return
+            self._clock.wait(stop, self._pause.after_failure())
+
+    def _round(self) -> str | None:
+        try:
+            left = self._recover()
+        except errors.RationError as e:
+            _log.warning("recovery failed", error=str(e))
+            return f"recovery failed: {e}"
+        self.once.set()
+        return f"not recovered: {'; '.join(left)}" if left else None
+
+
+class Orphans:
+    """Threads that libraries start (gRPC's own among them): one that dies ends the process.
+
+    `hook` becomes `threading.excepthook`; `run` is a thread's target.
+    """
+
+    def __init__(self, clock: clock.Clock) -> None:
+        self._clock = clock
+        self._died = threading.Event()
+        self._name = ""
+
+    def hook(self, died: threading.ExceptHookArgs) -> None:
+        """Take note of a thread that an exception ended."""
+        self._name = died.thread.name if died.thread else "unknown"
+        _log.error(
+            "library thread died",
+            thread=self._name,
+            exc_info=(died.exc_type, died.exc_value, died.exc_traceback),
+        )
+        self._died.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Wait; raises NodeFault when a thread has died."""
+        while not stop.is_set():
+            if self._clock.wait(self._died, _POLL_S):
+                raise errors.NodeFault("keep alive", f"thread {self._name}", "it died")
