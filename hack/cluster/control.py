@@ -24,7 +24,7 @@ def environment(programs: Path, more: Mapping[str, str] | None = None) -> dict[s
     """A component's environment: little of the caller's, and the cluster's programs first."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     path = f"{programs}:{inherited.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}"
-    return {"HOME": "/root", **inherited, "PATH": path, **(more or {})}
+    return {"HOME": "/", **inherited, "PATH": path, **(more or {})}
 
 
 def launch(where: layout.Layout, component: str, node: str | None, argv: Sequence[str]) -> None:

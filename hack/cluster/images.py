@@ -27,7 +27,7 @@ int main(void) {
     for (;;) pause();
 }
 """
-_ACCOUNTS = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+_ACCOUNTS = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 File = bytes | str
 
 
@@ -77,7 +77,6 @@ def _workload() -> dict[str, File]:
         **links,
         "bin/busybox": BUSYBOX.read_bytes(),
         "etc/passwd": _ACCOUNTS,
-        "root/": b"",
         "tmp/": b"",
         "usr/bin/env": "/bin/busybox",
     }
