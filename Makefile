@@ -11,6 +11,7 @@ CONTROLLERS ?= 2
 STAMP := $(VENV)/.synced
 
 export PYTHONDONTWRITEBYTECODE ?= 1
+export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock

@@ -51,7 +51,7 @@ def _flags(model: type[pydantic_settings.BaseSettings]) -> str:
 
 
 def _default(field: Any) -> str:  # noqa: ANN401 - pydantic's FieldInfo
-    if field.is_required():
+    if field.is_required() or field.default_factory is not None:
         return "required"
     return f"`{field.default}`" if field.default not in {None, ""} else ""
 
