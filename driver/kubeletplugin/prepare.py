@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver import errors, names, reasons
+from driver import errors, ids, names, reasons
 from driver.api import decode, v1alpha1
 from driver.devices import faces, model
 from driver.kubeletplugin import (
@@ -90,14 +90,19 @@ class Preparer:
         if _is_done(record) and self._executor.is_in_place(record):
             return record.answer()
         with self._locks.gpus(record.gpus):
-            # Another plugin may have been at it until now (rolling update).
-            record = self._executor.records.read(ref.uid)
-            if record is None:
-                return None
-            if _is_done(record):
-                return self._executor.restore(record).answer()
-            self._executor.undo(record)
+            return self._settled(ref)
+
+    def _settled(self, ref: ports.ClaimRef) -> ports.Prepared | None:
+        """As `_from_record`, with the GPUs in hand: another plugin may have been at it until now
+        (rolling update), so the record is read again.
+        """
+        record = self._executor.records.read(ref.uid)
+        if record is None:
             return None
+        if _is_done(record):
+            return self._executor.restore(record).answer()
+        self._executor.undo(record)
+        return None
 
     def _afresh(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
@@ -107,9 +112,8 @@ class Preparer:
             return asked
         intent = plan.make_plan(ref.uid, self._executor.specs.kind, asked.granted)
         with self._locks.gpus(intent.gpus):
-            record = self._executor.records.read(ref.uid)
-            if record is not None and _is_done(record):
-                return self._executor.restore(record).answer()
+            if (done := self._settled(ref)) is not None:
+                return done
             if (refused := self._overlapping(ref, intent)) is not None:
                 return refused
             return self._executor.carry_out(ref, intent, cancelled).answer()
@@ -204,7 +208,7 @@ def _grant(result: claims.Result, gpu: model.Gpu) -> steps.Grant:
     return steps.Grant(
         request=result.base_request,
         pool=result.device.pool,
-        device=faces.device_name(gpu.pci),
+        device=ids.DeviceName(result.device.device),
         gpu=gpu.uuid,
         admin_access=result.admin_access,
         share_id=result.share_id,
