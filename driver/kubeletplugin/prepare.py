@@ -27,11 +27,10 @@ class Place:
     driver: str = names.DRIVER
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a claim asks of this node: each grant with its configuration."""
-
-    granted: tuple[tuple[steps.Grant, v1alpha1.Config], ...]
+_Documents = tuple[tuple[tuple[str, ...], v1alpha1.Config], ...]
+"""Each configuration with the requests it names."""
+_Granted = tuple[tuple[steps.Grant, v1alpha1.Config], ...]
+"""What a claim gets of this node: each grant with its configuration."""
 
 
 class Preparer:
@@ -93,8 +92,9 @@ class Preparer:
             return self._settled(ref)
 
     def _settled(self, ref: ports.ClaimRef) -> ports.Prepared | None:
-        """As `_from_record`, with the GPUs in hand: another plugin may have been at it until now
-        (rolling update), so the record is read again.
+        """As `_from_record`, with the GPUs in hand.
+
+        The record is read again: another plugin may have been at it until now (rolling update).
         """
         record = self._executor.records.read(ref.uid)
         if record is None:
@@ -107,10 +107,10 @@ class Preparer:
     def _afresh(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
-        asked = self._asked(ref)
-        if isinstance(asked, ports.Refused):
-            return asked
-        intent = plan.make_plan(ref.uid, self._executor.specs.kind, asked.granted)
+        granted = self._asked(ref)
+        if isinstance(granted, ports.Refused):
+            return granted
+        intent = plan.make_plan(ref.uid, self._executor.specs.kind, granted)
         with self._locks.gpus(intent.gpus):
             if (done := self._settled(ref)) is not None:
                 return done
@@ -118,7 +118,7 @@ class Preparer:
                 return refused
             return self._executor.carry_out(ref, intent, cancelled).answer()
 
-    def _asked(self, ref: ports.ClaimRef) -> _Asked | ports.Refused:
+    def _asked(self, ref: ports.ClaimRef) -> _Granted | ports.Refused:
         claim = self._reader.read(ref)
         if claim.uid != ref.uid:
             return _refused(
@@ -142,18 +142,15 @@ class Preparer:
         return self._granted(results, documents)
 
     def _granted(
-        self,
-        results: list[claims.Result],
-        documents: tuple[tuple[tuple[str, ...], v1alpha1.Config], ...],
-    ) -> _Asked | ports.Refused:
+        self, results: list[claims.Result], documents: _Documents
+    ) -> _Granted | ports.Refused:
         known = self._known({result.device.device for result in results})
         if isinstance(known, ports.Refused):
             return known
-        granted = tuple(
+        return tuple(
             (_grant(result, known[result.device.device]), decode.winner(documents, result.request))
             for result in results
         )
-        return _Asked(granted)
 
     def _known(self, wanted: set[str]) -> dict[str, model.Gpu] | ports.Refused:
         """The GPUs behind device names; they are read again when one is not known."""

@@ -1,13 +1,14 @@
 """The whole core on a simulated machine: its library, its driver root, its device nodes."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pynvml
 import pytest
 
-from driver import clock
+from driver import clock, ids
 from driver.kubeletplugin import (
     checkpoint,
     discovery,
@@ -74,3 +75,27 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     assert recovery.recover(acting, holding).restored == [builders.UID]
     assert preparer.unprepare(builders.a_ref()) is None
     assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
+
+
+def test_of_many_claims_on_one_gpu_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
+    world = gpunode.GpuNode(tmp_path)
+    # Two plugins, as in a rolling update: they share folders and nothing else.
+    plugins = [world.process(), world.process()]
+    refs = [
+        world.allocate(builders.an_allocated_claim(uid=ids.ClaimUid(f"uid-{n}"), name=f"claim-{n}"))
+        for n in range(8)
+    ]
+    answers: list[ports.Prepared | ports.Refused] = []
+
+    def work(number: int) -> None:
+        preparer = plugins[number % 2].preparer
+        answers.append(preparer.prepare(refs[number], gpunode.never))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert len(answers) == 8
+    assert sum(isinstance(answer, ports.Prepared) for answer in answers) == 1
+    assert len(list(world.cdi.iterdir())) == len(list(world.records.iterdir())) == 1
