@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import rich.console
-import rich.table
 
 from hack.cluster import api, errors
 
@@ -18,7 +17,7 @@ EXAMPLE = ROOT / "examples" / "quickstart" / "quickstart.yaml"
 NAMESPACE = "quickstart"
 WAIT_S = 120
 Object = dict[str, Any]
-_console = rich.console.Console()
+_console = rich.console.Console(soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +91,14 @@ def _results(claim: Object | None) -> list[Object]:
 
 
 def _show(rows: list[Row]) -> None:
-    table = rich.table.Table("POD", "NODE", "DEVICE", "SEEN INSIDE (nvidia-smi -L)", box=None)
+    lines = [("POD", "NODE", "DEVICE", "SEEN INSIDE (nvidia-smi -L)")]
     for row in rows:
         for index, (device, line) in enumerate(zip(row.devices, row.seen, strict=True)):
-            table.add_row(*((row.pod, row.node) if index == 0 else ("", "")), device, line)
-    _console.print(table, soft_wrap=True)
+            lines.append((*((row.pod, row.node) if index == 0 else ("", "")), device, line))
+    widths = [max(len(line[column]) for line in lines) + 2 for column in range(3)]
+    for line in lines:
+        padded = "".join(line[column].ljust(widths[column]) for column in range(3))
+        _console.print(padded + line[3], highlight=False, markup=False)
     _console.print(
         "\nThe cluster stays up. Try next:\n"
         "  export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH\n"

@@ -87,7 +87,7 @@ def a_pod(name: str, *, claims: tuple[str, ...] = (), template: str = "", **spec
             "resourceClaims": entries,
             "nodeSelector": LANE,
             "tolerations": [TOLERATION],
-            "terminationGracePeriodSeconds": 0,
+            "terminationGracePeriodSeconds": 1,
             **spec,
         },
     }
