@@ -115,11 +115,11 @@ class DraService(pb_grpc.DRAPluginServicer):
             claim.uid: ports.ClaimRef(claim.namespace, claim.name, ids.ClaimUid(claim.uid))
             for claim in asked
         }
-        _log.debug("call", call=call, request=request, claims=len(refs))
         joined = {
             uid: self._jobs[call].join(ref.uid, self._work(call, ref, request))
             for uid, ref in refs.items()
         }
+        _log.debug("call", call=call, request=request, claims=len(refs))
         answered = _Flag()
 
         def ended() -> None:
