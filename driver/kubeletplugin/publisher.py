@@ -198,6 +198,7 @@ class Publisher:
     def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
+        self._generation = max(self._generation, slice_plan.generation_of([answer]))
         name = wanted["metadata"]["name"]
         self._accepted.pop(name, None)
         lost = slice_plan.dropped(wanted, answer)

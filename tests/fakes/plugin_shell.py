@@ -3,7 +3,8 @@
 import threading
 from pathlib import Path
 
-from driver import clock
+from driver import clock, errors, ids
+from driver.devices import model
 from driver.kube import events
 from driver.kubeletplugin import metrics, registration, rpc, server, sockets
 
@@ -58,3 +59,38 @@ class Shell:
         for thread in self._threads:
             thread.join(10)
             assert not thread.is_alive()
+
+
+def inventory(count: int, brand: str = "NVIDIA") -> model.Inventory:
+    """GPUs at 0000:01:00.0 and on."""
+    return model.Inventory(
+        tuple(
+            model.Gpu(
+                uuid=ids.GpuUuid(f"GPU-{index:08d}-0000-0000-0000-000000000000"),
+                pci=ids.PciAddress(f"0000:{index + 1:02x}:00.0"),
+                minor=index,
+                product="NVIDIA H100 80GB HBM3",
+                brand=brand,
+                architecture="Hopper",
+                cuda_capability=(9, 0),
+                driver_version="580.82.07",
+                cuda_driver_version=(13, 0),
+                memory_bytes=85_520_809_984,
+            )
+            for index in range(count)
+        )
+    )
+
+
+class Gpus:
+    """What a look at the node's GPUs finds, or raises."""
+
+    def __init__(self, found: model.Inventory) -> None:
+        self.found: model.Inventory | errors.DeviceFault = found
+        self.looks = 0
+
+    def look(self) -> model.Inventory:
+        self.looks += 1
+        if isinstance(self.found, errors.DeviceFault):
+            raise self.found
+        return self.found
