@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 NODES ?= 2
 MACHINE ?= hgx-h100
 ALLOCATOR ?= controller
+CONTROLLERS ?= 2
 STAMP := $(VENV)/.synced
 
 export PYTHONDONTWRITEBYTECODE ?= 1
+export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check budgets check unit \
-        properties component contract oracle e2e-smoke test e2e bench demo demo-down \
-        cluster-up cluster-down lock
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component \
+        e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -46,7 +47,45 @@ arch: setup ## Check the arrows between rooms and the size budgets.
 proto: setup ## Generate driver/pb from proto/.
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. --grpc_python_out=. $$(cd proto && ls driver/pb/*.proto)
 
-check: lint type arch ## Everything that needs no test run.
+proto-check: setup ## Fail when driver/pb is not what proto/ generates.
+	@work=$$(mktemp -d) && mkdir -p $$work/driver/pb && \
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=$$work --pyi_out=$$work --grpc_python_out=$$work $$(cd proto && ls driver/pb/*.proto) && \
+	diff -r $$work/driver/pb driver/pb -x __pycache__ -x __init__.py && rm -r $$work
 
-unit: setup ## Unit tests.
-	$(BIN)/python -m pytest -q tests/unit
+docs: setup ## Generate docs/reference and build the site into site/.
+	$(BIN)/python -m hack.docs && $(BIN)/mkdocs build --quiet --strict
+
+docs-check: setup ## Fail when docs/reference is not what the code generates.
+	$(BIN)/python -m hack.docs --check && $(BIN)/mkdocs build --quiet --strict --site-dir $$(mktemp -d)
+
+check: lint type arch proto-check docs-check ## Everything that needs no test run.
+
+unit: setup ## Unit and property tests.
+	$(BIN)/python -m pytest -q tests/unit tests/properties
+
+component: setup ## Real sockets and processes, no cluster.
+	$(BIN)/python -m pytest -q tests/component tests/contract -m "not gpu"
+
+e2e-smoke: setup ## The main path on the local cluster.
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
+
+e2e: setup ## Every scenario on the local cluster.
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e
+
+test: check ## What CI runs: check, then every test that takes seconds, then the main path.
+	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract
+	$(MAKE) --no-print-directory e2e-smoke
+
+bench: setup ## Measure; results go to benchmarks/results/.
+	$(BIN)/python -m benchmarks.node
+
+cluster-up: setup ## Real Kubernetes on this machine, with the driver (NODES, MACHINE, ALLOCATOR).
+	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS)
+
+cluster-down: setup ## End the cluster and all it made.
+	$(BIN)/python -m hack.cluster down
+
+demo: cluster-up ## Set up, boot two nodes of eight simulated H100, run examples/quickstart.
+	$(BIN)/python -m hack.demo
+
+demo-down: cluster-down ## End the demo.

@@ -86,7 +86,7 @@ def compile_selector(expression: str) -> Selector | Unusable:
         program = _environment().compile(expression)
     except RuntimeError as error:
         return Unusable(expression, _first_complaint(str(error)))
-    if program.return_type() not in {cel.Type.BOOL, cel.Type.DYN}:
+    if program.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
         return Unusable(expression, f"gives {program.return_type().name()}, expected bool")
     return Selector(expression, frozenset(_DOMAIN_LITERAL.findall(expression)), program)
 

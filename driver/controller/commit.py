@@ -78,6 +78,7 @@ class Commit:
             namespace=claim.namespace,
             kind=client.PatchType.STRATEGIC,
         )
+        self._observe(answer)
         return claims.parse(answer).version
 
     def clear(self, claim: claims.Claim) -> None:

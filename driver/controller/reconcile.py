@@ -71,7 +71,6 @@ class Reconciler:
         for item in sorted(batch, key=self._urgency):
             try:
                 self._handle(item)
-                self._items.forget(item)
             except Exception:  # noqa: BLE001 - the work loop: one bad key stops no others
                 _log.exception("turn failed", kind=item.kind, key=item.key)
                 self._tools.metrics.failed_turns.inc()
@@ -104,6 +103,7 @@ class Reconciler:
             if done.error is None:
                 said = done.pod.verdict.message
                 self._memory.placed[done.pod.uid] = turn.Placed(done.node, now, said)
+                self._items.forget(done.item)
                 self._items.add(done.item)
             else:
                 self._items.retry(done.item)
@@ -114,6 +114,7 @@ class Reconciler:
         pod = self._stores.pods.get(item.key)
         if pod is None:
             self._memory.forget(item.key)
+            self._items.forget(item)
             return
         self._memory.meet(item.key, pod.uid)
         found = cluster.claims_of(pod, self._stores.claims.snapshot())
@@ -231,6 +232,7 @@ class Reconciler:
         claim = self._stores.claims.get(item.key)
         if claim is None:
             self._memory.unreserved.pop(item.key, None)
+            self._items.forget(item)
             return
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)

@@ -154,9 +154,12 @@ class Store(Generic[T]):
         """Hand changes out in order; whoever finds another thread at it leaves them to it."""
         while self._changes and self._turn.acquire(blocking=False):
             try:
-                while self._changes:
-                    change = self._changes.popleft()
-                    for handler in self._handlers:
-                        handler(*change)
+                self._hand_out()
             finally:
                 self._turn.release()
+
+    def _hand_out(self) -> None:
+        while self._changes:
+            change = self._changes.popleft()
+            for handler in self._handlers:
+                handler(*change)

@@ -1,0 +1,1 @@
+"""Measurements, printed and recorded; nothing here asserts a time."""

@@ -1,0 +1,1 @@
+"""The node's figures: Prepare, memory, start, and a pod's way to Running."""

@@ -1,0 +1,45 @@
+"""`make bench`: the node's figures on the local cluster, which must be up (`make cluster-up`).
+
+Anchors stand in the bars; a figure that can be had beside kube-scheduler alone is measured so,
+in turn, in this run.
+"""
+
+import sys
+from pathlib import Path
+
+from benchmarks import record
+from benchmarks.node import pods, prepare, process
+from driver.kube import client
+from hack.cluster import api, errors
+from tests.e2e import playground
+
+ROOT = Path(__file__).parents[2]
+OURS, THEIRS = "bench-c", "bench-s"
+
+
+def main() -> int:
+    """Measure and record."""
+    try:
+        cluster = api.Cluster.load(ROOT)
+    except errors.ClusterError as error:
+        print(f"{error}\nbring it up first: make cluster-up")
+        return 1
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
+    try:
+        playground.add_node(cluster, OURS, "controller")
+        playground.add_node(cluster, THEIRS, "scheduler")
+        figures = [
+            *process.measure(cluster, THEIRS),
+            *prepare.measure(cluster, kube, THEIRS),
+            *pods.measure(cluster, kube, OURS, THEIRS),
+        ]
+    finally:
+        for name in (OURS, THEIRS):
+            if name in cluster.nodes():
+                cluster.remove_node(name)
+    print(f"\nwritten to {record.write('node', figures).relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

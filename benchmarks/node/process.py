@@ -1,0 +1,41 @@
+"""The plugin as a process: start to first slice, and resident memory."""
+
+import time
+from pathlib import Path
+
+from benchmarks import record
+from driver.kube import client, resource
+from hack.cluster import api
+from tests.e2e import playground
+
+STARTS = 5
+
+
+def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
+    """Start the plugin several times on a node whose slices were deleted."""
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
+    starts = [_start_to_slice(cluster, kube, node) for _ in range(STARTS)]
+    pid = cluster.pid("plugin", node)
+    return [
+        record.figure("plugin start to first slice", "s", starts, bar="<= 1.0 s (1.04 s, Go)"),
+        record.figure("plugin RSS, idle", "MiB", [_rss(pid)], bar="<= 60 MiB (54 MB, Go)"),
+    ]
+
+
+def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
+    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    cluster.stop("plugin", node)
+    for one in kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items:
+        kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+    started = time.monotonic()
+    cluster.start("plugin", node)
+    playground.until(
+        lambda: kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items, 30, "a slice"
+    )
+    return time.monotonic() - started
+
+
+def _rss(pid: int | None) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(one for one in status.splitlines() if one.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024

@@ -1,0 +1,23 @@
+"""`ration`, also `kubectl ration`: one file a command, added here by one line."""
+
+import typer
+
+from driver.cli import reasons, version
+
+app = typer.Typer(
+    name="ration",
+    help="Look at and explain GPUs shared by Ration.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.command("reasons")(reasons.show)
+app.command("version")(version.show)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""How commands print: a table for people, JSON for programs."""
+
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+
+class Format(enum.StrEnum):
+    """Values of `-o`."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="table or json")]
+
+
+def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
+    """Print rows that share their keys."""
+    if output is Format.JSON:
+        print(json.dumps(list(rows), indent=2))
+        return
+    import rich.console  # noqa: PLC0415 - rich is loaded only where a table is drawn
+    import rich.table  # noqa: PLC0415
+
+    table = rich.table.Table(*(key.upper() for key in (rows[0] if rows else {})), box=None)
+    for row in rows:
+        table.add_row(*row.values())
+    rich.console.Console().print(table)

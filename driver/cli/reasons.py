@@ -1,0 +1,20 @@
+"""`ration reasons`: what the words in events mean."""
+
+from typing import Annotated
+
+import typer
+
+from driver import reasons
+from driver.cli import output as out
+
+
+def show(
+    reason: Annotated[str, typer.Argument(help="only this one, as an event spells it")] = "",
+    output: out.Output = out.Format.TABLE,
+) -> None:
+    """Say what each reason in events and refusals means."""
+    found = [one for one in reasons.Reason if reason in {"", one.value}]
+    if not found:
+        typer.echo(f"no reason {reason!r}; `ration reasons` lists them all", err=True)
+        raise typer.Exit(2)
+    out.show([{"reason": one.value, "meaning": one.meaning} for one in found], output)

@@ -1,0 +1,91 @@
+"""The local cluster for tests and the demo: a handle on the one that is up."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from hack.cluster import control, errors, kubectl, layout, membership, store
+
+
+class Cluster:
+    """The cluster of one checkout. Every call looks at the machine as it is now."""
+
+    def __init__(self, where: layout.Layout) -> None:
+        self._where = where
+
+    @classmethod
+    def load(cls, checkout: Path) -> Self:
+        """The cluster of a checkout; NotUp if it is not up."""
+        where = layout.Layout(checkout.resolve())
+        store.running(where)
+        return cls(where)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self._where.kubeconfig
+
+    def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - subprocess' name for it
+        """What kubectl printed; CommandFailedError with its words if it failed."""
+        return kubectl.run(self._where, *args, standard_input=input)
+
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes."""
+        return tuple(node.name for node in store.running(self._where).nodes)
+
+    def node_dir(self, node: str) -> Path:
+        """A node's short folder: kubelet/, cdi/, gpu/, state/ are in it."""
+        if node not in self.nodes():
+            raise errors.ClusterError(f"no node {node}; expected one of {', '.join(self.nodes())}")
+        return self._where.node(node).root
+
+    def start(self, component: str, node: str | None = None) -> None:
+        """Start a component that was stopped or died, as it was started before."""
+        control.start(self._where, component, node)
+
+    def stop(self, component: str, node: str | None = None) -> None:
+        """SIGTERM, and wait for the end."""
+        control.stop(self._where, component, node)
+
+    def kill(self, component: str, node: str | None = None) -> None:
+        """SIGKILL, and wait for the end."""
+        control.kill(self._where, component, node)
+
+    def freeze(self, component: str, node: str | None = None) -> None:
+        """SIGSTOP."""
+        control.freeze(self._where, component, node)
+
+    def thaw(self, component: str, node: str | None = None) -> None:
+        """SIGCONT."""
+        control.thaw(self._where, component, node)
+
+    def pid(self, component: str, node: str | None = None) -> int | None:
+        """The process id; none while it does not run."""
+        return control.pid(self._where, component, node)
+
+    def log_path(self, component: str, node: str | None = None) -> Path:
+        """The component's log."""
+        return control.log_path(self._where, component, node)
+
+    def add_node(
+        self,
+        name: str,
+        *,
+        machine: str = "hgx-h100",
+        allocator: str = "controller",
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[str] = (),
+    ) -> None:
+        """Add a node and wait until it is Ready (and its devices published)."""
+        new = membership.NewNode(
+            name=name,
+            machine=machine,
+            allocator=allocator,
+            labels=labels or {},
+            taints=tuple(taints),
+        )
+        membership.add(self._where, new)
+
+    def remove_node(self, name: str) -> None:
+        """Take a node away as if its machine were gone."""
+        membership.remove(self._where, name)

@@ -1,0 +1,211 @@
+"""Real Kubernetes on this machine, without containers around it.
+
+etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kube-proxy run once; every node
+has a containerd, a kubelet and, with the driver, a simulated GPU machine (`gpu`) and the driver's
+kubelet plugin (`plugin`). Controllers of the driver are called controller-0, controller-1, ...
+
+Everything a person needs is in .cluster/ of the checkout:
+
+  export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import rich.console
+import rich.table
+import typer
+
+from hack.cluster import (
+    boot,
+    control,
+    errors,
+    layout,
+    membership,
+    plan,
+    progress,
+    state,
+    store,
+    toolchain,
+    versions,
+)  # fmt: skip
+from hack.cluster import (
+    down as ending,
+)
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+_console = rich.console.Console()
+
+Component = Annotated[str, typer.Argument(help="etcd, kubelet, plugin, controller-0, ...")]
+Node = Annotated[str | None, typer.Argument(help="the node, for a component that each node has")]
+Machine = Annotated[str, typer.Option(help="the simulated machine, by its profile's name")]
+AllocatorOption = Annotated[
+    state.Allocator, typer.Option(help="who allocates: our controller, or kube-scheduler alone")
+]
+
+
+def main() -> None:
+    """Run the command line; what went wrong is told in one message."""
+    try:
+        app()
+    except errors.ClusterError as error:
+        rich.console.Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False)
+        raise SystemExit(1) from error
+
+
+def _where() -> layout.Layout:
+    return layout.Layout(CHECKOUT)
+
+
+def _steps() -> progress.Steps:
+    return progress.Steps(_console, toolchain.cache_root() / "timings.json")
+
+
+@app.command()
+def up(
+    *,
+    nodes: Annotated[int, typer.Option(help="how many nodes: node-0, node-1, ...")] = 2,
+    machine: Machine = "hgx-h100",
+    allocator: AllocatorOption = state.Allocator.CONTROLLER,
+    controllers: Annotated[int, typer.Option(help="how many of our controllers run")] = 1,
+    driver: Annotated[bool, typer.Option(help="install the driver too")] = True,
+) -> None:
+    """Bring the cluster up; the first time it builds Kubernetes (about 8 minutes on 2 cores)."""
+    entries = tuple(
+        state.NodeState(name=name, index=index, machine=machine, allocator=allocator)
+        for index, name in enumerate(plan.node_names(nodes))
+    )
+    wanted = state.Wanted(nodes=entries, controllers=controllers, driver=driver)
+    boot.up(_where(), wanted, _steps())
+    _console.print("The cluster is up. Next:", highlight=False)
+    _console.print(
+        "  export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH\n"
+        "  kubectl get nodes,resourceslices",
+        highlight=False,
+    )
+
+
+@app.command()
+def down(
+    *,
+    owner: Annotated[
+        str, typer.Option(help="`any` also ends the cluster of another checkout")
+    ] = "self",
+) -> None:
+    """End the cluster and everything it made on this machine; a crashed one too."""
+    if owner not in {"self", "any"}:
+        raise errors.ClusterError(f"--owner {owner!r}: expected self or any")
+    ending.down(_where(), _steps(), any_owner=owner == "any")
+
+
+@app.command()
+def status(
+    *, output: Annotated[str, typer.Option("--output", "-o", help="table or json")] = "table"
+) -> None:
+    """Show every component: its process and whether it runs."""
+    where = _where()
+    cluster = store.running(where)
+    rows = [_row(where, *component) for component in cluster.components()]
+    if output == "json":
+        nodes = [entry.model_dump(mode="json") for entry in cluster.nodes]
+        document = {"kubeconfig": str(where.kubeconfig), "nodes": nodes, "components": rows}
+        print(json.dumps(document, indent=2))
+        return
+    table = rich.table.Table("component", "node", "state", "pid", box=None)
+    for row in rows:
+        table.add_row(*(str(row[name] or "-") for name in ("component", "node", "state", "pid")))
+    _console.print(table)
+
+
+def _row(where: layout.Layout, component: str, node: str | None) -> dict[str, str | int | None]:
+    condition = control.condition(where, component, node)
+    pid = control.pid(where, component, node) if condition in {"running", "frozen"} else None
+    return {"component": component, "node": node, "state": condition, "pid": pid}
+
+
+def _act(
+    act: Callable[[layout.Layout, str, str | None], None], name: str, node: str | None
+) -> None:
+    where = _where()
+    store.running(where)
+    act(where, name, node)
+
+
+@app.command()
+def start(component: Component, node: Node = None) -> None:
+    """Start a component that was stopped, killed or died, as it was started before."""
+    _act(control.start, component, node)
+
+
+@app.command()
+def stop(component: Component, node: Node = None) -> None:
+    """End a component in order (SIGTERM) and wait until it is gone."""
+    _act(control.stop, component, node)
+
+
+@app.command()
+def kill(component: Component, node: Node = None) -> None:
+    """End a component at once (SIGKILL)."""
+    _act(control.kill, component, node)
+
+
+@app.command()
+def freeze(component: Component, node: Node = None) -> None:
+    """Halt a component where it stands (SIGSTOP)."""
+    _act(control.freeze, component, node)
+
+
+@app.command()
+def thaw(component: Component, node: Node = None) -> None:
+    """Let a frozen component go on (SIGCONT)."""
+    _act(control.thaw, component, node)
+
+
+@app.command()
+def add_node(
+    name: Annotated[str, typer.Argument(help="the new node's name")],
+    *,
+    machine: Machine = "hgx-h100",
+    allocator: AllocatorOption = state.Allocator.CONTROLLER,
+    label: Annotated[list[str] | None, typer.Option(help="key=value; may repeat")] = None,
+    taint: Annotated[list[str] | None, typer.Option(help="key=value:Effect; may repeat")] = None,
+) -> None:
+    """Add a node and wait until it is Ready."""
+    new = membership.NewNode(
+        name=name,
+        machine=machine,
+        allocator=allocator,
+        labels=plan.parse_labels(label or []),
+        taints=tuple(taint or []),
+    )
+    with _steps().step(f"Add node {name}", 12):
+        membership.add(_where(), new)
+
+
+@app.command()
+def remove_node(name: Annotated[str, typer.Argument(help="the node's name")]) -> None:
+    """Take a node away as if its machine were gone."""
+    with _steps().step(f"Remove node {name}", 3):
+        membership.remove(_where(), name)
+
+
+@app.command()
+def build() -> None:
+    """Fill the cache of programs, and nothing else."""
+    toolchain.ensure(_steps())
+
+
+@app.command()
+def pin(
+    names: Annotated[list[str] | None, typer.Argument(help="tool sets; default all")] = None,
+) -> None:
+    """Write tools/SET/go.mod and go.sum again from versions.toml."""
+    sets = versions.load()
+    for name in names or list(sets):
+        if name not in sets:
+            raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")
+        with _steps().step(f"Pin {name} {sets[name].version}", 15):
+            toolchain.pin(sets[name])

@@ -1,0 +1,160 @@
+"""Where everything of a local cluster lies. Pure: paths only, nothing is touched.
+
+In the checkout, `.cluster/` holds what people and tests use. Outside, a short home holds what
+needs short paths (a Unix socket's path ends at 107 bytes) and what must be found again when the
+checkout is gone.
+"""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+BASE = Path("/var/lib/ration")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeLayout:
+    """The folders of one node, all below `root`."""
+
+    root: Path
+
+    @property
+    def kubelet(self) -> Path:
+        """The kubelet's root-dir: plugins/ and plugins_registry/ are in it."""
+        return self.root / "kubelet"
+
+    @property
+    def cdi(self) -> Path:
+        """CDI specs that this node's containerd reads."""
+        return self.root / "cdi"
+
+    @property
+    def containerd(self) -> Path:
+        """Images and snapshots."""
+        return self.root / "containerd"
+
+    @property
+    def run(self) -> Path:
+        """What containerd and runc keep while containers run."""
+        return self.root / "run"
+
+    @property
+    def socket(self) -> Path:
+        """The CRI socket."""
+        return self.root / "containerd.sock"
+
+    @property
+    def gpu(self) -> Path:
+        """The simulated machine."""
+        return self.root / "gpu"
+
+    @property
+    def state(self) -> Path:
+        """The kubelet plugin's own records."""
+        return self.root / "state"
+
+    @property
+    def config(self) -> Path:
+        """Configuration files, certificates and tokens of this node (mode 0700)."""
+        return self.root / "config"
+
+    @property
+    def network(self) -> Path:
+        """The CNI configuration."""
+        return self.root / "cni"
+
+    @property
+    def pod_logs(self) -> Path:
+        """Container logs."""
+        return self.root / "pods"
+
+    def folders(self) -> tuple[Path, ...]:
+        """What must exist before the node starts."""
+        return (self.kubelet, self.cdi, self.containerd, self.run, self.state,
+                self.config, self.network, self.pod_logs)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """The folders and files of the cluster of one checkout."""
+
+    checkout: Path
+    base: Path = BASE
+
+    @property
+    def tag(self) -> str:
+        """Six hex digits that stand for the checkout in names and paths."""
+        return hashlib.sha256(str(self.checkout).encode()).hexdigest()[:6]
+
+    @property
+    def home(self) -> Path:
+        """The short folder outside the checkout."""
+        return self.base / self.tag
+
+    @property
+    def marker(self) -> Path:
+        """Names the checkout whose cluster holds the machine."""
+        return self.base / "owner.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while something about the cluster changes."""
+        return self.base / "lock"
+
+    @property
+    def state(self) -> Path:
+        """What the cluster is, as `state.ClusterState`."""
+        return self.home / "state.json"
+
+    @property
+    def keys(self) -> Path:
+        """Certificates, private keys, kubeconfigs of the control plane (mode 0700)."""
+        return self.home / "keys"
+
+    @property
+    def etcd(self) -> Path:
+        """Etcd's data."""
+        return self.home / "etcd"
+
+    @property
+    def shims(self) -> Path:
+        """The sockets of containerd's shims; containerd takes 42 bytes at most."""
+        return self.home / "s"
+
+    @property
+    def dot(self) -> Path:
+        """`.cluster/` of the checkout."""
+        return self.checkout / ".cluster"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's way in."""
+        return self.dot / "kubeconfig"
+
+    @property
+    def programs(self) -> Path:
+        """Links to every program of the cluster, kubectl among them."""
+        return self.dot / "bin"
+
+    @property
+    def logs(self) -> Path:
+        """One log a component; they outlive the cluster until the next one starts."""
+        return self.dot / "logs"
+
+    @property
+    def records(self) -> Path:
+        """One record a component: how it is started, and which process it is."""
+        return self.dot / "run"
+
+    @property
+    def nodes(self) -> Path:
+        """A link per node to its short folder."""
+        return self.dot / "nodes"
+
+    def node(self, name: str) -> NodeLayout:
+        """The folders of one node."""
+        return NodeLayout(self.home / "n" / name)
+
+    def key(self, name: str) -> Path:
+        """One file among the keys."""
+        return self.keys / name

@@ -1,0 +1,157 @@
+"""One node: its folders, its containerd with both images, its kubelet; and its end."""
+
+import contextlib
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from hack.cluster import (
+    argv,
+    certificates,
+    cgroups,
+    configs,
+    control,
+    errors,
+    host,
+    images,
+    kubectl,
+    layout,
+    mounts,
+    plan,
+    processes,
+    shell,
+    state,
+    store,
+    toolchain,
+)
+
+READY_S = 90.0
+_GONE_S = 10.0
+
+
+def prepare(where: layout.Layout, node: state.NodeState, ports: Mapping[str, int]) -> None:
+    """Lay out a node: folders, configuration, certificates, its address, its link."""
+    folders = where.node(node.name)
+    for folder in folders.folders():
+        folder.mkdir(parents=True, exist_ok=True)
+    folders.config.chmod(0o700)
+    where.shims.mkdir(exist_ok=True)
+    where.nodes.mkdir(exist_ok=True)
+    (where.nodes / node.name).unlink(missing_ok=True)
+    (where.nodes / node.name).symlink_to(folders.root)
+    host.add_address(plan.node_address(node.index))
+    cgroups.prepare_pods(where.tag, node.name)
+    certificates.create_node(where, node.name, plan.node_address(node.index), ports)
+    _write_configs(where, node, ports)
+
+
+def _write_configs(where: layout.Layout, node: state.NodeState, ports: Mapping[str, int]) -> None:
+    folders = where.node(node.name)
+    group = cgroups.pods_group(where.tag, node.name)
+    kubelet = configs.kubelet(
+        node, folders, where.key("ca.pem"), ports[f"kubelet.{node.name}"], group
+    )
+    (folders.config / "kubelet.yaml").write_text(configs.yaml(kubelet))
+    runc = Path(shutil.which("runc") or "/usr/sbin/runc")
+    plugins = toolchain.programs()["ptp"].parent
+    containerd = configs.containerd(folders, where.shims, runc, plugins, "overlayfs")
+    (folders.config / "containerd.toml").write_text(containerd)
+    name = host.network_name(where.tag, node.name)
+    data = folders.run / "addresses"
+    network = configs.network(name, plan.pod_range(node.index), data)
+    (folders.network / "10-ration.conflist").write_text(configs.yaml(network))
+
+
+def start_runtime(where: layout.Layout, node: state.NodeState) -> None:
+    """Start containerd and load the images."""
+    programs, folders = toolchain.programs(), where.node(node.name)
+    command = argv.containerd(programs["containerd"], folders)
+    control.launch(where, "containerd", node.name, command)
+    log = control.log_path(where, "containerd", node.name)
+    ask = (str(programs["ctr"]), "--address", str(folders.socket), "version")
+    kubectl.wait(f"containerd of {node.name} answers", lambda: bool(shell.run(ask)), 30, log)
+    for command in configs.ctr_import(programs["ctr"], folders.socket, images.ensure()):
+        shell.run(command, timeout=60)
+
+
+def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:
+    """Start the kubelet; it registers the node."""
+    command = argv.kubelet(toolchain.programs()["kubelet"], where.node(node.name), node)
+    control.launch(where, "kubelet", node.name, command)
+
+
+def wait_ready(where: layout.Layout, node: str) -> None:
+    """Wait until the node is Ready."""
+    path = '{.status.conditions[?(@.type=="Ready")].status}'
+    query = ("get", "node", node, "--output", f"jsonpath={path}")
+    kubectl.wait(
+        f"node {node} is Ready",
+        lambda: kubectl.run(where, *query) == "True",
+        READY_S,
+        control.log_path(where, "kubelet", node),
+    )
+
+
+def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...]) -> None:
+    """End a node as if its machine were taken away, and forget it."""
+    for component in (*state.NODE_DRIVER, *state.NODE_CORE):
+        with contextlib.suppress(errors.ClusterError):
+            control.kill(where, component, node.name)
+    _move_proxy(where, node.name)
+    forget = ("delete", "node", node.name, "--ignore-not-found", "--wait=false")
+    kubectl.run(where, *forget)
+    pods = ("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node.name}")
+    kubectl.run(where, *pods, "--force", "--grace-period=0", "--wait=false")
+    groups = (f"pods/{node.name}", *(
+        f"components/{processes.key(name, node.name)}"
+        for name in (*state.NODE_CORE, *state.NODE_DRIVER)
+    ))  # fmt: skip
+    for group in groups:
+        end_group(where, group)
+    clear_folder(where.node(node.name).root)
+    host.remove_addresses((plan.node_address(node.index),))
+    host.remove_foreign_files(where, absent, node.name)
+    (where.nodes / node.name).unlink(missing_ok=True)
+    for component in (*state.NODE_CORE, *state.NODE_DRIVER):
+        control.record_path(where, component, node.name).unlink(missing_ok=True)
+
+
+def start_proxy(where: layout.Layout, node: str) -> None:
+    """Start the machine's kube-proxy, on a node that exists."""
+    program = toolchain.programs()["kube-proxy"]
+    control.launch(where, "kube-proxy", None, argv.kube_proxy(program, where, node))
+
+
+def _move_proxy(where: layout.Layout, leaving: str) -> None:
+    """kube-proxy ends with its node; it goes to one that stays."""
+    spec = control.read(where, "kube-proxy", None).spec
+    cluster = store.read(where)
+    if cluster is None or argv.proxy_node(spec.argv) != leaving:
+        return
+    staying = next((entry.name for entry in cluster.nodes if entry.name != leaving), None)
+    if staying is not None:
+        control.kill(where, "kube-proxy", None)
+        start_proxy(where, staying)
+
+
+def end_group(where: layout.Layout, below: str = "") -> None:
+    """Kill every process in the cluster's groups, and remove the groups."""
+    while members := cgroups.members(where.tag, below):
+        for pid in members:
+            process = processes.identify(pid)
+            if process is not None and pid in cgroups.members(where.tag, below):
+                processes.send(process, signal.SIGKILL)
+        left = processes.wait_until_gone(members, _GONE_S)
+        if left:
+            raise errors.NotInTimeError(f"processes {sorted(left)} end", _GONE_S)
+    kubectl.wait("the control groups go", lambda: not cgroups.remove(where.tag, below), _GONE_S)
+
+
+def clear_folder(folder: Path) -> None:
+    """Unmount everything below a folder, then delete it; a mount that stays is an error."""
+    left = mounts.undo(folder)
+    if left:
+        raise errors.ClusterError(f"still mounted: {', '.join(map(str, left))}")
+    if folder.exists():
+        shutil.rmtree(folder)

@@ -1,0 +1,134 @@
+"""What the machine must have: checked first, each missing thing named, packages installed."""
+
+import dataclasses
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from hack.cluster import errors, images, progress, shell, versions
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Missing:
+    """Something the machine lacks, and the package that brings it (none: a person must act)."""
+
+    what: str
+    package: str | None = None
+
+
+# program -> the Debian or Ubuntu package that holds it
+PROGRAMS = {
+    "gcc": "gcc",
+    "ip": "iproute2",
+    "make": "make",
+    "mount": "mount",
+    "nft": "nftables",
+    "runc": "runc",
+}
+STATIC_C = "libc6-dev"
+
+
+def ensure(steps: progress.Steps, *, must_build: bool) -> None:
+    """Install what the distribution has; name the rest in one error."""
+    lacking = check(must_build=must_build)
+    packages = sorted({item.package for item in lacking if item.package is not None})
+    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+        with steps.step(f"Install {', '.join(packages)}", 30):
+            _install(packages)
+        lacking = check(must_build=must_build)
+    if lacking:
+        lines = "\n".join(f"  - {_describe(item)}" for item in lacking)
+        raise errors.ClusterError(f"this machine lacks:\n{lines}")
+
+
+def check(*, must_build: bool) -> tuple[Missing, ...]:
+    """Everything that is missing now."""
+    return (
+        *_system(),
+        *(
+            Missing(f"the program {program}", package)
+            for program, package in PROGRAMS.items()
+            if shutil.which(program) is None
+        ),
+        *_static(),
+        *_kernel(),
+        *(_go() if must_build else ()),
+    )
+
+
+def _describe(item: Missing) -> str:
+    return item.what if item.package is None else f"{item.what} (package {item.package})"
+
+
+def _system() -> tuple[Missing, ...]:
+    found = []
+    if platform.system() != "Linux":
+        found.append(Missing(f"Linux (this is {platform.system()})"))
+    if os.geteuid() != 0:
+        found.append(Missing("root rights: run it as root or with sudo -E"))
+    if shutil.which("umount") is None:
+        found.append(Missing("the program umount", "mount"))
+    return tuple(found)
+
+
+def _static() -> tuple[Missing, ...]:
+    found = []
+    if not images.BUSYBOX.exists() or not is_static(images.BUSYBOX.read_bytes()[:4096]):
+        found.append(Missing(f"a static {images.BUSYBOX}", "busybox-static"))
+    if shutil.which("gcc") and not _has_static_c():
+        found.append(Missing("the C library for static programs", STATIC_C))
+    return tuple(found)
+
+
+def is_static(head: bytes) -> bool:
+    """Whether a program's first bytes name no dynamic loader."""
+    return head.startswith(b"\x7fELF") and b"/ld-" not in head
+
+
+def _has_static_c() -> bool:
+    answer = shell.run(("gcc", "-print-file-name=libc.a"))
+    return Path(answer.strip()).is_absolute()
+
+
+def _kernel() -> tuple[Missing, ...]:
+    found = []
+    if not _filesystem("overlay"):
+        found.append(Missing("the overlay filesystem in the kernel (modprobe overlay)"))
+    if "cgroup" not in Path("/proc/self/mountinfo").read_text():
+        found.append(Missing("mounted control groups"))
+    return tuple(found)
+
+
+def _filesystem(name: str) -> bool:
+    table = Path("/proc/filesystems")
+    if name not in table.read_text().split() and shutil.which("modprobe"):
+        subprocess.run(["modprobe", name], check=False, capture_output=True)
+    return name in table.read_text().split()
+
+
+def _go() -> tuple[Missing, ...]:
+    wanted = versions.required_go(
+        [(tools.folder / "go.mod").read_text() for tools in versions.load().values()]
+    )
+    if shutil.which("go") is None:
+        return (Missing(f"Go {wanted} or newer (go.dev/dl)"),)
+    # Outside any module, so that a pinned toolchain of this checkout cannot answer.
+    text = shell.run(("go", "version"), cwd=Path("/"))
+    found = versions.GoVersion.parse(text)
+    if found is None or (found.number < wanted.number and _local_toolchain_only()):
+        return (Missing(f"Go {wanted} or newer (found: {text.strip()})"),)
+    return ()
+
+
+def _local_toolchain_only() -> bool:
+    return shell.run(("go", "env", "GOTOOLCHAIN"), cwd=Path("/")).strip() == "local"
+
+
+def _install(packages: Sequence[str]) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    shell.run(("apt-get", "update", "-qq"), env=environment)
+    command = ("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages)
+    shell.run(command, env=environment)

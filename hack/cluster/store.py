@@ -1,0 +1,43 @@
+"""The cluster's state and the machine's marker, on disk."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pydantic
+
+from hack.cluster import errors, layout, processes, state
+
+
+def read(where: layout.Layout) -> state.ClusterState | None:
+    """The state of this checkout's cluster; none if there is none that can be read."""
+    with contextlib.suppress(FileNotFoundError, pydantic.ValidationError):
+        return state.ClusterState.model_validate_json(where.state.read_text())
+    return None
+
+
+def write(where: layout.Layout, cluster: state.ClusterState) -> None:
+    """Keep the state, whole or not at all."""
+    part = where.state.with_suffix(".part")
+    part.write_text(cluster.model_dump_json(indent=2) + "\n")
+    part.replace(where.state)
+
+
+def is_up(cluster: state.ClusterState) -> bool:
+    """Whether the cluster came up, and in this boot."""
+    return cluster.phase is state.Phase.UP and cluster.boot == processes.boot()
+
+
+def running(where: layout.Layout) -> state.ClusterState:
+    """The state of the cluster that is up; NotUp if none is."""
+    cluster = read(where)
+    if cluster is None or not is_up(cluster):
+        raise errors.NotUp(where.checkout)
+    return cluster
+
+
+def owner(where: layout.Layout) -> Path | None:
+    """The checkout whose cluster holds the machine."""
+    with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+        return Path(json.loads(where.marker.read_text())["checkout"])
+    return None

@@ -1,0 +1,68 @@
+"""The end-to-end lane: a real cluster. It uses this checkout's when it is up, with nodes of its
+own, so that whatever else runs there is left alone; else it brings one up and takes it down.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.kube import client
+from hack.cluster import api, errors
+from tests.e2e import playground
+
+ROOT = Path(__file__).parents[2]
+NODES = ("e2e-a", "e2e-b")
+
+
+def hack(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "hack.cluster", *arguments], cwd=ROOT, check=True)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[api.Cluster]:
+    """The cluster that is up, or one for this run."""
+    try:
+        found, ours = api.Cluster.load(ROOT), False
+    except errors.ClusterError:
+        hack("up", "--nodes", "0", "--controllers", "2")
+        found, ours = api.Cluster.load(ROOT), True
+    try:
+        yield found
+    finally:
+        if ours:
+            hack("down")
+
+
+@pytest.fixture(scope="session")
+def nodes(cluster: api.Cluster) -> Iterator[tuple[str, ...]]:
+    """Two nodes of eight simulated GPUs each, for this run alone."""
+    try:
+        for name in NODES:
+            playground.add_node(cluster, name)
+        yield NODES
+    finally:
+        for name in NODES:
+            if name in cluster.nodes():
+                cluster.remove_node(name)
+
+
+@pytest.fixture(scope="session")
+def kube(cluster: api.Cluster) -> client.KubeClient:
+    """The administrator's client."""
+    return client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+
+
+@pytest.fixture
+def field(
+    cluster: api.Cluster, nodes: tuple[str, ...], kube: client.KubeClient
+) -> Iterator[playground.Playground]:
+    """A namespace of the test's own; what it made is gone before the next test."""
+    assert nodes
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        yield ground
+    finally:
+        ground.close()

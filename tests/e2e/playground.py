@@ -1,0 +1,206 @@
+"""What end-to-end tests do with a cluster: a namespace, pods and claims in it, and waiting."""
+
+import itertools
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from driver import errors
+from driver.kube import client, resource
+from hack.cluster import api
+
+T = TypeVar("T")
+Raw = dict[str, Any]
+LANE = {"ration.dev/lane": "e2e"}
+TAINT = "ration.dev/lane=e2e:NoSchedule"
+TOLERATION = {"key": "ration.dev/lane", "operator": "Exists"}
+LIST_GPUS = "nvidia-smi -L && exec sleep 3600"
+_numbers = itertools.count(1)
+
+
+def add_node(cluster: api.Cluster, name: str, allocator: str = "controller") -> None:
+    """A node that only this lane's pods land on."""
+    cluster.add_node(name, allocator=allocator, labels=LANE, taints=(TAINT,))
+
+
+def until(condition: Callable[[], T], within_s: float, what: str) -> T:
+    """The first true answer; an error that says what never came."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {within_s:.0f} s; last seen: {found!r}")
+        time.sleep(0.1)
+
+
+def on(node: str) -> dict[str, str]:
+    """The nodeSelector of one node."""
+    return {"kubernetes.io/hostname": node}
+
+
+def a_template(name: str, count: int = 1, **exactly: Any) -> Raw:
+    """A ResourceClaimTemplate for whole GPUs."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"spec": a_claim(name, count, **exactly)["spec"]},
+    }
+
+
+def a_claim(name: str, count: int = 1, **exactly: Any) -> Raw:
+    """A ResourceClaim for whole GPUs."""
+    request = {"deviceClassName": "gpu.ration.dev", "count": count, **exactly}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}},
+    }
+
+
+def a_pod(name: str, *, claims: tuple[str, ...] = (), template: str = "", **spec: Any) -> Raw:
+    """A pod that lists the GPUs it sees and then sleeps."""
+    entries = [{"name": f"c{i}", "resourceClaimName": one} for i, one in enumerate(claims)]
+    if template:
+        entries.append({"name": "made", "resourceClaimTemplateName": template})
+    container = {
+        "name": "main",
+        "image": "ration.local/workload:latest",
+        "imagePullPolicy": "Never",
+        "command": ["sh", "-c", spec.pop("command", LIST_GPUS)],
+        "resources": {
+            "requests": {"cpu": spec.pop("cpu", "10m")},
+            "claims": [{"name": one["name"]} for one in entries],
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [container],
+            "resourceClaims": entries,
+            "nodeSelector": LANE,
+            "tolerations": [TOLERATION],
+            "terminationGracePeriodSeconds": 0,
+            **spec,
+        },
+    }
+
+
+_KINDS = {
+    "Pod": resource.PODS,
+    "ResourceClaim": resource.RESOURCE_CLAIMS,
+    "ResourceClaimTemplate": resource.RESOURCE_CLAIM_TEMPLATES,
+}
+
+
+class Playground:
+    """One namespace."""
+
+    def __init__(self, cluster: api.Cluster, kube: client.KubeClient, namespace: str) -> None:
+        self.cluster = cluster
+        self.kube = kube
+        self.namespace = namespace
+
+    @classmethod
+    def open(cls, cluster: api.Cluster, kube: client.KubeClient) -> Self:
+        """Make the namespace and wait for its service account, without which no pod is made."""
+        name = f"e2e-{os.getpid()}-{next(_numbers)}"
+        kube.create(resource.NAMESPACES, {"metadata": {"name": name}})
+        accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
+        ground = cls(cluster, kube, name)
+        until(lambda: _found(kube, accounts, "default", name), 20, "the service account")
+        return ground
+
+    def close(self) -> None:
+        """Delete everything and wait until its devices are free."""
+        self.kube.delete(resource.NAMESPACES, self.namespace)
+        until(
+            lambda: _found(self.kube, resource.NAMESPACES, self.namespace) is None,
+            90,
+            f"namespace {self.namespace} is gone",
+        )
+
+    def create(self, *objects: Raw) -> None:
+        """Create objects in order."""
+        for one in objects:
+            self.kube.create(_KINDS[one["kind"]], one, self.namespace)
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod and wait until it is gone."""
+        self.kube.delete(resource.PODS, name, self.namespace)
+        until(lambda: self.find(name) is None, 60, f"pod {name} is gone")
+
+    def find(self, name: str) -> Raw | None:
+        """A pod, if it is there."""
+        return _found(self.kube, resource.PODS, name, self.namespace)
+
+    def pod(self, name: str) -> Raw:
+        """A pod that must be there."""
+        return self.kube.get(resource.PODS, name, self.namespace)
+
+    def claim(self, name: str) -> Raw:
+        """A claim that must be there."""
+        return self.kube.get(resource.RESOURCE_CLAIMS, name, self.namespace)
+
+    def claims(self) -> list[Raw]:
+        """All claims of the namespace."""
+        return self.kube.list(resource.RESOURCE_CLAIMS, namespace=self.namespace).items
+
+    def running(self, name: str, within_s: float = 60) -> Raw:
+        """Wait for a pod to run; its events in the error if it does not."""
+
+        def phase() -> bool:
+            return bool(self.pod(name)["status"].get("phase") == "Running")
+
+        try:
+            until(phase, within_s, f"pod {name} runs")
+        except AssertionError as error:
+            told = "\n".join(self.events(name))
+            raise AssertionError(f"{error}\n{told}") from error
+        return self.pod(name)
+
+    def uuids(self, name: str) -> list[str]:
+        """The GPUs that nvidia-smi listed inside the container."""
+
+        def listed() -> list[str]:
+            text = self.cluster.kubectl("logs", "-n", self.namespace, name)
+            return re.findall(r"UUID: (GPU-[0-9a-f-]+)", text)
+
+        return until(listed, 20, f"pod {name} lists its GPUs")
+
+    def events(self, name: str, reason: str = "") -> list[str]:
+        """Notes of the events about an object of that name."""
+        found = self.kube.list(resource.EVENTS, namespace=self.namespace).items
+        return [
+            f"{one['reason']}: {one.get('note', '')}"
+            for one in found
+            if one["regarding"]["name"] == name and reason in {"", one["reason"]}
+        ]
+
+    def told(self, name: str, reason: str, within_s: float = 20) -> list[str]:
+        """Wait for an event of that reason about an object."""
+        return until(lambda: self.events(name, reason), within_s, f"{reason} about {name}")
+
+    def device_of(self, claim: str) -> tuple[str, str] | None:
+        """Pool and device of a claim's first result."""
+        allocation = self.claim(claim).get("status", {}).get("allocation")
+        if not allocation:
+            return None
+        first = allocation["devices"]["results"][0]
+        return first["pool"], first["device"]
+
+
+def _found(
+    kube: client.KubeClient, kind: resource.Resource, name: str, namespace: str | None = None
+) -> Raw | None:
+    try:
+        return kube.get(kind, name, namespace)
+    except errors.NotFound:
+        return None

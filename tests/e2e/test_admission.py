@@ -1,0 +1,77 @@
+"""What the API server refuses for us."""
+
+import pytest
+
+from driver import errors
+from tests.e2e import playground
+
+pytestmark = pytest.mark.smoke
+OURS = {"key": "ration.dev/allocator", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        OURS,
+        {"operator": "Exists"},
+        {"key": "ration.dev/allocator", "value": "controller", "effect": "NoSchedule"},
+    ],
+)
+def test_a_claim_that_tolerates_our_taint_is_refused(
+    field: playground.Playground, toleration: playground.Raw
+) -> None:
+    for make in (playground.a_claim, playground.a_template):
+        with pytest.raises(errors.Invalid, match="may not tolerate the device taint"):
+            field.create(make("sly", tolerations=[toleration]))
+
+
+def test_a_first_available_request_is_refused_too(field: playground.Playground) -> None:
+    claim = playground.a_claim("sly")
+    sub = {"name": "a", "deviceClassName": "gpu.ration.dev", "tolerations": [OURS]}
+    claim["spec"]["devices"]["requests"] = [{"name": "gpu", "firstAvailable": [sub]}]
+    with pytest.raises(errors.Invalid, match="may not tolerate the device taint"):
+        field.create(claim)
+
+
+def test_other_tolerations_are_allowed(field: playground.Playground) -> None:
+    field.create(
+        playground.a_claim("fine", tolerations=[{"key": "ration.dev/xid", "operator": "Exists"}]),
+        playground.a_claim("never", tolerations=[{"operator": "Exists", "effect": "NoExecute"}]),
+    )
+
+
+def test_a_selector_that_does_not_compile_is_refused_by_the_api_server(
+    field: playground.Playground,
+) -> None:
+    with pytest.raises(errors.Invalid, match="Syntax error"):
+        field.create(
+            playground.a_claim("bad", selectors=[{"cel": {"expression": "device.driver =="}}])
+        )
+
+
+def test_a_function_that_we_do_not_provide_yet_is_told_and_nothing_is_allocated(
+    field: playground.Playground,
+) -> None:
+    expression = 'device.capacity["gpu.ration.dev"].memory.compareTo(quantity("40Gi")) >= 0'
+    field.create(
+        playground.a_claim("later", selectors=[{"cel": {"expression": expression}}]),
+        playground.a_pod("pod", claims=("later",)),
+    )
+    (note,) = field.told("later", "NoFit")
+    assert "SelectorUnusable" in note
+    assert "quantity" in note
+    assert field.device_of("later") is None
+
+
+def test_an_unknown_field_of_opaque_configuration_is_told_and_nothing_is_allocated(
+    field: playground.Playground,
+) -> None:
+    claim = playground.a_claim("odd")
+    parameters = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": 1}
+    claim["spec"]["devices"]["config"] = [
+        {"opaque": {"driver": "gpu.ration.dev", "parameters": parameters}}
+    ]
+    field.create(claim, playground.a_pod("pod", claims=("odd",)))
+    (note,) = field.told("odd", "NoFit")
+    assert "shape: is not a field" in note
+    assert field.device_of("odd") is None

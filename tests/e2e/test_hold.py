@@ -1,0 +1,187 @@
+"""After our write kube-scheduler may still refuse: the hold keeps order (D5).
+
+kube-scheduler is halted while the controller writes, so that the node can change in between.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver import errors
+from driver.kube import resource
+from driver.resources import claims, pods
+from tests.e2e import playground
+
+A, B = "e2e-a", "e2e-b"
+SCHEDULER = "kube-scheduler"
+HOG_CPU = "1700m"
+POD_CPU = "500m"
+
+
+@pytest.fixture(autouse=True)
+def restored(field: playground.Playground) -> Iterator[None]:
+    """Whatever a test did to the nodes and the scheduler is undone."""
+    yield
+    with contextlib.suppress(ProcessLookupError):
+        field.cluster.thaw(SCHEDULER)
+    if field.cluster.pid(SCHEDULER) is None:
+        field.cluster.start(SCHEDULER)
+    for node in (A, B):
+        field.cluster.kubectl("uncordon", node)
+
+
+@contextlib.contextmanager
+def scheduler_halted(field: playground.Playground) -> Iterator[None]:
+    field.cluster.freeze(SCHEDULER)
+    try:
+        yield
+    finally:
+        field.cluster.thaw(SCHEDULER)
+
+
+def claim(field: playground.Playground, name: str) -> claims.Claim:
+    return claims.parse(field.claim(name))
+
+
+def allocated(field: playground.Playground, *names: str) -> None:
+    """Wait until the controller wrote the claims, each with the hold."""
+
+    def written() -> bool:
+        found = [claim(field, name) for name in names]
+        return all(any(one.is_hold for one in c.consumers) for c in found)
+
+    playground.until(written, 20, "the controller writes the claims")
+
+
+def verdict(field: playground.Playground, name: str = "pod") -> pods.Verdict:
+    return pods.parse(field.pod(name)).verdict
+
+
+def place(field: playground.Playground, count: int = 1, **spec: Any) -> tuple[str, ...]:
+    """A pod with claims that the controller allocates on node A."""
+    names = tuple(f"claim-{number}" for number in range(count))
+    field.create(*(playground.a_claim(name) for name in names))
+    field.create(playground.a_pod("pod", claims=names, **spec))
+    allocated(field, *names)
+    assert {field.device_of(name)[0] for name in names if field.device_of(name)} == {A}  # type: ignore[index]
+    return names
+
+
+def watch_that_nobody_clears(
+    field: playground.Playground, names: tuple[str, ...], seconds: float
+) -> None:
+    """The scheduler refuses, and the allocation stays as we wrote it meanwhile."""
+    playground.until(lambda: verdict(field).refused, 30, "the scheduler refuses the pod")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert all(field.device_of(name) for name in names), "somebody cleared our allocation"
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_with_the_node_cordoned_the_pod_runs_on_another(
+    field: playground.Playground, count: int
+) -> None:
+    with scheduler_halted(field):
+        names = place(field, count)
+        field.cluster.kubectl("cordon", A)
+    watch_that_nobody_clears(field, names, 15)
+    field.running("pod", 90)
+    assert field.pod("pod")["spec"]["nodeName"] == B
+    (note,) = field.told("pod", "AllocationCleared")
+    assert "unschedulable" in note
+    assert field.told("claim-0", "AllocationCleared")
+
+    def only_the_pod() -> bool:
+        found = [claim(field, name) for name in names]
+        return all([one.is_pod for one in c.consumers] == [True] for c in found)
+
+    playground.until(only_the_pod, 20, "the holds are gone")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_with_no_other_node_the_gpus_are_free_again_within_a_minute(
+    field: playground.Playground, count: int
+) -> None:
+    on = playground.on(A)
+    with scheduler_halted(field):
+        names = place(field, count, nodeSelector=on)
+        field.cluster.kubectl("cordon", A)
+    watch_that_nobody_clears(field, names, 15)
+    playground.until(
+        lambda: not any(field.device_of(name) for name in names), 60, "the GPUs are free"
+    )
+    (note,) = field.told("pod", "AllocationCleared")
+    assert "unschedulable" in note
+
+
+def hog(field: playground.Playground, **spec: Any) -> None:
+    """A pod that takes nearly all CPU of node A."""
+    body = playground.a_pod("hog", cpu=HOG_CPU, command="sleep 3600", nodeName=A, **spec)
+    field.create(body)
+    field.running("hog")
+
+
+def test_with_the_cpu_taken_the_gpu_is_free_again_and_nobody_is_preempted_in_vain(
+    field: playground.Playground,
+) -> None:
+    with scheduler_halted(field):
+        (name,) = place(field, nodeSelector=playground.on(A), cpu=POD_CPU)
+        hog(field)
+    watch_that_nobody_clears(field, (name,), 15)
+    playground.until(lambda: field.device_of(name) is None, 60, "the GPU is free")
+    assert field.pod("hog")["status"]["phase"] == "Running"
+    (note,) = field.told("pod", "AllocationCleared")
+    assert "Insufficient cpu" in note
+
+
+@pytest.fixture
+def urgent(field: playground.Playground) -> Iterator[str]:
+    name = f"urgent-{field.namespace}"
+    body = {"metadata": {"name": name}, "value": 1000}
+    field.kube.create(resource.PRIORITY_CLASSES, body)
+    yield name
+    with contextlib.suppress(errors.NotFound):
+        field.kube.delete(resource.PRIORITY_CLASSES, name)
+
+
+def test_a_preemptible_pod_makes_room_and_ours_runs_there(
+    field: playground.Playground, urgent: str
+) -> None:
+    on = playground.on(A)
+    with scheduler_halted(field):
+        (name,) = place(field, nodeSelector=on, cpu=POD_CPU, priorityClassName=urgent)
+        device = field.device_of(name)
+        hog(field)
+    field.running("pod", 45)
+    assert field.find("hog") is None
+    assert field.device_of(name) == device
+    assert field.events("pod", "AllocationCleared") == []
+
+
+def leader(field: playground.Playground) -> str:
+    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")
+    return "-".join(str(lease["spec"]["holderIdentity"]).split("-")[:2])
+
+
+def test_holds_of_a_killed_leader_are_not_forgotten(field: playground.Playground) -> None:
+    with scheduler_halted(field):
+        (bound,) = place(field)
+        field.create(playground.a_claim("gone"), playground.a_pod("leaves", claims=("gone",)))
+        allocated(field, "gone")
+        killed = leader(field)
+        field.cluster.kill(killed)
+        field.kube.delete(resource.PODS, "leaves", field.namespace)
+    field.running("pod")
+    assert any(one.is_hold for one in claim(field, bound).consumers)
+    field.cluster.start(killed)
+
+    def swept() -> bool:
+        kept = [one.is_pod for one in claim(field, bound).consumers] == [True]
+        return kept and claim(field, "gone").consumers == ()
+
+    playground.until(swept, 45, "the next leader sweeps the holds")
+    playground.until(lambda: field.device_of("gone") is None, 20, "the other GPU is free")

@@ -1,0 +1,86 @@
+"""Two controllers: one leads, a dead one is followed, a frozen one changes nothing afterwards."""
+
+import time
+
+import pytest
+
+from driver.kube import resource
+from tests.e2e import playground
+
+CONTROLLERS = ("controller-0", "controller-1")
+
+
+def holder(field: playground.Playground) -> str:
+    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")
+    return str(lease["spec"].get("holderIdentity") or "")
+
+
+def leader(field: playground.Playground) -> str:
+    """The component that holds the Lease now."""
+
+    def found() -> str:
+        return next((one for one in CONTROLLERS if holder(field).startswith(one)), "")
+
+    return playground.until(found, 40, "a controller leads")
+
+
+@pytest.fixture(autouse=True)
+def both_running(field: playground.Playground) -> None:
+    for name in CONTROLLERS:
+        if field.cluster.pid(name) is None:
+            field.cluster.start(name)
+
+
+def test_a_killed_leader_is_followed_within_twenty_seconds(field: playground.Playground) -> None:
+    first = leader(field)
+    term = holder(field)
+    field.cluster.kill(first)
+    field.create(playground.a_claim("mine"), playground.a_pod("pod", claims=("mine",)))
+    playground.until(lambda: holder(field) not in {term, ""}, 20, "another controller leads")
+    field.running("pod")
+    field.cluster.start(first)
+
+
+def test_a_frozen_leader_that_wakes_after_the_takeover_writes_nothing(
+    field: playground.Playground,
+) -> None:
+    first = leader(field)
+    term = holder(field)
+    field.cluster.freeze(first)
+    try:
+        playground.until(lambda: holder(field) not in {term, ""}, 30, "another controller leads")
+        field.create(playground.a_template("gpu"))
+        for number in range(4):
+            field.create(playground.a_pod(f"pod-{number}", template="gpu"))
+        for number in range(4):
+            field.running(f"pod-{number}")
+        before = {one["metadata"]["name"]: one for one in field.claims()}
+    finally:
+        field.cluster.thaw(first)
+    playground.until(lambda: field.cluster.pid(first) is None, 10, "the old leader ends itself")
+    time.sleep(2)
+    assert {one["metadata"]["name"]: one for one in field.claims()} == before
+    managers = {m["manager"] for one in before.values() for m in one["metadata"]["managedFields"]}
+    assert not any(term in manager for manager in managers)
+    field.cluster.start(first)
+
+
+def test_a_write_under_an_old_term_is_refused_by_the_api_server(
+    field: playground.Playground,
+) -> None:
+    leader(field)
+    field.create(playground.a_claim("mine"))
+    body = '{"status":{"reservedFor":null}}'
+    account = "--as=system:serviceaccount:ration-system:ration-controller"
+    with pytest.raises(Exception, match="does not hold the Lease"):
+        field.cluster.kubectl(
+            "patch",
+            "resourceclaim/mine",
+            "-n",
+            field.namespace,
+            "--subresource=status",
+            "--type=merge",
+            f"--patch={body}",
+            "--field-manager=ration-controller/somebody/0",
+            account,
+        )

@@ -1,0 +1,164 @@
+"""A node as the plugin's core sees it: a machine, a driver root, folders, claims in the API.
+
+`process()` is a new plugin over the same folders: what a restart leaves is what is on disk.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from driver import clock, errors, ids
+from driver.kubeletplugin import (
+    checkpoint,
+    discovery,
+    driver_root,
+    executor,
+    injection,
+    locks,
+    observer,
+    ports,
+    prepare,
+    recovery,
+)
+from driver.kubeletplugin.cdi import model, store
+from driver.resources import claims
+from simulator import machine
+from tests import builders
+from tests.fakes import nvml
+
+CONTROL = {
+    "nvidiactl": (195, 255),
+    "nvidia-uvm": (511, 0),
+    "nvidia-uvm-tools": (511, 1),
+    "nvidia-modeset": (195, 254),
+}
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+VERSION = "580.105.08"
+KIND = model.kind("gpu.ration.dev")
+
+
+class FakeReader:
+    """Claims by name, as the API server holds them."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, claims.Claim] = {}
+        self.reads = 0
+        self.down = False
+
+    def read(self, ref: ports.ClaimRef) -> claims.Claim:
+        self.reads += 1
+        if self.down:
+            raise errors.Unreachable(0, "", "connection refused")
+        found = self.claims.get(f"{ref.namespace}/{ref.name}")
+        if found is None:
+            raise errors.NotFound(404, "NotFound", f"no claim {ref.name}")
+        return found
+
+
+class Killed(BaseException):
+    """The process ends here: no handler of ours may see it."""
+
+
+class DiesAt(observer.Observer):
+    """Ends the process at the n-th point it passes; `passed` lists them."""
+
+    def __init__(self, number: int | None = None) -> None:
+        self._number = number
+        self.passed: list[str] = []
+
+    def at(self, point: str) -> None:
+        self.passed.append(point)
+        if len(self.passed) - 1 == self._number:
+            raise Killed(point)
+
+
+@dataclasses.dataclass
+class Process:
+    """One plugin process."""
+
+    preparer: prepare.Preparer
+    executor: executor.Executor
+    locks: locks.Locks
+    gpus: discovery.Discovery
+
+    def recover(self) -> recovery.Report:
+        return recovery.recover(self.executor, self.locks)
+
+
+class GpuNode:
+    """Folders under `base`, a machine, and what the API server says."""
+
+    def __init__(self, base: Path, boot: str = "boot-1") -> None:
+        self.base = base
+        self.nvml = nvml.FakeNvml(machine.build("hgx-h100", seed=builders.NODE))
+        self.reader = FakeReader()
+        self.boot = boot
+        self.root = base / "driver-root"
+        a_driver_root(self.root)
+
+    @property
+    def cdi(self) -> Path:
+        return self.base / "cdi"
+
+    @property
+    def records(self) -> Path:
+        return self.base / "state/claims"
+
+    def spec_path(self, uid: ids.ClaimUid = builders.UID) -> Path:
+        return self.cdi / f"gpu.ration.dev-claim_{uid}.json"
+
+    def numbers(self, path: Path) -> tuple[int, int] | None:
+        """Device nodes without the right to make any: those of the machine, and the control's."""
+        name = path.name
+        minors = {f"nvidia{gpu.slot.minor}": gpu.slot.minor for gpu in self.nvml.machine.gpus}
+        if name in minors:
+            return 195, minors[name]
+        return CONTROL.get(name)
+
+    def process(
+        self,
+        watch: observer.Observer = observer.NOBODY,
+        acts: Mapping[str, executor.Act] = executor.NO_ACTS,
+    ) -> Process:
+        gpus = discovery.Discovery(self.nvml)
+        if not self.nvml.absent:
+            gpus.refresh()
+        specs = injection.Injection(
+            KIND,
+            gpus,
+            driver_root.DriverRoot(self.root, self.numbers),
+            store.Store(self.cdi, KIND, watch),
+        )
+        records = checkpoint.Checkpoint(self.records, self.boot, watch)
+        acting = executor.Executor(records, specs, acts, watch)
+        holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
+        place = prepare.Place(builders.NODE)
+        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
+        return Process(preparer, acting, holding, gpus)
+
+    def allocate(self, claim: claims.Claim) -> ports.ClaimRef:
+        """Put a claim into the API; how the kubelet names it."""
+        self.reader.claims[claim.key] = claim
+        return ports.ClaimRef(claim.namespace, claim.name, claim.uid)
+
+    def files(self) -> dict[str, bytes]:
+        """Everything on disk that the plugin wrote, locks aside."""
+        folders = (self.cdi, self.records)
+        paths = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+        return {path.name: path.read_bytes() for path in paths}
+
+
+def a_driver_root(root: Path, version: str = VERSION) -> None:
+    """The files of an installed driver, device nodes aside."""
+    libraries = root / LIBRARIES
+    for folder in (libraries, root / "usr/bin", root / "run/nvidia-persistenced"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for library in ("libcuda.so", "libnvidia-ml.so"):
+        (libraries / f"{library}.{version}").write_bytes(b"\x7fELF")
+        (libraries / f"{library}.1").symlink_to(f"{library}.{version}")
+    (root / "usr/bin/nvidia-smi").write_bytes(b"\x7fELF")
+
+
+def never() -> bool:
+    """The caller stays."""
+    return False

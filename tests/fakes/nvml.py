@@ -1,0 +1,75 @@
+"""The plugin's view of NVML, over the simulator's machine model and without its C library."""
+
+import dataclasses
+
+from driver import errors, ids
+from driver.devices import model
+from simulator import client, codes, library, machine
+
+BRANDS = {codes.Brand.NVIDIA: "Nvidia", codes.Brand.TESLA: "Tesla"}
+ARCHITECTURES = {
+    codes.Architecture.TURING: "Turing",
+    codes.Architecture.AMPERE: "Ampere",
+    codes.Architecture.ADA: "Ada Lovelace",
+    codes.Architecture.HOPPER: "Hopper",
+    codes.Architecture.BLACKWELL: "Blackwell",
+}
+
+
+class FakeNvml:
+    """Implements `ports.Nvml`; `absent` makes it a library that is not loaded."""
+
+    def __init__(self, of: machine.Machine) -> None:
+        self.machine = of
+        self.absent = False
+        self.readings = 0
+        self._library = library.Library(of)
+        self._library.init(client.INIT_FLAG_NO_GPUS)
+
+    def inventory(self) -> model.Inventory:
+        self.readings += 1
+        if self.absent:
+            code = codes.Return.DRIVER_NOT_LOADED
+            raise errors.DeviceFault("", "nvmlInitWithFlags", code, "Driver Not Loaded")
+        gpus: list[model.Gpu] = []
+        broken: list[model.BrokenGpu] = []
+        for index in range(self._library.device_get_count()):
+            try:
+                gpus.append(self._gpu(index))
+            except codes.NvmlError as e:
+                broken.append(model.BrokenGpu(f"GPU at index {index}", str(e)))
+        linked = frozenset(gpu.pci for gpu in gpus if self._switched(gpu))
+        return model.Inventory(tuple(_linked(gpu, linked) for gpu in gpus), tuple(broken))
+
+    def _gpu(self, index: int) -> model.Gpu:
+        ask = self._library
+        handle = ask.device_get_handle_by_index(index)
+        slot = self.machine.gpus[index].slot
+        cuda = ask.system_get_cuda_driver_version()
+        return model.Gpu(
+            uuid=ids.GpuUuid(ask.device_get_uuid(handle)),
+            pci=ids.PciAddress(slot.pci),
+            minor=ask.device_get_minor_number(handle),
+            product=ask.device_get_name(handle),
+            brand=BRANDS[codes.Brand(ask.device_get_brand(handle))],
+            architecture=ARCHITECTURES[codes.Architecture(ask.device_get_architecture(handle))],
+            cuda_capability=ask.device_get_cuda_compute_capability(handle),
+            driver_version=ask.system_get_driver_version(),
+            cuda_driver_version=(cuda // 1000, cuda % 1000 // 10),
+            memory_bytes=ask.device_get_memory_info(handle).total,
+            numa_node=slot.numa if slot.numa >= 0 else None,
+            pcie_root=f"pci{slot.host_bridge}",
+        )
+
+    def _switched(self, gpu: model.Gpu) -> bool:
+        handle = self._library.device_get_handle_by_uuid(gpu.uuid)
+        try:
+            kind = self._library.device_get_nv_link_remote_device_type(handle, 0)
+        except codes.NvmlError:
+            return False
+        return kind == codes.NVLINK_REMOTE_SWITCH
+
+
+def _linked(gpu: model.Gpu, linked: frozenset[ids.PciAddress]) -> model.Gpu:
+    peers = linked - {gpu.pci} if gpu.pci in linked else frozenset[ids.PciAddress]()
+    return dataclasses.replace(gpu, nvlink_peers=peers)

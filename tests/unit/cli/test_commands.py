@@ -1,0 +1,36 @@
+import json
+
+from typer.testing import CliRunner
+
+from driver import reasons
+from driver.cli.__main__ import app
+
+RUN = CliRunner()
+
+
+def test_every_reason_is_listed_with_its_meaning() -> None:
+    answer = RUN.invoke(app, ["reasons", "-o", "json"])
+    assert answer.exit_code == 0
+    told = {one["reason"]: one["meaning"] for one in json.loads(answer.output)}
+    assert told == {one.value: one.meaning for one in reasons.Reason}
+
+
+def test_one_reason_can_be_asked_for() -> None:
+    answer = RUN.invoke(app, ["reasons", "DeviceTaken"])
+    assert "allocated to another claim" in answer.output
+
+
+def test_an_unknown_reason_is_refused_with_what_to_do() -> None:
+    answer = RUN.invoke(app, ["reasons", "Nope"])
+    assert answer.exit_code == 2
+    assert "`ration reasons` lists them all" in answer.output
+
+
+def test_the_version_is_told_as_json_too() -> None:
+    answer = RUN.invoke(app, ["version", "-o", "json"])
+    assert json.loads(answer.output)[0]["driver"] == "gpu.ration.dev"
+
+
+def test_help_names_every_command() -> None:
+    answer = RUN.invoke(app, ["--help"])
+    assert all(name in answer.output for name in ("reasons", "version"))

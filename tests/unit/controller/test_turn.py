@@ -1,0 +1,137 @@
+"""What is due for a pod or claim: the hold and its clearing (D5), told second by second."""
+
+from typing import Any
+
+from driver import ids
+from driver.controller import hold, turn
+from driver.controller import view as cluster
+from driver.resources import claims, pods
+from tests import objects
+
+PATIENCE = turn.Patience(refused_s=30, silent_s=45, unreserved_s=30)
+NODE = ids.NodeName("node-a")
+
+
+def held_by(pod: pods.Pod, name: str = "claim") -> claims.Claim:
+    entries = [claims.render_consumer(e) for e in (hold.pod_entry(pod), hold.of_pod(pod))]
+    return objects.claim(name, status=objects.allocated("node-a", "gpu-0", reserved=entries))
+
+
+def due(pod: pods.Pod, placed: turn.Placed | None, now: float, *found: claims.Claim) -> turn.Turn:
+    return turn.of_pod(pod, found or (held_by(pod),), placed, now, PATIENCE)
+
+
+def test_an_open_claim_is_decided_and_a_settled_one_comes_along() -> None:
+    pod = objects.pod("pod", "one", "two")
+    open_claim, settled = objects.claim("one"), held_by(pod, "two")
+    assert due(pod, None, 0, open_claim, settled) == turn.Decide((open_claim,), (settled,))
+
+
+def test_nothing_is_due_for_a_pod_that_is_bound_leaving_finished_or_gated() -> None:
+    settled: list[dict[str, Any]] = [
+        {"nodeName": "node-a"},
+        {"schedulingGates": [{"name": "example.com/wait"}]},
+        {"status": {"phase": "Failed"}},
+    ]
+    for spec in settled:
+        assert due(objects.pod(**spec), None, 0, objects.claim()) == turn.Nothing()
+    raw = objects.a_pod()
+    raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    assert due(pods.parse(raw), None, 0, objects.claim()) == turn.Nothing()
+
+
+def test_a_claim_that_is_being_deleted_is_not_allocated() -> None:
+    raw = objects.a_claim()
+    raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    assert due(objects.pod(), None, 0, claims.parse(raw)) == turn.Nothing()
+
+
+def test_an_allocation_without_our_hold_is_not_ours_to_take_back() -> None:
+    foreign = objects.claim(status=objects.allocated("node-a", "gpu-0"))
+    pod = objects.pod(status=objects.refused())
+    assert due(pod, turn.Placed(NODE, 0, ""), 1000, foreign) == turn.Nothing()
+
+
+def test_a_pod_met_without_memory_counts_as_written_now() -> None:
+    pod = objects.pod(status=objects.refused("words"))
+    assert turn.observe(None, pod, NODE, 7.0) == turn.Placed(NODE, 7.0, "words")
+
+
+def test_new_words_of_the_scheduler_are_a_refusal_since_our_write() -> None:
+    placed = turn.Placed(NODE, 0.0, "cannot allocate all claims")
+    pod = objects.pod(status=objects.refused("1 node(s) were unschedulable"))
+    seen = turn.observe(placed, pod, NODE, 3.0)
+    assert seen.refused_at == 3.0
+    assert due(pod, seen, 32.9) == turn.Look(30.0 + 3.0 - 32.9)
+    back = due(pod, seen, 33.0)
+    assert back == turn.TakeBack((held_by(pod),), NODE, "1 node(s) were unschedulable")
+
+
+def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
+    placed = turn.Placed(NODE, 0.0, "before", refused_at=3.0)
+    pod = objects.pod(status=objects.refused("other words"))
+    assert turn.observe(placed, pod, NODE, 20.0).refused_at == 3.0
+
+
+def test_unchanged_words_give_the_scheduler_longer() -> None:
+    pod = objects.pod(status=objects.refused("same"))
+    placed = turn.observe(turn.Placed(NODE, 0.0, "same"), pod, NODE, 10.0)
+    assert due(pod, placed, 44.0) == turn.Look(1.0)
+    assert isinstance(due(pod, placed, 45.0), turn.TakeBack)
+
+
+def test_a_pod_the_scheduler_never_refused_is_only_looked_at_again() -> None:
+    assert isinstance(due(objects.pod(), turn.Placed(NODE, 0.0, ""), 1000.0), turn.Look)
+
+
+def test_nothing_is_taken_back_while_room_is_being_made_on_our_node() -> None:
+    status = {**objects.refused("preempting"), "nominatedNodeName": "node-a"}
+    pod = objects.pod(status=status)
+    placed = turn.Placed(NODE, 0.0, "before", refused_at=1.0)
+    seen = turn.observe(placed, pod, NODE, 500.0)
+    assert seen.refused_at is None
+    assert isinstance(due(pod, seen, 500.0), turn.Look)
+    elsewhere = objects.pod(status={**status, "nominatedNodeName": "node-b"})
+    assert turn.observe(placed, elsewhere, NODE, 500.0).refused_at == 1.0
+
+
+def claim_due(
+    claim: claims.Claim, *found: pods.Pod, since: float | None = None, now: float = 0.0
+) -> turn.ClaimTurn:
+    return turn.of_claim(claim, {pod.key: pod for pod in found}, since, now, PATIENCE)
+
+
+def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:
+    pod = objects.pod()
+    assert claim_due(held_by(pod), pod) == turn.Nothing()
+
+
+def test_a_hold_is_dropped_once_its_pod_is_bound_finished_or_gone() -> None:
+    pod = objects.pod()
+    dropped = turn.DropHolds((hold.of_pod(pod),))
+    assert claim_due(held_by(pod), objects.pod(nodeName="node-a")) == dropped
+    assert claim_due(held_by(pod), objects.pod(status={"phase": "Failed"})) == dropped
+    assert claim_due(held_by(pod)) == dropped
+
+
+def test_a_hold_of_an_older_pod_of_the_same_name_is_dropped() -> None:
+    raw = objects.a_pod()
+    raw["metadata"]["uid"] = objects.uid_of("the one before")
+    older = pods.parse(raw)
+    assert claim_due(held_by(older), objects.pod()) == turn.DropHolds((hold.of_pod(older),))
+
+
+def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:
+    claim = objects.claim(status=objects.allocated("node-a", "gpu-0"))
+    assert claim_due(claim, since=10.0, now=20.0) == turn.Look(20.0)
+    assert claim_due(claim, since=10.0, now=40.0) == turn.ClearUnused()
+
+
+def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() -> None:
+    pools = cluster.gather([objects.a_parsed_slice("node-a")])
+    assert turn.unused(
+        objects.claim(status=objects.allocated("node-a", "gpu-0")), pools, "gpu.ration.dev"
+    )
+    elsewhere = objects.claim(status=objects.allocated("node-z", "gpu-0"))
+    assert not turn.unused(elsewhere, pools, "gpu.ration.dev")
+    assert not turn.unused(held_by(objects.pod()), pools, "gpu.ration.dev")

@@ -1,0 +1,118 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from driver.kubeletplugin import ports
+from simulator import machine, profile
+from tests import builders
+from tests.fakes import gpunode, nvml
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> gpunode.GpuNode:
+    return gpunode.GpuNode(tmp_path)
+
+
+def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:
+    ref = node.allocate(builders.an_allocated_claim())
+    assert isinstance(node.process().preparer.prepare(ref, gpunode.never), ports.Prepared)
+    return ref
+
+
+def test_what_stands_as_recorded_is_kept(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    report = node.process().recover()
+    assert (report.kept, report.complete, node.files()) == ([builders.UID], True, before)
+
+
+def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    node.spec_path().unlink()
+    node.reader.down = True
+    assert node.process().recover().restored == [builders.UID]
+    assert node.files() == before
+
+
+def test_after_a_reboot_minors_are_looked_up_anew(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    old = node.nvml.machine
+    turned = [
+        gpu.model_copy(update={"minor": 7 - gpu.minor}) for gpu in profile.load("hgx-h100").gpus
+    ]
+    node.nvml = nvml.FakeNvml(
+        machine.Machine(old.profile.model_copy(update={"gpus": turned}), old.seed)
+    )
+    node.boot = "boot-2"
+    assert node.process().recover().restored == [builders.UID]
+    (device,) = json.loads(node.spec_path().read_bytes())["devices"]
+    assert device["containerEdits"]["deviceNodes"][0]["path"] == "/dev/nvidia7"
+
+
+def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    node.spec_path().unlink()
+    node.boot = "boot-2"
+    process = node.process()
+    assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
+    assert node.spec_path().exists()
+    assert process.recover().kept == [builders.UID]
+
+
+def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    node.nvml.machine.lose(node.nvml.machine.gpus[0])
+    node.boot = "boot-2"
+    report = node.process().recover()
+    assert list(report.failed) == [builders.UID]
+    assert not report.complete
+    assert not node.spec_path().exists()
+
+
+def test_what_could_not_be_restored_is_restored_once_the_driver_is_up(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    node.spec_path().unlink()
+    node.nvml.absent = True
+    process = node.process()
+    assert list(process.recover().failed) == [builders.UID]
+    node.nvml.absent = False
+    process.gpus.refresh()
+    assert process.recover().restored == [builders.UID]
+
+
+def test_specs_and_temporary_files_without_a_record_go_and_foreign_specs_stay(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    keep = node.files()
+    foreign = node.cdi / "k8s.gpu.nvidia.com-claim_x.json"
+    foreign.write_bytes(b"{}")
+    node.spec_path(builders.OTHER_UID).write_bytes(b"{}")
+    (node.records / ".abc.json.new").write_bytes(b"torn")
+    report = node.process().recover()
+    assert report.orphans == [builders.OTHER_UID, "abc"]
+    assert node.files() == {**keep, foreign.name: b"{}"}
+
+
+def test_a_damaged_record_keeps_its_spec_until_unprepare(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    (record,) = node.records.iterdir()
+    record.write_bytes(b"{")
+    process = node.process()
+    assert process.recover().damaged == [builders.UID]
+    assert process.recover().damaged == [builders.UID]
+    assert node.spec_path().exists()
+    process.preparer.unprepare(ref)
+    assert not node.spec_path().exists()
+
+
+def test_a_half_done_claim_is_rolled_back(node: gpunode.GpuNode) -> None:
+    ref = node.allocate(builders.an_allocated_claim())
+    with pytest.raises(gpunode.Killed):
+        node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
+    assert node.process().recover().rolled_back == [builders.UID]
+    assert node.files() == {}

@@ -1,0 +1,59 @@
+from typing import Any
+
+from driver.resources import pods
+from tests import objects
+
+
+def requests_of(**spec: Any) -> dict[str, int]:
+    return dict(objects.pod(**spec).requests)
+
+
+def container(cpu: str, **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+
+
+def test_containers_are_summed() -> None:
+    assert requests_of(containers=[container("1"), container("500m")]) == {"cpu": 1500}
+
+
+def test_an_init_step_counts_when_it_asks_more_than_all_that_runs_later() -> None:
+    spec = {"containers": [container("1")], "initContainers": [container("3"), container("2")]}
+    assert requests_of(**spec) == {"cpu": 3000}
+
+
+def test_a_sidecar_runs_beside_the_containers_and_later_init_steps() -> None:
+    sidecar = container("1", restartPolicy="Always")
+    spec = {"containers": [container("1")], "initContainers": [sidecar, container("2")]}
+    assert requests_of(**spec) == {"cpu": 3000}
+
+
+def test_overhead_comes_on_top() -> None:
+    assert requests_of(containers=[container("1")], overhead={"cpu": "250m"}) == {"cpu": 1250}
+
+
+def test_a_template_claim_is_unknown_until_its_name_is_recorded() -> None:
+    raw = objects.a_pod()
+    raw["spec"]["resourceClaims"] = [
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "coming", "resourceClaimTemplateName": "t"},
+        {"name": "unneeded", "resourceClaimTemplateName": "t"},
+    ]
+    raw["status"]["resourceClaimStatuses"] = [
+        {"name": "made", "resourceClaimName": "pod-made-x"},
+        {"name": "unneeded"},
+    ]
+    assert pods.parse(raw).claims == (
+        pods.PodClaim("made", "pod-made-x"),
+        pods.PodClaim("coming", None),
+        pods.PodClaim("unneeded", ""),
+    )
+
+
+def test_the_schedulers_words_are_read_from_its_condition() -> None:
+    verdict = objects.pod(status=objects.refused("no room")).verdict
+    assert verdict.refused
+    assert verdict.message == "no room"
+    gated = {
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+    }
+    assert not objects.pod(status=gated).verdict.refused

@@ -1,0 +1,71 @@
+import pytest
+
+from driver import errors
+from driver.resources import quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "nanos"),
+    [
+        ("0", 0),
+        ("1", 10**9),
+        ("1500m", 1_500_000_000),
+        ("80Gi", 80 * 2**30 * 10**9),
+        ("1e3", 10**12),
+        ("1E3", 10**12),
+        ("1E", 10**27),
+        (".5", 5 * 10**8),
+        ("1.", 10**9),
+        ("-1k", -(10**12)),
+        ("+2", 2 * 10**9),
+        ("0.1n", 1),
+        (7, 7 * 10**9),
+    ],
+)
+def test_a_quantity_is_read_exactly(text: object, nanos: int) -> None:
+    assert quantity.parse(text).nanos == nanos
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " 1",
+        "1 Gi",
+        "1_000",
+        "NaN",
+        "Infinity",
+        "5e3Ki",
+        "٣",
+        "1gi",
+        "--1",
+        "1e",
+        True,
+        None,
+        1.5,
+    ],
+)
+def test_what_the_api_server_refuses_is_refused(text: object) -> None:
+    with pytest.raises(errors.BadInput, match="is not a quantity"):
+        quantity.parse(text)
+
+
+def test_an_exponent_that_would_fill_memory_is_refused() -> None:
+    with pytest.raises(errors.BadInput, match="out of range"):
+        quantity.parse("1e999999")
+
+
+def test_quantities_compare_by_amount_not_by_text() -> None:
+    assert quantity.parse("1Gi") == quantity.parse("1024Mi")
+    assert quantity.parse("1G") < quantity.parse("1Gi")
+
+
+def test_bytes_are_written_in_the_largest_suffix_that_divides_them() -> None:
+    assert quantity.of_bytes(80 * 2**30).text == "80Gi"
+    assert quantity.of_bytes(81559 * 2**20).text == "81559Mi"
+    assert quantity.of_bytes(0).text == "0"
+
+
+def test_parts_of_a_unit_round_up() -> None:
+    assert quantity.parse("1m").units == 1
+    assert quantity.parse("1u").millis == 1

@@ -1,0 +1,44 @@
+"""Whole pictures for tests: caches and views made of a few objects."""
+
+from collections.abc import Iterable
+
+from driver import ids, names
+from driver.controller import view as cluster
+from driver.resources import claims, classes, nodes, pods, slices
+from tests import objects
+
+DRIVER = names.DRIVER
+
+
+def caches(
+    found_nodes: Iterable[nodes.Node] = (),
+    found_slices: Iterable[slices.Slice] = (),
+    found_claims: Iterable[claims.Claim] = (),
+    found_pods: Iterable[pods.Pod] = (),
+    found_classes: Iterable[classes.DeviceClass] | None = None,
+) -> cluster.Caches:
+    known = [objects.device_class()] if found_classes is None else list(found_classes)
+    return cluster.Caches(
+        nodes={ids.Key(one.name): one for one in found_nodes},
+        slices={ids.Key(one.name): one for one in found_slices},
+        classes={ids.Key(one.name): one for one in known},
+        claims={one.key: one for one in found_claims},
+        pods={one.key: one for one in found_pods},
+    )
+
+
+def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
+    """Nodes by name with so many GPUs each, and claims that hold some of them."""
+    return cluster.build(
+        DRIVER,
+        caches(
+            [objects.node(name) for name in sizes],
+            [objects.a_parsed_slice(name, count) for name, count in sizes.items()],
+            taken,
+        ),
+    )
+
+
+def holding(name: str, node: str, *devices: str) -> claims.Claim:
+    """A claim that holds devices of a node."""
+    return objects.claim(name, status=objects.allocated(node, *devices))
