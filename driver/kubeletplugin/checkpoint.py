@@ -188,7 +188,7 @@ class Checkpoint:
         return self._directory / f"{checked(uid)}{_SUFFIX}"
 
     def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object]) -> None:
-        durable.replace(self._path(uid), _sealed(raw), _MODE, self._watch)
+        durable.replace(self._path(uid), sealed(raw), _MODE, self._watch)
 
     def _move_aside(self, path: Path, problem: str) -> None:
         for number in itertools.count(1):
@@ -202,7 +202,8 @@ class Checkpoint:
         log.error("a damaged record was moved aside", path=str(aside), problem=problem)
 
 
-def _sealed(raw: Mapping[str, object]) -> bytes:
+def sealed(raw: Mapping[str, object]) -> bytes:
+    """The bytes of a file that holds this record."""
     record = json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()
     return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
 

@@ -29,7 +29,7 @@ def replace(path: Path, data: bytes, mode: int, watch: observer.Observer) -> Non
     """
     new = temporary(path)
     try:
-        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        make_folder(path.parent)
         with new.open("wb") as file:
             os.fchmod(file.fileno(), mode)
             file.write(data)
@@ -41,6 +41,13 @@ def replace(path: Path, data: bytes, mode: int, watch: observer.Observer) -> Non
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
     watch.at(f"file written: {path.name}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that others may read, whatever the umask; one that exists stays as it is."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(DIRECTORY_MODE)
 
 
 def remove(path: Path, watch: observer.Observer) -> None:

@@ -52,7 +52,7 @@ class Locks:
             self._users[name] = self._users.get(name, 0) + 1
         try:
             if not lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic())):
-                raise errors.NodeFault("lock", name, f"is busy for {self._wait_s:.0f} s")
+                raise errors.NodeFault("lock", name, f"was busy for {self._wait_s:g} s")
             try:
                 yield
             finally:
@@ -69,14 +69,14 @@ class Locks:
     @contextlib.contextmanager
     def _file(self, path: Path, deadline: float) -> Iterator[None]:
         try:
-            path.parent.mkdir(mode=durable.DIRECTORY_MODE, parents=True, exist_ok=True)
+            durable.make_folder(path.parent)
             file = path.open("ab")
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
         with file:
             while not _taken(file.fileno()):
                 if self._clock.monotonic() >= deadline:
-                    raise errors.NodeFault("lock", str(path), f"is busy for {self._wait_s:.0f} s")
+                    raise errors.NodeFault("lock", str(path), f"was busy for {self._wait_s:g} s")
                 self._clock.wait(threading.Event(), _POLL_S)
             yield
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver import errors, names, reasons
+from driver import errors, ids, names, reasons
 from driver.api import decode, v1alpha1
 from driver.devices import faces, model
 from driver.kubeletplugin import (
@@ -27,11 +27,10 @@ class Place:
     driver: str = names.DRIVER
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a claim asks of this node: each grant with its configuration."""
-
-    granted: tuple[tuple[steps.Grant, v1alpha1.Config], ...]
+_Documents = tuple[tuple[tuple[str, ...], v1alpha1.Config], ...]
+"""Each configuration with the requests it names."""
+_Granted = tuple[tuple[steps.Grant, v1alpha1.Config], ...]
+"""What a claim gets of this node: each grant with its configuration."""
 
 
 class Preparer:
@@ -90,31 +89,36 @@ class Preparer:
         if _is_done(record) and self._executor.is_in_place(record):
             return record.answer()
         with self._locks.gpus(record.gpus):
-            # Another plugin may have been at it until now (rolling update).
-            record = self._executor.records.read(ref.uid)
-            if record is None:
-                return None
-            if _is_done(record):
-                return self._executor.restore(record).answer()
-            self._executor.undo(record)
+            return self._settled(ref)
+
+    def _settled(self, ref: ports.ClaimRef) -> ports.Prepared | None:
+        """As `_from_record`, with the GPUs in hand.
+
+        The record is read again: another plugin may have been at it until now (rolling update).
+        """
+        record = self._executor.records.read(ref.uid)
+        if record is None:
             return None
+        if _is_done(record):
+            return self._executor.restore(record).answer()
+        self._executor.undo(record)
+        return None
 
     def _afresh(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
-        asked = self._asked(ref)
-        if isinstance(asked, ports.Refused):
-            return asked
-        intent = plan.make_plan(ref.uid, self._executor.specs.kind, asked.granted)
+        granted = self._asked(ref)
+        if isinstance(granted, ports.Refused):
+            return granted
+        intent = plan.make_plan(ref.uid, self._executor.specs.kind, granted)
         with self._locks.gpus(intent.gpus):
-            record = self._executor.records.read(ref.uid)
-            if record is not None and _is_done(record):
-                return self._executor.restore(record).answer()
+            if (done := self._settled(ref)) is not None:
+                return done
             if (refused := self._overlapping(ref, intent)) is not None:
                 return refused
             return self._executor.carry_out(ref, intent, cancelled).answer()
 
-    def _asked(self, ref: ports.ClaimRef) -> _Asked | ports.Refused:
+    def _asked(self, ref: ports.ClaimRef) -> _Granted | ports.Refused:
         claim = self._reader.read(ref)
         if claim.uid != ref.uid:
             return _refused(
@@ -138,18 +142,15 @@ class Preparer:
         return self._granted(results, documents)
 
     def _granted(
-        self,
-        results: list[claims.Result],
-        documents: tuple[tuple[tuple[str, ...], v1alpha1.Config], ...],
-    ) -> _Asked | ports.Refused:
+        self, results: list[claims.Result], documents: _Documents
+    ) -> _Granted | ports.Refused:
         known = self._known({result.device.device for result in results})
         if isinstance(known, ports.Refused):
             return known
-        granted = tuple(
+        return tuple(
             (_grant(result, known[result.device.device]), decode.winner(documents, result.request))
             for result in results
         )
-        return _Asked(granted)
 
     def _known(self, wanted: set[str]) -> dict[str, model.Gpu] | ports.Refused:
         """The GPUs behind device names; they are read again when one is not known."""
@@ -204,7 +205,7 @@ def _grant(result: claims.Result, gpu: model.Gpu) -> steps.Grant:
     return steps.Grant(
         request=result.base_request,
         pool=result.device.pool,
-        device=faces.device_name(gpu.pci),
+        device=ids.DeviceName(result.device.device),
         gpu=gpu.uuid,
         admin_access=result.admin_access,
         share_id=result.share_id,

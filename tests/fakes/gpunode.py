@@ -76,7 +76,7 @@ class DiesAt(observer.Observer):
 class Process:
     """One plugin process."""
 
-    preparer: prepare.Preparer
+    preparer: ports.Preparation
     executor: executor.Executor
     locks: locks.Locks
     gpus: discovery.Discovery

@@ -79,6 +79,6 @@ def test_a_claim_in_hand_is_refused_after_the_wait_and_free_afterwards(tmp_path:
         thread = threading.Thread(target=second)
         thread.start()
         thread.join(timeout=5)
-    assert refused == ["lock claim uid-1: is busy for 0 s"]
+    assert refused == ["lock claim uid-1: was busy for 0.05 s"]
     with holding.claim(uid):
         pass

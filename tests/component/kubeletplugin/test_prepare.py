@@ -1,0 +1,101 @@
+"""The whole core on a simulated machine: its library, its driver root, its device nodes."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from driver import clock, ids
+from driver.kubeletplugin import (
+    checkpoint,
+    discovery,
+    driver_root,
+    executor,
+    injection,
+    locks,
+    nvml,
+    ports,
+    prepare,
+    recovery,
+)
+from driver.kubeletplugin.cdi import model, store
+from simulator import builder, layout, node
+from simulator import store as machines
+from tests import builders
+from tests.fakes import gpunode
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[layout.Layout]:
+    builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
+    running = node.Node(tmp_path)
+    running.start()
+    yield layout.Layout(tmp_path)
+    running.stop()
+
+
+@pytest.fixture
+def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
+    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    yield made
+    made.close()
+    pynvml.nvmlLib = None
+    pynvml._nvmlGetFunctionPointer_cache.clear()
+
+
+def test_a_claim_is_prepared_recovered_and_unprepared(
+    at: layout.Layout, library: nvml.NvmlLibrary
+) -> None:
+    if not (at.driver_root / "dev/nvidia3").is_char_device():
+        pytest.skip("this user may not make device nodes")
+    gpus = discovery.Discovery(library)
+    gpus.refresh()
+    kind = model.kind("gpu.ration.dev")
+    cdi = at.base / "cdi"
+    specs = injection.Injection(
+        kind, gpus, driver_root.DriverRoot(at.driver_root), store.Store(cdi, kind)
+    )
+    records = checkpoint.Checkpoint(at.base / "claims", checkpoint.boot_id(at.host_root))
+    acting = executor.Executor(records, specs)
+    holding = locks.Locks(at.base / "locks", clock.SystemClock())
+    reader = gpunode.FakeReader()
+    claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
+    reader.claims[claim.key] = claim
+    preparer = prepare.Preparer(prepare.Place(builders.NODE), reader, gpus, acting, holding)
+
+    assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
+    (path,) = cdi.iterdir()
+    (device,) = json.loads(path.read_bytes())["devices"]
+    (found,) = device["containerEdits"]["deviceNodes"]
+    assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
+    path.unlink()
+    assert recovery.recover(acting, holding).restored == [builders.UID]
+    assert preparer.unprepare(builders.a_ref()) is None
+    assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
+
+
+def test_of_many_claims_on_one_gpu_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
+    world = gpunode.GpuNode(tmp_path)
+    # Two plugins, as in a rolling update: they share folders and nothing else.
+    plugins = [world.process(), world.process()]
+    refs = [
+        world.allocate(builders.an_allocated_claim(uid=ids.ClaimUid(f"uid-{n}"), name=f"claim-{n}"))
+        for n in range(8)
+    ]
+    answers: list[ports.Prepared | ports.Refused] = []
+
+    def work(number: int) -> None:
+        preparer = plugins[number % 2].preparer
+        answers.append(preparer.prepare(refs[number], gpunode.never))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert len(answers) == 8
+    assert sum(isinstance(answer, ports.Prepared) for answer in answers) == 1
+    assert len(list(world.cdi.iterdir())) == len(list(world.records.iterdir())) == 1

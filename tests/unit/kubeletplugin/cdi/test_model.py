@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from driver import errors
+from driver.kubeletplugin.cdi import model, template
+
+ROOT = "/run/nvidia/driver"
+NODE = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
+
+
+def a_spec(**changes: object) -> str:
+    common = template.Common((), ())
+    text = template.render("gpu.ration.dev/claim", common, (template.Device("d", (NODE,)),))
+    return json.dumps({**json.loads(text), **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"devices": []}, "devices"),
+        ({"kind": "nokind"}, "kind"),
+        ({"kind": "a/b\n"}, "kind"),
+        ({"hooks": []}, "hooks"),
+        ({"containerEdits": {"env": ["LD_PRELOAD=/x"]}}, "env"),
+        ({"containerEdits": {"env": ["noequals"]}}, "env"),
+        ({"containerEdits": {"hooks": [{"hookName": "prestart", "path": "/x"}]}}, "hooks"),
+        ({"devices": [{"name": "d", "containerEdits": {}}]}, "devices"),
+        ({"devices": [{"name": "../x y", "containerEdits": {}}]}, "name"),
+    ],
+)
+def test_what_the_loader_or_we_do_not_allow_is_refused(
+    changes: dict[str, object], where: str
+) -> None:
+    with pytest.raises(errors.BadInput, match=where):
+        model.parse(a_spec(**changes), ROOT)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("path", "/dev/sda"),
+        ("path", "/dev/nvidia0/../sda"),
+        ("hostPath", "/dev/nvidia0"),
+        ("hostPath", f"{ROOT}/dev/nvidia1"),
+        ("hostPath", f"{ROOT}/dev/../dev/nvidia0"),
+        ("major", 0),
+        ("major", "195"),
+        ("permissions", "x"),
+        ("type", "b"),
+    ],
+)
+def test_device_nodes_are_nvidias_and_from_the_driver_root(field: str, value: object) -> None:
+    spec = json.loads(a_spec())
+    spec["devices"][0]["containerEdits"]["deviceNodes"][0][field] = value
+    with pytest.raises(errors.BadInput, match="deviceNodes"):
+        model.parse(json.dumps(spec), ROOT)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options"),
+    [
+        ("/etc", "/usr/bin/nvidia-smi", ["ro", "nosuid", "nodev"]),
+        (f"{ROOT}/../etc", "/usr/bin/nvidia-smi", ["ro", "nosuid", "nodev"]),
+        (f"{ROOT}/usr/bin/nvidia-smi", "/etc/passwd", ["ro", "nosuid", "nodev"]),
+        (f"{ROOT}/usr/bin/nvidia-smi", "/usr/bin/nvidia-smi", ["nosuid", "nodev"]),
+        (ROOT, "/usr/bin/nvidia-smi", ["ro", "nosuid", "nodev"]),
+    ],
+)
+def test_mounts_are_read_only_and_from_the_driver_root(
+    source: str, target: str, options: list[str]
+) -> None:
+    mount = {"hostPath": source, "containerPath": target, "options": options}
+    with pytest.raises(errors.BadInput, match="mounts"):
+        model.parse(a_spec(containerEdits={"mounts": [mount]}), ROOT)
+
+
+def test_the_version_is_the_least_that_has_what_is_used() -> None:
+    def version(name: str, host: str, root: str) -> str:
+        node = template.DeviceNode("/dev/nvidia0", host, 195, 0)
+        text = template.render(
+            "gpu.ration.dev/claim", template.Common((), ()), (template.Device(name, (node,)),)
+        )
+        return str(json.loads(model.canonical(model.parse(text, root)))["cdiVersion"])
+
+    assert version("d", "/dev/nvidia0", "/") == "0.3.0"
+    assert version("d", f"{ROOT}/dev/nvidia0", ROOT) == "0.5.0"
+    assert version("5d", "/dev/nvidia0", "/") == "0.5.0"
+
+
+def test_a_driver_name_that_is_no_vendor_is_refused() -> None:
+    assert model.kind("gpu.nvidia.com") == "gpu.nvidia.com/claim"
+    with pytest.raises(errors.BadInput, match="driver name"):
+        model.kind("0gpu.example.com")
+
+
+def test_the_canonical_bytes_hold_no_empty_field() -> None:
+    data = json.loads(model.canonical(model.parse(a_spec(), ROOT)))
+    assert data["containerEdits"] == {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}

@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids
+from driver.kubeletplugin import checkpoint, plan, steps
+from tests import builders
+
+GPU = ids.GpuUuid("GPU-1")
+GOLDEN = (
+    b'{"record":{"boot_id":"boot-1","claim":{"name":"one","namespace":"default","uid":"uid-1"},'
+    b'"devices":[{"admin_access":false,"cdi_id":"gpu.ration.dev/claim=uid-1-gpu-0",'
+    b'"device":"gpu-0","edits":{"gpus":["GPU-1"]},"gpu":"GPU-1","pool":"node-1",'
+    b'"request":"gpu","share_id":""}],"facts":[],"state":"started","steps":[],"version":1},'
+    b'"sha256":"6f3d"}\n'
+)
+UID = ids.ClaimUid("uid-1")
+
+
+def a_plan() -> plan.Plan:
+    device = steps.PlannedDevice(
+        "gpu",
+        "node-1",
+        ids.DeviceName("gpu-0"),
+        GPU,
+        "gpu.ration.dev/claim=uid-1-gpu-0",
+        steps.Edits((GPU,)),
+    )
+    return plan.Plan((device,), ())
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> checkpoint.Checkpoint:
+    return checkpoint.Checkpoint(tmp_path, "boot-1")
+
+
+def test_a_file_is_json_with_the_checksum_of_its_own_bytes(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    records.started(builders.a_ref(UID), a_plan())
+    path = tmp_path / "uid-1.json"
+    written = json.loads(path.read_bytes())
+    assert written["record"] == json.loads(GOLDEN)["record"]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_spaces_in_the_record_do_not_matter_but_the_checksum_does(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    path = tmp_path / "uid-1.json"
+    raw = json.loads(GOLDEN)["record"]
+    path.write_bytes(checkpoint.sealed(raw))
+    assert records.read(UID) is not None
+    path.write_bytes(GOLDEN)
+    assert records.read(UID) is None
+
+
+def test_a_record_under_another_claims_name_is_damaged(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    records.started(builders.a_ref(UID), a_plan())
+    (tmp_path / "uid-1.json").rename(tmp_path / "uid-2.json")
+    assert records.read(ids.ClaimUid("uid-2")) is None
+    assert records.damaged() == ("uid-2",)
+
+
+def test_each_damaged_record_of_a_claim_is_kept_apart(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    for text in ("a", "b"):
+        (tmp_path / "uid-1.json").write_text(text)
+        assert records.read(UID) is None
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["uid-1.json.damaged-1", "uid-1.json.damaged-2"]
+    assert records.uids() == ()
+
+
+def test_the_answer_comes_from_the_record(records: checkpoint.Checkpoint) -> None:
+    records.completed(records.started(builders.a_ref(UID), a_plan()), [])
+    record = records.read(UID)
+    assert record is not None
+    (device,) = record.answer().devices
+    assert device.cdi_ids == ("gpu.ration.dev/claim=uid-1-gpu-0",)
+    assert record.state is checkpoint.State.COMPLETED
+
+
+def test_a_record_of_another_boot_is_known_as_such(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    record = records.started(builders.a_ref(UID), a_plan())
+    assert records.is_of_this_boot(record)
+    assert not checkpoint.Checkpoint(tmp_path, "boot-2").is_of_this_boot(record)
+
+
+def test_completing_a_record_that_is_gone_is_a_fault(records: checkpoint.Checkpoint) -> None:
+    record = records.started(builders.a_ref(UID), a_plan())
+    records.remove(UID)
+    with pytest.raises(errors.NodeFault, match="gone"):
+        records.completed(record, [])
+
+
+def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
+    records = checkpoint.Checkpoint(tmp_path / "none", "boot-1")
+    assert (records.all(), records.damaged(), records.read(UID)) == ((), (), None)
+    records.remove(UID)
+
+
+def test_the_boot_id_is_read_under_the_host_root(tmp_path: Path) -> None:
+    path = tmp_path / "proc/sys/kernel/random/boot_id"
+    path.parent.mkdir(parents=True)
+    path.write_text("b0\n")
+    assert checkpoint.boot_id(tmp_path) == "b0"
+    with pytest.raises(errors.NodeFault, match="boot_id"):
+        checkpoint.boot_id(tmp_path / "elsewhere")

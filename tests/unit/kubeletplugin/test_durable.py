@@ -1,0 +1,54 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import errors
+from driver.kubeletplugin import durable, observer
+from tests.fakes import gpunode
+
+
+@pytest.fixture
+def private_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("private_umask")
+def test_modes_are_as_asked_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "folder/file"
+    durable.replace(path, b"x", 0o644, observer.NOBODY)
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_death_before_the_rename_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    durable.replace(path, b"old", 0o644, observer.NOBODY)
+    with pytest.raises(gpunode.Killed):
+        durable.replace(path, b"new", 0o644, gpunode.DiesAt(0))
+    assert path.read_bytes() == b"old"
+    durable.replace(path, b"newer", 0o644, observer.NOBODY)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_cannot_be_written_is_a_fault_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("no folder")
+    with pytest.raises(errors.NodeFault, match="folder/file"):
+        durable.replace(tmp_path / "folder/file", b"x", 0o644, observer.NOBODY)
+
+
+def test_removing_takes_the_temporary_along_and_nothing_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    durable.temporary(path).touch()
+    durable.remove(path, observer.NOBODY)
+    durable.remove(path, observer.NOBODY)
+    durable.remove(tmp_path / "none/file", observer.NOBODY)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_belongs_to_its_file(tmp_path: Path) -> None:
+    assert durable.target_name(durable.temporary(tmp_path / "a.json").name) == "a.json"
+    assert durable.target_name("a.json") == "a.json"
