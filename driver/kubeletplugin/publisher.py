@@ -19,7 +19,9 @@ from driver.resources import nodes, slices
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
-WRITING = backoff.Pace(base_s=0.5, max_s=30.0)
+WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
+"""Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
+FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 
 def _no_jitter() -> float:
@@ -40,6 +42,7 @@ class Settings:
     settle_s: float = 0.3
     quiet_s: float = 60.0
     writing: backoff.Pace = WRITING
+    failing: backoff.Pace = FAILING
     jitter: backoff.Jitter = _no_jitter
 
 
@@ -63,6 +66,7 @@ class Publisher:
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
+        self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
         self._node: nodes.Node | None = None
         self._allocator = ""
@@ -113,11 +117,11 @@ class Publisher:
         except errors.ApiError as e:
             self._problem = f"slices not published: {e}"
             self._tools.metrics.publish_failures.inc()
-            wait_s = self._writing.after_failure(e.retry_after_s)
+            wait_s = self._failing.after_failure(e.retry_after_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
-            self._wrote_at = now
             self._wake.set()
             return wait_s
+        self._failing.reset()
         self._tools.metrics.slices.set(len(self._store))
         if not wrote:
             return 0.0

@@ -31,7 +31,7 @@ class Plugin:
         call = self.start_prepare(*claims)
         return dict(call.result().claims)
 
-    def start_prepare(self, *claims: ports.ClaimRef) -> Any:  # noqa: ANN401 - grpc's call future
+    def start_prepare(self, *claims: ports.ClaimRef) -> Any:
         """The call, not waited for; `cancel()` breaks it off."""
         request = dra.NodePrepareResourcesRequest(claims=_claims(claims))
         stub = functools.partial(dra_grpc.DRAPluginStub, self.channel)()

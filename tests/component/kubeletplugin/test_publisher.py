@@ -70,7 +70,12 @@ def start(
     def begin() -> Running:
         looking = backoff.Backoff(FAST, lambda: 0.0)
         settings = publisher.Settings(
-            "gpu.ration.dev", ids.NodeName("node-a"), "controller", settle_s=0.01, writing=FAST
+            "gpu.ration.dev",
+            ids.NodeName("node-a"),
+            "controller",
+            settle_s=0.01,
+            writing=FAST,
+            failing=FAST,
         )
         tools = publisher.Tools(kube, telling.Teller(told), counters, time)
         devices = supply.Supply(gpus.look, 0.05, looking, time)
@@ -205,7 +210,7 @@ def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
 ) -> None:
     create = api.storage.create
 
-    def without_taints(kind: Any, namespace: str, body: Any) -> Any:  # noqa: ANN401 - the fake's
+    def without_taints(kind: Any, namespace: str, body: Any) -> Any:
         for device in body.get("spec", {}).get("devices", []):
             device.pop("taints", None)
         return create(kind, namespace, body)

@@ -217,5 +217,5 @@ def test_an_unprepare_that_fails_says_so_for_its_own_claim(
 ) -> None:
     preparation.behave["bad"] = lambda: raising(errors.NodeFault("remove", "x.json", "busy"))
     answers = kubelet.register().unprepare(fakes.ref("bad"), fakes.ref("good"))
-    assert answers["uid-bad"].error == "PrepareFailed: remove x.json: busy"
+    assert answers["uid-bad"].error == "UnprepareFailed: remove x.json: busy"
     assert not answers["uid-good"].error

@@ -16,7 +16,7 @@ class Later(futures.Executor):
     def __init__(self) -> None:
         self.waiting: list[Callable[[], object]] = []
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> futures.Future[Any]:  # noqa: ANN401 - as the base class
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> futures.Future[Any]:
         self.waiting.append(lambda: fn(*args))
         return futures.Future()
 
