@@ -68,6 +68,7 @@ class Publisher:
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
+        self._round_at = tools.clock.monotonic()
         self._node: nodes.Node | None = None
         self._allocator = ""
         self._generation = 0
@@ -80,6 +81,10 @@ class Publisher:
         """Why the slices are not as they should be; None when they are."""
         return self._problem
 
+    def idle_s(self) -> float:
+        """Seconds since the loop last came round; waiting for the API server is coming round."""
+        return self._tools.clock.monotonic() - self._round_at
+
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
         self._wake.set()
@@ -88,8 +93,9 @@ class Publisher:
         """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
         time = self._tools.clock
         while not stop.is_set() and not time.wait(self.slices.synced, 0.2):
-            continue
+            self._round_at = time.monotonic()
         while not stop.is_set():
+            self._round_at = time.monotonic()
             self._supply.refresh()
             time.wait(stop, self._publish())
             time.wait(self._wake, self._supply.due_in_s())

@@ -89,8 +89,12 @@ class Gpus:
         self.found: model.Inventory | errors.DeviceFault = found
         self.looks = 0
 
+    def before(self) -> None:
+        """A test puts here what a look should wait for."""
+
     def look(self) -> model.Inventory:
         self.looks += 1
+        self.before()
         if isinstance(self.found, errors.DeviceFault):
             raise self.found
         return self.found

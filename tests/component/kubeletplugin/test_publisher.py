@@ -291,3 +291,23 @@ def test_left_overs_of_an_earlier_naming_are_deleted(
     published(start())
     assert only_slice(api)["spec"]["pool"]["generation"] == 8
     assert writes(api) == ["DELETE", "POST"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
+    start: Start, gpus: plugin_shell.Gpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = start()
+    published(one)
+    assert one.publisher.idle_s() < 5
+    hanging, released = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hanging.set()
+        released.wait(5)
+
+    monkeypatch.setattr(gpus, "before", hang)
+    assert hanging.wait(5)
+    before = one.publisher.idle_s()
+    waiting.until(lambda: one.publisher.idle_s() > before + 0.1)
+    released.set()
