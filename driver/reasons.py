@@ -94,6 +94,10 @@ class Reason(StrEnum):
     DEVICE_OVERLAP = ("DeviceOverlap", "Another prepared claim holds the same GPU on this node.")
     DEVICE_UNKNOWN = ("DeviceUnknown", "The allocated device is not, or no longer, on this node.")
     PREPARE_FAILED = ("PrepareFailed", "A step of preparing the devices failed and was undone.")
+    UNPREPARE_FAILED = (
+        "UnprepareFailed",
+        "Releasing the claim's devices failed; the kubelet tries again.",
+    )
     STILL_RUNNING = (
         "StillRunning",
         "Preparing or releasing takes longer than a call may; the kubelet's next try joins it.",

@@ -1,5 +1,6 @@
 """`python -m driver.kubeletplugin`: parse the flags once, wire, run."""
 
+import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -27,4 +28,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    # Everything has been stopped in order; work that ignored it must not keep the process alive.
+    os._exit(code)

@@ -131,7 +131,15 @@ class App:
             "caches": stale,
         }
         # Health is about this process: without the API server it still serves the kubelet.
-        return telemetry_server.Telemetry(host, port, self._registry, health={}, ready=ready)
+        health = {"publisher": self._standing_still}
+        return telemetry_server.Telemetry(host, port, self._registry, health=health, ready=ready)
+
+    def _standing_still(self) -> str | None:
+        if not self._recovery.once.is_set():
+            return None
+        idle_s = self._publisher.idle_s()
+        limit_s = self._config.rediscover_seconds + _STALE_S
+        return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
 
 def _publisher(

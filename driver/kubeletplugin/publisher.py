@@ -19,7 +19,9 @@ from driver.resources import nodes, slices
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
-WRITING = backoff.Pace(base_s=0.5, max_s=30.0)
+WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
+"""Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
+FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 
 def _no_jitter() -> float:
@@ -40,6 +42,7 @@ class Settings:
     settle_s: float = 0.3
     quiet_s: float = 60.0
     writing: backoff.Pace = WRITING
+    failing: backoff.Pace = FAILING
     jitter: backoff.Jitter = _no_jitter
 
 
@@ -63,7 +66,9 @@ class Publisher:
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
+        self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
+        self._round_at = tools.clock.monotonic()
         self._node: nodes.Node | None = None
         self._allocator = ""
         self._generation = 0
@@ -76,6 +81,10 @@ class Publisher:
         """Why the slices are not as they should be; None when they are."""
         return self._problem
 
+    def idle_s(self) -> float:
+        """Seconds since the loop last came round; waiting for the API server is coming round."""
+        return self._tools.clock.monotonic() - self._round_at
+
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
         self._wake.set()
@@ -84,8 +93,9 @@ class Publisher:
         """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
         time = self._tools.clock
         while not stop.is_set() and not time.wait(self.slices.synced, 0.2):
-            continue
+            self._round_at = time.monotonic()
         while not stop.is_set():
+            self._round_at = time.monotonic()
             self._supply.refresh()
             time.wait(stop, self._publish())
             time.wait(self._wake, self._supply.due_in_s())
@@ -113,11 +123,11 @@ class Publisher:
         except errors.ApiError as e:
             self._problem = f"slices not published: {e}"
             self._tools.metrics.publish_failures.inc()
-            wait_s = self._writing.after_failure(e.retry_after_s)
+            wait_s = self._failing.after_failure(e.retry_after_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
-            self._wrote_at = now
             self._wake.set()
             return wait_s
+        self._failing.reset()
         self._tools.metrics.slices.set(len(self._store))
         if not wrote:
             return 0.0
@@ -198,6 +208,7 @@ class Publisher:
     def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
+        self._generation = max(self._generation, slice_plan.generation_of([answer]))
         name = wanted["metadata"]["name"]
         self._accepted.pop(name, None)
         lost = slice_plan.dropped(wanted, answer)

@@ -29,6 +29,11 @@ _UNPREPARES = 16
 DEADLINE_S = 40.0
 """A call is answered within this; the kubelet gives up after 45 s."""
 
+_FAILURES = {
+    "prepare": reasons.Reason.PREPARE_FAILED,
+    "unprepare": reasons.Reason.UNPREPARE_FAILED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -115,11 +120,11 @@ class DraService(pb_grpc.DRAPluginServicer):
             claim.uid: ports.ClaimRef(claim.namespace, claim.name, ids.ClaimUid(claim.uid))
             for claim in asked
         }
-        _log.debug("call", call=call, request=request, claims=len(refs))
         joined = {
             uid: self._jobs[call].join(ref.uid, self._work(call, ref, request))
             for uid, ref in refs.items()
         }
+        _log.debug("call", call=call, request=request, claims=len(refs))
         answered = _Flag()
 
         def ended() -> None:
@@ -167,10 +172,10 @@ class DraService(pb_grpc.DRAPluginServicer):
             return self._preparation.unprepare(ref)
         except errors.RationError as e:
             _log.warning("claim failed", error=str(e))
-            return Failed(reasons.Reason.PREPARE_FAILED, str(e))
+            return Failed(_FAILURES[call], str(e))
         except Exception as e:  # noqa: BLE001 - the RPC boundary
             _log.exception("claim failed by a fault of ours")
-            return Failed(reasons.Reason.PREPARE_FAILED, f"{type(e).__name__}: {e}")
+            return Failed(_FAILURES[call], f"{type(e).__name__}: {e}")
 
     def _report(self, call: str, ref: ports.ClaimRef, outcome: Outcome, duration_s: float) -> None:
         result = _result(outcome)

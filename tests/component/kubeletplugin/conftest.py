@@ -1,0 +1,82 @@
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import prometheus_client
+import pytest
+
+from driver import clock
+from driver.kube import client
+from driver.kubeletplugin import metrics, server, telling
+from tests.fakes import kubelet as fake_kubelet
+from tests.fakes import plugin_shell
+from tests.fakes import preparation as fake_preparation
+from tests.fakes.apiserver import server as api_server
+
+
+@pytest.fixture
+def api() -> Iterator[api_server.ApiServer]:
+    with api_server.ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def kube(api: api_server.ApiServer, tmp_path: Path) -> client.KubeClient:
+    return client.KubeClient.connect(api.kubeconfig(tmp_path), "test")
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A kubelet's directory whose sockets' paths are short."""
+    made = Path(tempfile.mkdtemp(prefix="k"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def kubelet(root: Path) -> Iterator[fake_kubelet.Kubelet]:
+    with fake_kubelet.Kubelet(root) as running:
+        yield running
+
+
+@pytest.fixture
+def told() -> plugin_shell.Events:
+    return plugin_shell.Events()
+
+
+@pytest.fixture
+def registry() -> prometheus_client.CollectorRegistry:
+    return prometheus_client.CollectorRegistry()
+
+
+@pytest.fixture
+def counters(registry: prometheus_client.CollectorRegistry) -> metrics.Metrics:
+    return metrics.Metrics(registry)
+
+
+@pytest.fixture
+def preparation() -> fake_preparation.Preparation:
+    return fake_preparation.Preparation()
+
+
+@pytest.fixture
+def deadline_s() -> float:
+    """How long a call may take; a test that wants less says so."""
+    return 40.0
+
+
+@pytest.fixture
+def shell(
+    root: Path,
+    preparation: fake_preparation.Preparation,
+    told: plugin_shell.Events,
+    counters: metrics.Metrics,
+    deadline_s: float,
+) -> Iterator[plugin_shell.Shell]:
+    tools = server.Tools(telling.Teller(told), counters, clock.SystemClock(), deadline_s)
+    made = plugin_shell.Shell(root, server.DraService(preparation, tools), counters)
+    made.start()
+    yield made
+    made.stop()
+    assert not list((root / "plugins_registry").iterdir())

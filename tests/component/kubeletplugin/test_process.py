@@ -1,0 +1,139 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import clock
+from driver.kube import resource
+from driver.kubeletplugin import sockets
+from tests.fakes import kubelet as fake_kubelet
+from tests.fakes import preparation as fakes
+from tests.fakes import waiting
+from tests.fakes.apiserver import server as api_server
+
+HERE = Path(__file__).parents[3]
+SLICE = "node-a-gpu.ration.dev-00000"
+Process = subprocess.Popen[str]
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def flags(api: api_server.ApiServer, root: Path, tmp_path: Path) -> list[str]:
+    api.put(resource.NODES, {"metadata": {"name": "node-a", "uid": "node-uid"}})
+    return [
+        f"--kubeconfig={api.kubeconfig(tmp_path)}",
+        "--node-name=node-a",
+        f"--kubelet-root={root}",
+        f"--cdi-root={tmp_path / 'cdi'}",
+        f"--state-dir={tmp_path / 'state'}",
+        f"--driver-root={tmp_path / 'driver'}",
+        "--rediscover-seconds=0.3",
+    ]
+
+
+@pytest.fixture
+def start(flags: list[str], tmp_path: Path) -> Iterator[Start]:
+    running: list[Process] = []
+
+    def begin(*module: str) -> Process:
+        log = (tmp_path / f"log-{len(running)}").open("w")
+        with log:
+            command = [sys.executable, "-m", *module, *flags]
+            running.append(subprocess.Popen(command, cwd=HERE, stderr=log, text=True))
+        return running[-1]
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("what", ["publisher", "library"])
+def test_a_dead_thread_ends_the_process_within_five_seconds(
+    start: Start, root: Path, api: api_server.ApiServer, what: str
+) -> None:
+    time = clock.SystemClock()
+    process = start("tests.fakes.plugin_process", what)
+    waiting.until(lambda: api.all(resource.RESOURCE_SLICES), within_s=20)
+    began = time.monotonic()
+    assert process.wait(20) == 1
+    assert time.monotonic() - began < 5
+    assert not list((root / "plugins_registry").iterdir())
+
+
+def test_sigterm_ends_it_cleanly_and_leaves_the_slices(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer, root: Path
+) -> None:
+    process = start("tests.fakes.plugin_process", "nothing")
+    plugin = kubelet.register(within_s=20)
+    assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
+    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert not list((root / "plugins_registry").iterdir())
+    assert not list((root / "plugins" / "gpu.ration.dev").iterdir())
+    assert api.all(resource.RESOURCE_SLICES)
+
+
+def test_a_second_plugin_is_refused_and_the_first_goes_on(
+    start: Start, kubelet: fake_kubelet.Kubelet, tmp_path: Path
+) -> None:
+    first = start("tests.fakes.plugin_process", "nothing")
+    plugin = kubelet.register(within_s=20)
+    second = start("tests.fakes.plugin_process", "nothing")
+    assert second.wait(20) == 1
+    assert "another instance runs with it" in (tmp_path / "log-1").read_text()
+    assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
+    assert first.poll() is None
+
+
+def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer, root: Path
+) -> None:
+    first = start("tests.fakes.plugin_process", "nothing")
+    kubelet.register(within_s=20)
+    waiting.until(lambda: api.read(resource.RESOURCE_SLICES, SLICE))
+    before = api.read(resource.RESOURCE_SLICES, SLICE)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    stale = sockets.paths(root, "gpu.ration.dev").registration.stat().st_ino
+    start("tests.fakes.plugin_process", "nothing")
+    waiting.until(lambda: kubelet.found()[0].stat().st_ino != stale, within_s=20)
+    plugin = kubelet.register()
+    assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
+    assert api.read(resource.RESOURCE_SLICES, SLICE) == before
+
+
+def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_pool(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer
+) -> None:
+    process = start("driver.kubeletplugin")
+    plugin = kubelet.register(within_s=20)
+    claim = fakes.ref("one")
+    answer = plugin.prepare(claim)[claim.uid]
+    assert answer.error.startswith("PrepareFailed: ")
+    assert not plugin.unprepare(claim)[claim.uid].error
+    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
+    assert not api.all(resource.RESOURCE_SLICES)[0]["spec"]["devices"]
+    waiting.until(lambda: api.all(resource.EVENTS))
+    assert {"DriverNotReady", "PrepareFailed"} >= {
+        one["reason"] for one in api.all(resource.EVENTS)
+    }
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+
+
+def test_a_setting_that_makes_no_sense_is_named() -> None:
+    command = [sys.executable, "-m", "driver.kubeletplugin", "--allocator=me", "--cdi-root=cdi"]
+    environment = {key: value for key, value in os.environ.items() if key != "NODE_NAME"}
+    done = subprocess.run(
+        command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 1
+    assert "--allocator" in done.stderr
+    assert "--cdi-root 'cdi' is no absolute path" in done.stderr
+    assert "--node-name is missing" in done.stderr

@@ -1,0 +1,313 @@
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import prometheus_client
+import pytest
+
+from driver import clock, errors, ids, names
+from driver.kube import backoff, client, resource
+from driver.kubeletplugin import metrics, publisher, supply, telling
+from tests.fakes import plugin_shell, waiting
+from tests.fakes.apiserver import faults
+from tests.fakes.apiserver import server as api_server
+
+SLICES, NODES = resource.RESOURCE_SLICES, resource.NODES
+FAST = backoff.Pace(base_s=0.02, max_s=0.1)
+ABSENT = errors.DeviceFault("", "nvmlInit", 12, "Library not found")
+NodeMaker = Callable[[dict[str, str]], None]
+
+
+class Running:
+    """A publisher on its threads."""
+
+    def __init__(self, made: publisher.Publisher) -> None:
+        self.publisher = made
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=run, args=(self._stop,)) for run in (made.slices.run, made.run)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.publisher.slices.interrupt()
+        self.publisher.interrupt()
+        for thread in self._threads:
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+Start = Callable[[], Running]
+
+
+@pytest.fixture
+def gpus() -> plugin_shell.Gpus:
+    return plugin_shell.Gpus(plugin_shell.inventory(8))
+
+
+@pytest.fixture
+def node(api: api_server.ApiServer) -> NodeMaker:
+    def put(labels: dict[str, str]) -> None:
+        meta = {"name": "node-a", "uid": "node-uid", "labels": labels}
+        api.put(NODES, {"metadata": meta})
+
+    put({})
+    return put
+
+
+@pytest.fixture
+def start(
+    kube: client.KubeClient,
+    gpus: plugin_shell.Gpus,
+    told: plugin_shell.Events,
+    counters: metrics.Metrics,
+) -> Iterator[Start]:
+    running: list[Running] = []
+    time = clock.SystemClock()
+
+    def begin() -> Running:
+        looking = backoff.Backoff(FAST, lambda: 0.0)
+        settings = publisher.Settings(
+            "gpu.ration.dev",
+            ids.NodeName("node-a"),
+            "controller",
+            settle_s=0.01,
+            writing=FAST,
+            failing=FAST,
+        )
+        tools = publisher.Tools(kube, telling.Teller(told), counters, time)
+        devices = supply.Supply(gpus.look, 0.05, looking, time)
+        running.append(Running(publisher.Publisher(devices, settings, tools)))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        one.stop()
+
+
+def writes(api: api_server.ApiServer) -> list[str]:
+    return [one.method for one in api.requests if faults.writes(one)]
+
+
+def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
+    (found,) = api.all(SLICES)
+    return found
+
+
+def published(one: Running) -> None:
+    waiting.until(lambda: one.publisher.problem() is None)
+
+
+@pytest.mark.usefixtures("node")
+def test_the_nodes_gpus_are_published_as_one_slice_of_the_node(
+    api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
+) -> None:
+    published(start())
+    found = only_slice(api)
+    assert found["metadata"]["name"] == "node-a-gpu.ration.dev-00000"
+    owner = found["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
+    assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 1}
+    assert len(found["spec"]["devices"]) == 8
+    assert registry.get_sample_value("dra_gpu_plugin_devices") == 8
+    waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 1)
+
+
+@pytest.mark.usefixtures("node")
+def test_slices_that_were_wiped_come_back_at_once(api: api_server.ApiServer, start: Start) -> None:
+    published(start())
+    for _ in range(3):
+        api.remove(SLICES, "node-a-gpu.ration.dev-00000")
+        waiting.until(lambda: api.all(SLICES), within_s=2)
+    assert only_slice(api)["spec"]["pool"]["generation"] == 4
+
+
+@pytest.mark.usefixtures("node")
+def test_nothing_is_written_when_nothing_changed_not_even_after_a_restart(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
+) -> None:
+    one = start()
+    published(one)
+    looks = gpus.looks
+    waiting.until(lambda: gpus.looks > looks + 3)
+    one.stop()
+    again = start()
+    published(again)
+    looks = gpus.looks
+    waiting.until(lambda: gpus.looks > looks + 3)
+    assert writes(api) == ["POST"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_gpu_that_changed_is_published(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
+) -> None:
+    published(start())
+    gpus.found = plugin_shell.inventory(7)
+    waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7)
+    assert writes(api) == ["POST", "PUT"]
+
+
+def test_the_nodes_label_decides_who_allocates(
+    api: api_server.ApiServer, start: Start, node: NodeMaker
+) -> None:
+    node({names.ALLOCATOR_LABEL: "scheduler"})
+    published(start())
+    device = only_slice(api)["spec"]["devices"][0]
+    assert "taints" not in device
+    assert device["attributes"]["allocator"] == {"string": "scheduler"}
+
+
+def test_a_label_that_makes_no_sense_leaves_the_flag_in_force(
+    api: api_server.ApiServer, start: Start, node: NodeMaker
+) -> None:
+    node({names.ALLOCATOR_LABEL: "me"})
+    published(start())
+    assert only_slice(api)["spec"]["devices"][0]["taints"][0]["value"] == "controller"
+
+
+def test_a_node_that_is_not_there_yet_is_waited_for(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    one = start()
+    waiting.until(lambda: "NotFound" in str(one.publisher.problem()))
+    api.put(NODES, {"metadata": {"name": "node-a", "uid": "late"}})
+    published(one)
+    assert only_slice(api)["metadata"]["ownerReferences"][0]["uid"] == "late"
+
+
+def test_a_node_that_was_made_anew_owns_the_new_slices(
+    api: api_server.ApiServer, start: Start, node: NodeMaker
+) -> None:
+    del node
+    published(start())
+    api.put(NODES, {"metadata": {"name": "node-a", "uid": "second"}})
+    api.remove(SLICES, "node-a-gpu.ration.dev-00000")
+    waiting.until(lambda: api.all(SLICES))
+    assert only_slice(api)["metadata"]["ownerReferences"][0]["uid"] == "second"
+
+
+@pytest.mark.usefixtures("node")
+def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
+    api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
+) -> None:
+    api.faults.add(faults.Answer(500), faults.writes, times=4)
+    one = start()
+    published(one)
+    assert len(writes(api)) == 5
+    assert registry.get_sample_value("dra_gpu_plugin_publish_failures_total") == 4
+
+
+@pytest.mark.usefixtures("node")
+def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
+    api: api_server.ApiServer,
+    start: Start,
+    gpus: plugin_shell.Gpus,
+    told: plugin_shell.Events,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create = api.storage.create
+
+    def without_taints(kind: Any, namespace: str, body: Any) -> Any:
+        for device in body.get("spec", {}).get("devices", []):
+            device.pop("taints", None)
+        return create(kind, namespace, body)
+
+    monkeypatch.setattr(api.storage, "create", without_taints)
+    published(start())
+    looks = gpus.looks
+    waiting.until(lambda: gpus.looks > looks + 3)
+    assert writes(api) == ["POST"]
+    (event,) = told.told
+    assert event[:3] == ("Node", "node-a", "FieldsDropped")
+    assert "spec.devices[0].taints" in event[3]
+
+
+@pytest.mark.usefixtures("node")
+def test_an_absent_gpu_driver_is_an_empty_pool_until_it_comes(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, told: plugin_shell.Events
+) -> None:
+    present, gpus.found = gpus.found, ABSENT
+    one = start()
+    waiting.until(lambda: gpus.looks > 3 and api.all(SLICES))
+    assert not only_slice(api)["spec"]["devices"]
+    assert str(one.publisher.problem()).startswith("DriverNotReady: ")
+    gpus.found = present
+    published(one)
+    assert len(only_slice(api)["spec"]["devices"]) == 8
+    assert [event[2] for event in told.told] == ["DriverNotReady"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_gpu_driver_that_fails_for_a_while_withdraws_nothing(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
+) -> None:
+    one = start()
+    published(one)
+    gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
+    waiting.until(one.publisher.problem)
+    assert len(only_slice(api)["spec"]["devices"]) == 8
+
+
+@pytest.mark.usefixtures("node")
+def test_devices_that_break_a_limit_are_not_published_and_the_node_says_so(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, told: plugin_shell.Events
+) -> None:
+    found = plugin_shell.inventory(1, brand="B" * 65)
+    present, gpus.found = gpus.found, found
+    one = start()
+    waiting.until(lambda: "SlicesInvalid" in str(one.publisher.problem()))
+    assert not api.all(SLICES)
+    assert [event[:3] for event in told.told] == [("Node", "node-a", "SlicesInvalid")]
+    gpus.found = present
+    published(one)
+
+
+@pytest.mark.usefixtures("node")
+def test_slices_of_others_are_neither_read_nor_touched(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    for driver, where in (("other.dev", "node-a"), ("gpu.ration.dev", "node-b")):
+        pool = {"name": where, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": driver, "nodeName": where, "pool": pool}
+        api.put(SLICES, {"metadata": {"name": f"{where}-{driver}-00000"}, "spec": spec})
+    published(start())
+    assert len(api.all(SLICES)) == 3
+    selectors = {
+        one.query.get("fieldSelector") for one in api.requests if "resourceslices" in one.path
+    }
+    assert selectors - {None} == {"spec.driver=gpu.ration.dev,spec.nodeName=node-a"}
+
+
+@pytest.mark.usefixtures("node")
+def test_left_overs_of_an_earlier_naming_are_deleted(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    pool = {"name": "node-a", "generation": 7, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.ration.dev", "nodeName": "node-a", "pool": pool}
+    api.put(SLICES, {"metadata": {"name": "00000-gpu-x7k2p"}, "spec": spec})
+    published(start())
+    assert only_slice(api)["spec"]["pool"]["generation"] == 8
+    assert writes(api) == ["DELETE", "POST"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
+    start: Start, gpus: plugin_shell.Gpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = start()
+    published(one)
+    assert one.publisher.idle_s() < 5
+    hanging, released = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hanging.set()
+        released.wait(5)
+
+    monkeypatch.setattr(gpus, "before", hang)
+    assert hanging.wait(5)
+    before = one.publisher.idle_s()
+    waiting.until(lambda: one.publisher.idle_s() > before + 0.1)
+    released.set()

@@ -1,0 +1,91 @@
+"""The kubelet's side of the plugin's sockets: finds a plugin, registers it, asks it to prepare."""
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+
+from driver.kubeletplugin import ports
+from driver.pb import dra_v1_pb2 as dra
+from driver.pb import dra_v1_pb2_grpc as dra_grpc
+from driver.pb import registration_v1_pb2 as registration
+from driver.pb import registration_v1_pb2_grpc as registration_grpc
+from tests.fakes import waiting
+
+CALL_S = 45.0
+Stub = Callable[..., Any]
+
+
+@dataclass
+class Plugin:
+    """A registered plugin, over one connection."""
+
+    info: registration.PluginInfo
+    channel: grpc.Channel
+
+    def prepare(self, *claims: ports.ClaimRef) -> dict[str, dra.NodePrepareResourceResponse]:
+        """One call for all of them; the entries by UID."""
+        call = self.start_prepare(*claims)
+        return dict(call.result().claims)
+
+    def start_prepare(self, *claims: ports.ClaimRef) -> Any:
+        """The call, not waited for; `cancel()` breaks it off."""
+        request = dra.NodePrepareResourcesRequest(claims=_claims(claims))
+        stub = functools.partial(dra_grpc.DRAPluginStub, self.channel)()
+        return stub.NodePrepareResources.future(request, timeout=CALL_S)
+
+    def unprepare(self, *claims: ports.ClaimRef) -> dict[str, dra.NodeUnprepareResourceResponse]:
+        request = dra.NodeUnprepareResourcesRequest(claims=_claims(claims))
+        stub = functools.partial(dra_grpc.DRAPluginStub, self.channel)()
+        return dict(stub.NodeUnprepareResources(request, timeout=CALL_S).claims)
+
+
+class Kubelet:
+    """`with Kubelet(root) as kubelet: plugin = kubelet.register()`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._channels: list[grpc.Channel] = []
+        for folder in ("plugins_registry", "plugins"):
+            (root / folder).mkdir(exist_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for channel in self._channels:
+            channel.close()
+
+    def found(self) -> list[Path]:
+        """Sockets in the registry, as the plugin watcher sees them: dot files are skipped."""
+        registry = self.root / "plugins_registry"
+        return sorted(path for path in registry.iterdir() if not path.name.startswith("."))
+
+    def register(self, refusal: str = "", within_s: float = 5.0) -> Plugin:
+        """Do what the plugin manager does with the one plugin it finds."""
+        waiting.until(self.found, within_s)
+        channel = self._dial(self.found()[0])
+        stub = functools.partial(registration_grpc.RegistrationStub, channel)()
+        info = stub.GetInfo(registration.InfoRequest(), timeout=1)
+        status = registration.RegistrationStatus(plugin_registered=not refusal, error=refusal)
+        stub.NotifyRegistrationStatus(status, timeout=5)
+        return Plugin(info, self._dial(Path(info.endpoint)))
+
+    def get_info(self) -> registration.PluginInfo:
+        channel = self._dial(self.found()[0])
+        stub = functools.partial(registration_grpc.RegistrationStub, channel)()
+        info: registration.PluginInfo = stub.GetInfo(registration.InfoRequest(), timeout=1)
+        return info
+
+    def _dial(self, path: Path) -> grpc.Channel:
+        channel = grpc.insecure_channel(f"unix:{path}")
+        self._channels.append(channel)
+        grpc.channel_ready_future(channel).result(timeout=10)
+        return channel
+
+
+def _claims(refs: Iterable[ports.ClaimRef]) -> list[dra.Claim]:
+    return [dra.Claim(namespace=one.namespace, name=one.name, uid=one.uid) for one in refs]

@@ -1,0 +1,50 @@
+"""A whole plugin process over a made-up node core: `python -m tests.fakes.plugin_process MODE ...`.
+
+MODE is what goes wrong once it serves: `nothing`, `publisher` (a core thread dies) or `library`
+(a thread that some library started dies, as gRPC's own would). The rest are the plugin's flags.
+"""
+
+import sys
+import threading
+
+from driver import clock, errors
+from driver.devices import model
+from driver.kube import client
+from driver.kubeletplugin import app, wiring
+from driver.kubeletplugin.config import PluginConfig
+from driver.telemetry import logs
+from tests.fakes import plugin_shell, preparation
+
+
+def _fail() -> model.Inventory:
+    raise ValueError("out of luck")
+
+
+def main() -> int:
+    mode, *flags = sys.argv[1:]
+    config = PluginConfig.read(flags)
+    logs.configure("debug")
+    kube = client.KubeClient.connect(config.kubeconfig, "test")
+    gpus = plugin_shell.Gpus(plugin_shell.inventory(2))
+    looks = 0
+
+    def look() -> model.Inventory:
+        nonlocal looks
+        looks += 1
+        if mode == "publisher" and looks > 2:
+            return _fail()
+        if mode == "library" and looks > 2:
+            threading.Thread(target=_fail, name="library").start()
+        return gpus.look()
+
+    core = wiring.Core(preparation.Preparation(), look, tuple, lambda: None)
+    outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
+    try:
+        return app.App(config, core, outside).run()
+    except errors.RationError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from driver import errors
+from driver.kubeletplugin import config
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NODE_NAME", "RATION_NODE_NAME", "RATION_ALLOCATOR", "RATION_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_flag_wins_over_the_environment_which_wins_over_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RATION_ALLOCATOR", "scheduler")
+    monkeypatch.setenv("RATION_STATE_DIR", "/var/lib/other")
+    found = config.PluginConfig.read(["--node-name", "a", "--state-dir=/var/lib/mine"])
+    assert found.allocator == "scheduler"
+    assert found.state_dir == Path("/var/lib/mine")
+    assert found.kubelet_root == Path("/var/lib/kubelet")
+    assert found.metrics_host_port == ("127.0.0.1", 0)
+
+
+def test_the_node_name_may_come_from_the_pods_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_NAME", "node-a")
+    assert config.PluginConfig.read([]).node_name == "node-a"
+    assert config.PluginConfig.read(["--node-name=node-b"]).node_name == "node-b"
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--node-name=../etc", "--node-name '../etc' cannot be part of a file's name"),
+        ("--instance=a/b", "--instance 'a/b' cannot be part of a file's name"),
+        ("--driver-name=.x", "--driver-name '.x' cannot be part of a file's name"),
+        ("--state-dir=here", "--state-dir 'here' is no absolute path"),
+        ("--metrics-address=9000", "--metrics-address '9000' is not address:port"),
+        ("--allocator=me", "--allocator is wrong: Input should be 'controller' or 'scheduler'"),
+        ("--rediscover-seconds=0", "--rediscover-seconds is wrong: Input should be greater than 0"),
+        ("--log-level=loud", "--log-level is wrong"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named_with_its_flag(flag: str, words: str) -> None:
+    with pytest.raises(errors.BadInput) as raised:
+        config.PluginConfig.read(["--node-name=a", flag])
+    assert words in str(raised.value)
+
+
+def test_a_missing_node_name_is_asked_for() -> None:
+    with pytest.raises(errors.BadInput, match="--node-name is missing; expected the node's name"):
+        config.PluginConfig.read([])
