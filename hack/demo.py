@@ -93,8 +93,9 @@ def _results(claim: Object | None) -> list[Object]:
 def _show(rows: list[Row]) -> None:
     lines = [("POD", "NODE", "DEVICE", "SEEN INSIDE (nvidia-smi -L)")]
     for row in rows:
-        for index, (device, line) in enumerate(zip(row.devices, row.seen, strict=True)):
-            lines.append((*((row.pod, row.node) if index == 0 else ("", "")), device, line))
+        for index, (device, gpu) in enumerate(zip(row.devices, row.seen, strict=True)):
+            first = index == 0
+            lines.append((row.pod if first else "", row.node if first else "", device, gpu))
     widths = [max(len(line[column]) for line in lines) + 2 for column in range(3)]
     for line in lines:
         padded = "".join(line[column].ljust(widths[column]) for column in range(3))

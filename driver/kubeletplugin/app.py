@@ -1,4 +1,4 @@
-"""The plugin, wired: recovery, then the DRA service and the slices, registration last."""
+"""The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
 
 import threading
 from dataclasses import dataclass
@@ -113,7 +113,8 @@ class App:
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
-            stages.after(recovered, self._publisher.run, time),
+            # Before the kubelet knows us it would refuse a pod, and try again a minute later.
+            stages.after(self._registration.once, self._publisher.run, time),
             interrupt=self._publisher.interrupt,
         )
         life.thread("registration", stages.after(self._dra.serving, registrar.run, time))
@@ -135,7 +136,7 @@ class App:
         return telemetry_server.Telemetry(host, port, self._registry, health=health, ready=ready)
 
     def _standing_still(self) -> str | None:
-        if not self._recovery.once.is_set():
+        if not self._registration.once.is_set():
             return None
         idle_s = self._publisher.idle_s()
         limit_s = self._config.rediscover_seconds + _STALE_S

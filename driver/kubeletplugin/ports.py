@@ -38,11 +38,15 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The claim is not ready, and why. `permanent`: the same claim will be refused again."""
+    """The claim is not ready, and why.
+
+    `permanent`: the same claim will be refused again. `holder`: the claim that has what is asked.
+    """
 
     reason: reasons.Reason
     message: str
     permanent: bool = False
+    holder: ClaimRef | None = None
 
 
 Cancelled = Callable[[], bool]

@@ -169,18 +169,19 @@ class Preparer:
         return known
 
     def _overlapping(self, ref: ports.ClaimRef, intent: plan.Plan) -> ports.Refused | None:
-        others = (
-            (_name(record.claim), record.devices)
-            for record in self._executor.records.all()
-            if record.uid != ref.uid
-        )
-        found = plan.overlap(intent, _name(ref), others)
+        held = {record.uid: record for record in self._executor.records.all()}
+        held.pop(ref.uid, None)
+        others = ((uid, record.devices) for uid, record in held.items())
+        found = plan.overlap(intent, ref.uid, others)
         if found is None:
             return None
-        return _refused(
-            reasons.Reason.DEVICE_OVERLAP,
-            f"{found.gpu} is held by claim {found.holder} on this node until it is unprepared",
+        record = held.get(ids.ClaimUid(found.holder))
+        holder = record.claim if record is not None else ref
+        message = (
+            f"{found.gpu} is held by claim {_name(holder)} on this node until it is unprepared"
         )
+        reason = reasons.Reason.DEVICE_OVERLAP
+        return ports.Refused(reason, message, holder=record.claim if record else None)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device

@@ -1,6 +1,7 @@
 """The kubelet's registration service (pluginregistration v1): who we are, and whether we may be."""
 
 import functools
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +20,14 @@ SERVICES: Final = ("v1.DRAPlugin",)
 
 
 class Registration(pb_grpc.RegistrationServicer):
-    """Answers the kubelet, and remembers what it said."""
+    """Answers the kubelet, and remembers what it said. `once`: it has accepted us."""
 
     def __init__(self, driver: str, endpoint: Path, counters: metrics.Metrics) -> None:
         self._driver = driver
         self._endpoint = endpoint
         self._metrics = counters
         self._problem: str | None = "the kubelet has not registered the plugin yet"
+        self.once = threading.Event()
 
     def problem(self) -> str | None:
         """Why the kubelet does not know us; None when it does."""
@@ -54,6 +56,7 @@ class Registration(pb_grpc.RegistrationServicer):
         del context
         if request.plugin_registered:
             self._problem = None
+            self.once.set()
             self._metrics.registered.set(1)
             _log.info("registered with the kubelet", driver=self._driver)
         else:

@@ -15,6 +15,7 @@ from driver.kubeletplugin import (
     injection,
     locks,
     nvml,
+    patience,
     ports,
     prepare,
     recovery,
@@ -71,7 +72,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
 
     place = prepare.Place(config.node_name, config.driver_name)
     return Core(
-        prepare.Preparer(place, reader, gpus, acting, holding),
+        patience.Patient(prepare.Preparer(place, reader, gpus, acting, holding), reader, time),
         gpus.refresh,
         recover,
         library.close,

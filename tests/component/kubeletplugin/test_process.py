@@ -54,15 +54,28 @@ def start(flags: list[str], tmp_path: Path) -> Iterator[Start]:
 
 @pytest.mark.parametrize("what", ["publisher", "library"])
 def test_a_dead_thread_ends_the_process_within_five_seconds(
-    start: Start, root: Path, api: api_server.ApiServer, what: str
+    start: Start, kubelet: fake_kubelet.Kubelet, root: Path, api: api_server.ApiServer, what: str
 ) -> None:
     time = clock.SystemClock()
     process = start("tests.fakes.plugin_process", what)
+    kubelet.register(within_s=20)
     waiting.until(lambda: api.all(resource.RESOURCE_SLICES), within_s=20)
     began = time.monotonic()
     assert process.wait(20) == 1
     assert time.monotonic() - began < 5
     assert not list((root / "plugins_registry").iterdir())
+
+
+def test_nothing_is_published_before_the_kubelet_knows_the_plugin(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer
+) -> None:
+    """A pod that lands earlier is refused by the kubelet and waits a minute."""
+    start("tests.fakes.plugin_process", "nothing")
+    waiting.until(kubelet.found, within_s=20)
+    kubelet.get_info()
+    assert not api.all(resource.RESOURCE_SLICES)
+    kubelet.register()
+    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
 
 
 def test_sigterm_ends_it_cleanly_and_leaves_the_slices(

@@ -1,0 +1,65 @@
+"""Waiting for a GPU whose last claim is on its way out (D8).
+
+The API server frees the devices of a force-deleted pod at once, the node some moments later. A
+refusal would cost the next pod a minute, until the kubelet tries again; so the wait is here.
+"""
+
+import threading
+
+import structlog
+
+from driver import clock, errors
+from driver.kubeletplugin import ports
+
+_log = structlog.get_logger(__name__)
+
+WAIT_S = 30.0
+"""With the work itself, within the 40 s in which a call is answered."""
+_POLL_S = 0.2
+
+
+class Patient:
+    """A `ports.Preparation` that waits, holding nothing, while another claim lets go."""
+
+    def __init__(
+        self,
+        inner: ports.Preparation,
+        reader: ports.ClaimReader,
+        clock: clock.Clock,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        self._inner = inner
+        self._reader = reader
+        self._clock = clock
+        self._wait_s = wait_s
+
+    def prepare(
+        self, ref: ports.ClaimRef, cancelled: ports.Cancelled
+    ) -> ports.Prepared | ports.Refused:
+        """Prepare; a device that a leaving claim holds is waited for."""
+        deadline = self._clock.monotonic() + self._wait_s
+        answer = self._inner.prepare(ref, cancelled)
+        while isinstance(answer, ports.Refused) and self._worth_waiting(answer):
+            if cancelled() or self._clock.monotonic() >= deadline:
+                break
+            self._clock.wait(threading.Event(), _POLL_S)
+            answer = self._inner.prepare(ref, cancelled)
+        return answer
+
+    def unprepare(self, ref: ports.ClaimRef) -> ports.Refused | None:
+        """Undo it; nothing to wait for."""
+        return self._inner.unprepare(ref)
+
+    def _worth_waiting(self, answer: ports.Refused) -> bool:
+        """Whether the holder is one the API server no longer gives the device to."""
+        holder = answer.holder
+        if holder is None:
+            return False
+        try:
+            claim = self._reader.read(holder)
+        except errors.NotFound:
+            return True
+        except errors.ApiError as error:
+            _log.info("holder not readable", holder=holder.name, error=str(error))
+            return False
+        return claim.uid != holder.uid or claim.allocation is None
