@@ -147,7 +147,7 @@ class DropHolds:
 
 @dataclass(frozen=True, slots=True)
 class ClearUnused:
-    """No pod has been in reservedFor for long enough: free the devices."""
+    """Nobody uses the allocation, nor will: free the devices."""
 
 
 ClaimTurn = Nothing | DropHolds | ClearUnused | Look
@@ -166,6 +166,9 @@ def of_claim(
         for one in claim.consumers
         if one.is_hold and _served(one, known_pods.get(ids.Key(f"{claim.namespace}/{one.name}")))
     )
+    if served and len(served) == len(claim.consumers):
+        # kube-controller-manager frees a claim only when it empties reservedFor itself.
+        return ClearUnused()
     if served:
         return DropHolds(served)
     if unreserved_since is None:

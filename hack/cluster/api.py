@@ -25,6 +25,11 @@ class Cluster:
         """The administrator's kubeconfig."""
         return self._where.kubeconfig
 
+    @property
+    def controller_kubeconfig(self) -> Path:
+        """What the driver's controllers use: their service account's bound token."""
+        return self._where.key("controller").with_suffix(".kubeconfig")
+
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - subprocess' name for it
         """What kubectl printed; CommandFailedError with its words if it failed."""
         return kubectl.run(self._where, *args, standard_input=input)

@@ -119,13 +119,16 @@ class Playground:
         return ground
 
     def close(self) -> None:
-        """Delete everything and wait until its devices are free."""
+        """Delete everything; its devices are free when this returns, the rest goes by itself."""
+        for one in self.kube.list(resource.PODS, namespace=self.namespace).items:
+            self.kube.delete(resource.PODS, one["metadata"]["name"], self.namespace)
+        until(self._left, 60, f"the pods and devices of {self.namespace} are gone")
         self.kube.delete(resource.NAMESPACES, self.namespace)
-        until(
-            lambda: _found(self.kube, resource.NAMESPACES, self.namespace) is None,
-            90,
-            f"namespace {self.namespace} is gone",
-        )
+
+    def _left(self) -> bool:
+        pods = self.kube.list(resource.PODS, namespace=self.namespace).items
+        held = [one for one in self.claims() if one.get("status", {}).get("allocation")]
+        return not pods and not held
 
     def create(self, *objects: Raw) -> None:
         """Create objects in order."""

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from driver.kube import resource
+from driver import errors
+from driver.kube import client, resource
 from tests.e2e import playground
 
 CONTROLLERS = ("controller-0", "controller-1")
@@ -70,17 +71,22 @@ def test_a_write_under_an_old_term_is_refused_by_the_api_server(
 ) -> None:
     leader(field)
     field.create(playground.a_claim("mine"))
-    body = '{"status":{"reservedFor":null}}'
-    account = "--as=system:serviceaccount:ration-system:ration-controller"
-    with pytest.raises(Exception, match="does not hold the Lease"):
-        field.cluster.kubectl(
-            "patch",
-            "resourceclaim/mine",
-            "-n",
-            field.namespace,
-            "--subresource=status",
-            "--type=merge",
-            f"--patch={body}",
-            "--field-manager=ration-controller/somebody/0",
-            account,
+    kube = client.KubeClient.connect(field.cluster.controller_kubeconfig, "ration-e2e")
+
+    def write(manager: str) -> playground.Raw:
+        return kube.patch(
+            resource.RESOURCE_CLAIMS,
+            "mine",
+            {"status": {"reservedFor": None}},
+            namespace=field.namespace,
+            subresource="status",
+            field_manager=manager,
         )
+
+    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")["spec"]
+    holder_now, transitions = lease["holderIdentity"], lease["leaseTransitions"]
+    assert write(f"ration-controller/{holder_now}/{transitions}")
+    old = (f"ration-controller/{holder_now}/{transitions - 1}", "ration-controller/other/0", "any")
+    for manager in old:
+        with pytest.raises(errors.Forbidden, match="does not hold the Lease"):
+            write(manager)

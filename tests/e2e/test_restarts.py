@@ -25,6 +25,10 @@ def slices_of(field: playground.Playground, node: str) -> list[playground.Raw]:
     return found.items
 
 
+def registrations(field: playground.Playground) -> int:
+    return field.cluster.log_path("plugin", NODE).read_text().count("registered with the kubelet")
+
+
 @pytest.mark.smoke
 def test_a_plugin_killed_under_running_pods_disturbs_nothing(
     field: playground.Playground,
@@ -34,8 +38,11 @@ def test_a_plugin_killed_under_running_pods_disturbs_nothing(
     field.create(playground.a_pod("before", template="gpu", nodeSelector=on))
     ids = container_ids(field.running("before"))
     before, slices = specs(field), slices_of(field, NODE)
+    times = registrations(field)
     field.cluster.kill("plugin", NODE)
     field.cluster.start("plugin", NODE)
+    # A pod that comes earlier is refused by the kubelet, which tries again a minute later.
+    playground.until(lambda: registrations(field) > times, 20, "the plugin is registered again")
     field.create(playground.a_pod("after", template="gpu", nodeSelector=on))
     field.running("after", 100)
     assert container_ids(field.pod("before")) == ids
@@ -53,11 +60,9 @@ def test_slices_are_back_soon_after_the_kubelet_restarted(field: playground.Play
     field.cluster.stop("kubelet", NODE)
     field.cluster.start("kubelet", NODE)
 
-    def renewed() -> bool:
-        now = [one["metadata"]["uid"] for one in slices_of(field, NODE)]
-        return bool(now) and now != uids
-
-    playground.until(renewed, 40, "the kubelet wiped the slices and the plugin renewed them")
+    playground.until(lambda: not slices_of(field, NODE), 40, "the kubelet wipes the slices")
+    playground.until(lambda: slices_of(field, NODE), 10, "the plugin publishes them again")
+    assert [one["metadata"]["uid"] for one in slices_of(field, NODE)] != uids
     assert container_ids(field.pod("pod")) == ids
 
 

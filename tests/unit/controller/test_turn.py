@@ -114,6 +114,13 @@ def test_a_hold_is_dropped_once_its_pod_is_bound_finished_or_gone() -> None:
     assert claim_due(held_by(pod)) == dropped
 
 
+def test_the_last_entry_is_not_dropped_but_the_allocation_cleared() -> None:
+    """kube-controller-manager removed the pod's entry first; it frees nothing afterwards."""
+    entries = [claims.render_consumer(hold.of_pod(objects.pod()))]
+    claim = objects.claim(status=objects.allocated("node-a", "gpu-0", reserved=entries))
+    assert claim_due(claim) == turn.ClearUnused()
+
+
 def test_a_hold_of_an_older_pod_of_the_same_name_is_dropped() -> None:
     raw = objects.a_pod()
     raw["metadata"]["uid"] = objects.uid_of("the one before")
