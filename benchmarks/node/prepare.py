@@ -27,6 +27,7 @@ def measure(cluster: api.Cluster, kube: client.KubeClient, node: str) -> list[re
             stub = dra_v1_pb2_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
             return _figures(stub, claims)
     finally:
+        _free(ground)
         ground.close()
 
 
@@ -46,6 +47,18 @@ def _claims(ground: playground.Playground, node: str) -> list[dra_v1_pb2.Claim]:
         uid = made["metadata"]["uid"]
         found.append(dra_v1_pb2.Claim(namespace=ground.namespace, name=name, uid=uid))
     return found
+
+
+def _free(ground: playground.Playground) -> None:
+    """Nobody uses these claims, so nobody else frees them."""
+    for one in ground.claims():
+        ground.kube.patch(
+            resource.RESOURCE_CLAIMS,
+            one["metadata"]["name"],
+            {"status": {"allocation": None}},
+            namespace=ground.namespace,
+            subresource="status",
+        )
 
 
 def _figures(

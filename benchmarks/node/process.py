@@ -9,6 +9,7 @@ from hack.cluster import api
 from tests.e2e import playground
 
 STARTS = 5
+WIPES = 3
 
 
 def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
@@ -16,8 +17,10 @@ def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     starts = [_start_to_slice(cluster, kube, node) for _ in range(STARTS)]
     pid = cluster.pid("plugin", node)
+    wipes = [_wipe_to_slices(cluster, kube, node) for _ in range(WIPES)]
     return [
         record.figure("plugin start to first slice", "s", starts, bar="<= 1.0 s (1.04 s, Go)"),
+        record.figure("kubelet's wipe to slices again", "s", wipes, bar="<= 5 s"),
         record.figure("plugin RSS, idle", "MiB", [_rss(pid)], bar="<= 60 MiB (54 MB, Go)"),
     ]
 
@@ -33,6 +36,20 @@ def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) ->
         lambda: kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items, 30, "a slice"
     )
     return time.monotonic() - started
+
+
+def _wipe_to_slices(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
+    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    cluster.stop("kubelet", node)
+    cluster.start("kubelet", node)
+
+    def published() -> bool:
+        return bool(kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items)
+
+    playground.until(lambda: not published(), 40, "the kubelet wipes the slices")
+    wiped = time.monotonic()
+    playground.until(published, 30, "the slices are back")
+    return time.monotonic() - wiped
 
 
 def _rss(pid: int | None) -> float:
