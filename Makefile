@@ -56,7 +56,7 @@ docs: setup ## Generate docs/reference and build the site into site/.
 	$(BIN)/python -m hack.docs && $(BIN)/mkdocs build --quiet --strict
 
 docs-check: setup ## Fail when docs/reference is not what the code generates.
-	$(BIN)/python -m hack.docs --check && $(BIN)/mkdocs build --quiet --strict --site-dir $$(mktemp -d)
+	$(BIN)/python -m hack.docs --check && site=$$(mktemp -d) && $(BIN)/mkdocs build --quiet --strict --site-dir $$site && rm -r $$site
 
 check: lint type arch proto-check docs-check ## Everything that needs no test run.
 
