@@ -1,0 +1,115 @@
+"""The controller as a process, against an API server in memory."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import clock
+from driver.kube import resource
+from tests import objects
+from tests.fakes import waiting
+from tests.fakes.apiserver import server as api_server
+
+TIME = clock.SystemClock()
+HERE = Path(__file__).parents[3]
+Process = subprocess.Popen[str]
+
+
+@pytest.fixture
+def api() -> Iterator[api_server.ApiServer]:
+    with api_server.ApiServer() as running:
+        running.put(resource.DEVICE_CLASSES, objects.a_class())
+        running.put(resource.NODES, objects.a_node("node-a"))
+        running.put(resource.RESOURCE_SLICES, objects.a_slice("node-a", 2))
+        yield running
+
+
+@pytest.fixture
+def controllers() -> Iterator[list[Process]]:
+    running: list[Process] = []
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def start(running: list[Process], api: api_server.ApiServer, folder: Path) -> Process:
+    command = [
+        sys.executable,
+        "-m",
+        "driver.controller",
+        f"--kubeconfig={api.kubeconfig(folder)}",
+        f"--identity=replica-{len(running)}",
+    ]
+    log = (folder / f"log-{len(running)}").open("w")
+    with log:
+        running.append(subprocess.Popen(command, cwd=HERE, stderr=log, text=True))
+    return running[-1]
+
+
+def ask(api: api_server.ApiServer, name: str) -> None:
+    api.put(resource.RESOURCE_CLAIMS, objects.a_claim(name))
+    api.put(resource.PODS, objects.a_pod(f"pod-{name}", name))
+
+
+def status_of(api: api_server.ApiServer, name: str) -> dict[str, Any]:
+    found = api.read(resource.RESOURCE_CLAIMS, name, "default") or {}
+    return dict(found.get("status") or {})
+
+
+def test_a_claim_is_allocated_under_the_leaders_name(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path)
+    ask(api, "mine")
+    waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
+    assert [one["resource"] for one in status_of(api, "mine")["reservedFor"]] == ["pods", "holds"]
+    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    written = [
+        one for one in api.requests if one.method == "PATCH" and "resourceclaims" in one.path
+    ]
+    assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
+    waiting.until(lambda: len(api.all(resource.EVENTS)) == 2)
+
+
+def test_sigterm_ends_it_cleanly_and_the_next_leads_at_once(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    first = start(controllers, api, tmp_path)
+    ask(api, "one")
+    waiting.until(lambda: status_of(api, "one").get("allocation"), within_s=25)
+    start(controllers, api, tmp_path)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(12) == 0
+    ask(api, "two")
+    waiting.until(lambda: status_of(api, "two").get("allocation"), within_s=15)
+
+
+def test_a_leader_whose_lease_is_taken_ends_itself(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    process = start(controllers, api, tmp_path)
+    ask(api, "one")
+    waiting.until(lambda: status_of(api, "one").get("allocation"), within_s=25)
+    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    lease["spec"]["holderIdentity"] = "somebody-else"
+    api.put(resource.LEASES, lease)
+    began = TIME.monotonic()
+    assert process.wait(20) == 1
+    assert TIME.monotonic() - began < 15
+
+
+def test_a_flag_that_makes_no_sense_is_named() -> None:
+    command = [sys.executable, "-m", "driver.controller", "--policy=best", "--metrics-address=x"]
+    done = subprocess.run(
+        command, cwd=HERE, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode != 0
+    assert "'best' is no policy; expected one of pack" in done.stderr
+    assert "'x' is not address:port" in done.stderr
