@@ -199,4 +199,6 @@ def unused(claim: claims.Claim, pools: Iterable[cluster.Pool], driver: str) -> b
         if device.tainted_for("controller")
     }
     results = claim.allocation.results
-    return bool(results) and all(result.device in ours for result in results)
+    return bool(results) and all(
+        result.device in ours and not result.admin_access for result in results
+    )

@@ -27,7 +27,7 @@ def cluster() -> Iterator[api.Cluster]:
     try:
         found, ours = api.Cluster.load(ROOT), False
     except errors.ClusterError:
-        hack("up", "--nodes", "0", "--controllers", "2")
+        hack("up", "--nodes", "1", "--controllers", "2")
         found, ours = api.Cluster.load(ROOT), True
     try:
         yield found
