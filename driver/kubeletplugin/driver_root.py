@@ -11,7 +11,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from driver import errors
 from driver.kubeletplugin.cdi import template
@@ -46,6 +46,9 @@ _FOLDER_OPTIONS = (*_FILE_OPTIONS, "noexec")
 Numbers = Callable[[Path], tuple[int, int] | None]
 """A device node's major and minor; None where there is no character device."""
 
+Parts = tuple[str, ...]
+"""Of a path under the root."""
+
 
 class DriverNotReady(errors.NodeFault):
     """The driver root lacks a file that no container can do without."""
@@ -75,21 +78,16 @@ class DriverRoot:
 
     def __init__(self, path: Path, numbers: Numbers = device_numbers) -> None:
         self.path = path.absolute()
+        self._prefix = str(self.path).rstrip("/")
         self._numbers = numbers
 
     def library(self, soname: str) -> Path | None:
         """The real file behind a library's SONAME; None where no folder has it."""
-        found = (self.resolve(f"{folder}/{soname}") for folder in LIBRARY_FOLDERS)
-        return next((path for path in found if path.is_file()), None)
+        return self._in_folders(self._folders(), soname)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
-        found = self.library(soname)
-        if found is None:
-            raise DriverNotReady(
-                "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"
-            )
-        return found
+        return self._required(self._folders(), soname)
 
     def node(self, name: str) -> template.DeviceNode | None:
         """`dev/<name>` with its numbers; None where there is no such character device."""
@@ -109,36 +107,59 @@ class DriverRoot:
 
     def resolve(self, relative: str) -> Path:
         """Follow the links of a path inside the root; its last parts need not exist."""
-        left = deque(PurePosixPath(relative).parts)
-        here: list[str] = []
+        return self.path.joinpath(*self._followed(relative))
+
+    def _followed(self, relative: str, start: Parts = ()) -> Parts:
+        """The parts of the real path, under the root; `start` is real already."""
+        left = deque(relative.split("/"))
+        here = list(start)
         links = 0
         while left:
             part = left.popleft()
+            if part in {"", "."}:
+                continue
             if part == "..":
                 here = here[:-1]
                 continue
-            target = _link(self.path.joinpath(*here, part))
+            target = _link("/".join((self._prefix, *here, part)))
             if target is None:
                 here.append(part)
                 continue
             links += 1
             if links > _MAX_LINKS:
                 raise errors.NodeFault("resolve", str(self.path / relative), "too many links")
-            here = [] if target.is_absolute() else here
-            left.extendleft(part for part in reversed(target.parts) if part != "/")
-        return self.path.joinpath(*here)
+            here = [] if target.startswith("/") else here
+            left.extendleft(reversed(target.split("/")))
+        return tuple(here)
+
+    def _folders(self) -> tuple[Parts, ...]:
+        """The folders of libraries that are there, followed once and each named once."""
+        found = dict.fromkeys(self._followed(folder) for folder in LIBRARY_FOLDERS)
+        return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
+
+    def _required(self, folders: tuple[Parts, ...], soname: str) -> Path:
+        found = self._in_folders(folders, soname)
+        if found is None:
+            raise DriverNotReady(
+                "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"
+            )
+        return found
+
+    def _in_folders(self, folders: tuple[Parts, ...], soname: str) -> Path | None:
+        found = (self.path.joinpath(*self._followed(soname, folder)) for folder in folders)
+        return next((path for path in found if path.is_file()), None)
 
     def _libraries(self) -> Iterator[template.Mount]:
         """Without a hook nobody runs ldconfig: each file is given under every name it goes by."""
-        folder = ""
+        folder, folders = "", self._folders()
         for soname in (CUDA_LIBRARY, NVML_LIBRARY):
-            real = self.require(soname)
+            real = self._required(folders, soname)
             folder = folder or f"/usr/lib/{_triplet(real)}"
             yield from _under_names(real, folder, (real.name, soname))
             if soname == CUDA_LIBRARY:
                 yield from _under_names(real, folder, ("libcuda.so",))
         for soname in OPTIONAL_LIBRARIES:
-            if (found := self.library(soname)) is not None:
+            if (found := self._in_folders(folders, soname)) is not None:
                 yield from _under_names(found, folder, (found.name, soname))
 
     def _binaries(self) -> Iterator[template.Mount]:
@@ -163,8 +184,8 @@ def _triplet(library: Path) -> str:
     return folder if folder.endswith("-linux-gnu") else f"{platform.machine()}-linux-gnu"
 
 
-def _link(path: Path) -> PurePosixPath | None:
+def _link(path: str) -> str | None:
     try:
-        return PurePosixPath(path.readlink())
+        return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
     except OSError:
         return None

@@ -22,10 +22,14 @@ def target_name(name: str) -> str:
     return name
 
 
-def replace(path: Path, data: bytes, mode: int, watch: observer.Observer) -> None:
+def replace(
+    path: Path, data: bytes, mode: int, watch: observer.Observer, *, synced: bool = True
+) -> None:
     """Put `data` at `path`: temporary file, fsync, rename, fsync of the folder.
 
-    The folder is made when it is missing. Raises NodeFault, with the old content still there.
+    Without `synced` there is no fsync: whole after the death of any process, but perhaps torn or
+    old after that of the machine. The folder is made when it is missing. Raises NodeFault, with
+    the old content still there.
     """
     new = temporary(path)
     try:
@@ -34,10 +38,12 @@ def replace(path: Path, data: bytes, mode: int, watch: observer.Observer) -> Non
             os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         watch.at(f"temporary written: {path.name}")
         new.replace(path)
-        _sync(path.parent)
+        if synced:
+            _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
     watch.at(f"file written: {path.name}")
@@ -50,12 +56,15 @@ def make_folder(folder: Path) -> None:
         folder.chmod(DIRECTORY_MODE)
 
 
-def remove(path: Path, watch: observer.Observer) -> None:
-    """Remove `path` and its temporary; both may be gone already. Raises NodeFault."""
+def remove(path: Path, watch: observer.Observer, *, synced: bool = True) -> None:
+    """Remove `path` and its temporary; both may be gone already. Raises NodeFault.
+
+    Without `synced` they may be back after the death of the machine.
+    """
     try:
         temporary(path).unlink(missing_ok=True)
         path.unlink(missing_ok=True)
-        if path.parent.is_dir():
+        if synced and path.parent.is_dir():
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e

@@ -1,4 +1,8 @@
-"""CDI spec files: one a claim, `<vendor>-<class>_<claim uid>.json`, whole or not there at all."""
+"""CDI spec files: one a claim, `<vendor>-<class>_<claim uid>.json`, whole or not there at all.
+
+They need not outlive the machine's boot, so there is no fsync: a record of another boot has its
+spec written anew, a spec without a record is removed (recovery), and the usual folder is a tmpfs.
+"""
 
 from pathlib import Path
 
@@ -25,7 +29,7 @@ class Store:
 
     def write(self, uid: ids.ClaimUid, data: bytes) -> None:
         """Put the claim's spec there."""
-        durable.replace(self.path(uid), data, _MODE, self._watch)
+        durable.replace(self.path(uid), data, _MODE, self._watch, synced=False)
 
     def exists(self, uid: ids.ClaimUid) -> bool:
         """Whether the claim's spec is there."""
@@ -33,7 +37,7 @@ class Store:
 
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec; none to remove is fine."""
-        durable.remove(self.path(uid), self._watch)
+        durable.remove(self.path(uid), self._watch, synced=False)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a spec of ours, a temporary one included."""

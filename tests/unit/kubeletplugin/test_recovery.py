@@ -51,6 +51,17 @@ def test_after_a_reboot_minors_are_looked_up_anew(node: gpunode.GpuNode) -> None
     assert device["containerEdits"]["deviceNodes"][0]["path"] == "/dev/nvidia7"
 
 
+def test_specs_that_a_power_cut_tore_or_brought_back_do_not_last(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    expected = node.spec_path().read_bytes()
+    node.spec_path().write_bytes(b"")
+    node.spec_path(builders.OTHER_UID).write_bytes(expected)
+    node.boot = "boot-2"
+    node.process().recover()
+    assert node.spec_path().read_bytes() == expected
+    assert not node.spec_path(builders.OTHER_UID).exists()
+
+
 def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.GpuNode) -> None:
     ref = prepare(node)
     node.spec_path().unlink()
