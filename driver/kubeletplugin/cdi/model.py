@@ -4,13 +4,13 @@ The loader's rules: CDI specification, pkg/cdi validate.go and version.go (node-
 allow-list: NVIDIA's device nodes only, mounts from the driver root only, one fixed variable.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 import pydantic
+import pydantic_core
 
 from driver import errors
 
@@ -24,6 +24,7 @@ _PLACES = re.compile(
     r"|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+)$"
 )
 _ENVIRONMENT = frozenset({"NVIDIA_VISIBLE_DEVICES=void"})
+_NOT_PLAIN = frozenset({"", ".", ".."})
 _MAX_MINOR = (1 << 20) - 1
 
 
@@ -105,7 +106,7 @@ def parse(text: str, driver_root: str) -> Spec:
         first = e.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "spec"
         raise errors.BadInput(f"CDI {where}", str(first["msg"])) from e
-    for where, problem, expected in _problems(spec, PurePosixPath(driver_root)):
+    for where, problem, expected in _problems(spec, str(PurePosixPath(driver_root))):
         raise errors.BadInput(f"CDI {where}", problem, expected)
     return spec
 
@@ -114,7 +115,7 @@ def canonical(spec: Spec) -> bytes:
     """The bytes that are written: least version, sorted keys, no empty field."""
     whole = spec.model_dump(mode="json", exclude_none=True)
     whole["cdiVersion"] = least_version(spec)
-    return json.dumps(_without_empty(whole), sort_keys=True, indent=1).encode() + b"\n"
+    return pydantic_core.to_json(_sorted_without_empty(whole), indent=1) + b"\n"
 
 
 def least_version(spec: Spec) -> str:
@@ -126,7 +127,7 @@ def least_version(spec: Spec) -> str:
     return "0.5.0" if digit_first or elsewhere else "0.3.0"
 
 
-def _problems(spec: Spec, root: PurePosixPath) -> Iterator[tuple[str, str, str]]:
+def _problems(spec: Spec, root: str) -> Iterator[tuple[str, str, str]]:
     names = [device.name for device in spec.devices]
     if len(set(names)) != len(names):
         yield "devices", "has a name twice", "different names"
@@ -143,15 +144,15 @@ def _problems(spec: Spec, root: PurePosixPath) -> Iterator[tuple[str, str, str]]
             yield from _mount_problems(mount, root)
 
 
-def _node_problems(node: DeviceNode, root: PurePosixPath) -> Iterator[tuple[str, str, str]]:
+def _node_problems(node: DeviceNode, root: str) -> Iterator[tuple[str, str, str]]:
     if not _NODE.fullmatch(node.path):
         yield "deviceNodes.path", f"is {node.path!r}", "a device of NVIDIA's"
     host = node.hostPath or node.path
-    if not _is_under(host, root / "dev") or PurePosixPath(host).name != node.path[5:]:
+    if not _is_under(host, root.rstrip("/") + "/dev") or host.rpartition("/")[2] != node.path[5:]:
         yield "deviceNodes.hostPath", f"is {host!r}", f"the same device under {root}"
 
 
-def _mount_problems(mount: Mount, root: PurePosixPath) -> Iterator[tuple[str, str, str]]:
+def _mount_problems(mount: Mount, root: str) -> Iterator[tuple[str, str, str]]:
     if not _is_under(mount.hostPath, root):
         yield "mounts.hostPath", f"is {mount.hostPath!r}", f"a path under {root}"
     if not _PLACES.fullmatch(mount.containerPath):
@@ -162,16 +163,16 @@ def _mount_problems(mount: Mount, root: PurePosixPath) -> Iterator[tuple[str, st
         yield "mounts.options", f"lacks {sorted(missing)}", "a mount that only gives to read"
 
 
-def _is_under(path: str, root: PurePosixPath) -> bool:
+def _is_under(path: str, root: str) -> bool:
     """Whether a plain absolute path lies under the root; `..` and doubled slashes never do."""
-    pure = PurePosixPath(path)
-    return str(pure) == path and ".." not in pure.parts and root in pure.parents
+    above = "/" if root == "/" else f"{root}/"
+    return path.startswith(above) and _NOT_PLAIN.isdisjoint(path[1:].split("/"))
 
 
-def _without_empty(value: object) -> object:
+def _sorted_without_empty(value: object) -> object:
     if isinstance(value, dict):
-        kept = {key: _without_empty(inner) for key, inner in value.items()}
+        kept = {key: _sorted_without_empty(value[key]) for key in sorted(value)}
         return {key: inner for key, inner in kept.items() if inner not in ([], {})}
     if isinstance(value, list):
-        return [_without_empty(inner) for inner in value]
+        return [_sorted_without_empty(inner) for inner in value]
     return value
