@@ -5,6 +5,7 @@ import secrets
 import socket
 import sys
 import uuid
+from collections.abc import Sequence
 
 from driver import errors
 from driver.controller import app
@@ -13,11 +14,11 @@ from driver.kube import client
 from driver.telemetry import logs
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the controller; the exit code."""
-    config = ControllerConfig()
-    logs.configure(config.log_level)
     try:
+        config = ControllerConfig.read(arguments)
+        logs.configure(config.log_level)
         kube = client.KubeClient.connect(config.kubeconfig, "ration-controller")
         # Half of the fencing token, so it must be new in every process (D22).
         name = config.identity or socket.gethostname()
@@ -34,4 +35,4 @@ def _die() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -28,7 +28,7 @@ def environment(programs: Path, more: Mapping[str, str] | None = None) -> dict[s
 
 
 def _python(where: layout.Layout) -> Mapping[str, str]:
-    """Bytecode is kept, as in an image, but beside the checkout: compiling takes a second a start."""
+    """Bytecode is kept, as in an image, in a folder of its own: compiling takes a second."""
     return {"PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": str(where.bytecode)}
 
 
