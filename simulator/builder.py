@@ -5,13 +5,14 @@ import shutil
 import stat
 from pathlib import Path
 
-from simulator import compiler, layout, machine
+from simulator import capabilities, compiler, layout, machine
 
 NVIDIA_MAJOR = 195
 CONTROL_MINOR = 255
 MODESET_MINOR = 254
 UVM_MAJOR = 511
-"""Dynamic on a real host; listed in proc/devices."""
+CAPS_MAJOR = 237
+"""Both dynamic on a real host; listed in proc/devices."""
 
 _VENDOR = "0x10de"
 _CLASS_3D = "0x030200"
@@ -24,14 +25,44 @@ def build(base: Path, of: machine.Machine) -> None:
     _devices(at.driver_root / "dev", of)
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
     _proc(at.host_root / "proc", of)
-    write_boot_id(at.host_root, of)
     for gpu in of.gpus:
         _pci_device(at.host_root / "sys", gpu)
+    follow(base, of)
 
 
-def write_boot_id(host_root: Path, of: machine.Machine) -> None:
-    """proc/sys/kernel/random/boot_id of the present boot."""
-    _write(host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+def follow(base: Path, of: machine.Machine) -> None:
+    """Bring the files that follow the state in step with it: the boot's id, MIG capabilities."""
+    at = layout.Layout(base)
+    _write(at.host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+    present = {capability.path: capability for capability in capabilities.present(of)}
+    listed, nodes = at.capabilities, at.capability_nodes
+    listed.mkdir(parents=True, exist_ok=True)
+    nodes.mkdir(parents=True, exist_ok=True)
+    wanted = {f"nvidia-cap{capability.minor}" for capability in present.values()}
+    for node in nodes.iterdir():
+        if node.name not in wanted:
+            node.unlink()
+    for path in sorted(listed.rglob("*"), reverse=True):  # what a folder holds comes before it
+        name = str(path.relative_to(listed))
+        if path.is_dir():
+            if not any(known.startswith(f"{name}/") for known in present):
+                path.rmdir()
+        elif name not in present:
+            path.unlink()
+    for name, capability in present.items():
+        if not (listed / name).exists():
+            _capability(listed / name, nodes, capability)
+
+
+def _capability(path: Path, nodes: Path, capability: capabilities.Capability) -> None:
+    """A capability's node and then its file, as readers of the file look for the node."""
+    _node(nodes / f"nvidia-cap{capability.minor}", CAPS_MAJOR, capability.minor, capability.mode)
+    _write(
+        path,
+        f"DeviceFileMinor: {capability.minor}\n"
+        f"DeviceFileMode: {capability.mode}\n"
+        "DeviceFileModify: 1\n",
+    )
 
 
 def _driver_files(at: layout.Layout, version: str) -> None:
@@ -56,14 +87,14 @@ def _devices(dev: Path, of: machine.Machine) -> None:
     _node(dev / "nvidia-uvm-tools", UVM_MAJOR, 1)
 
 
-def _node(path: Path, major: int, minor: int) -> None:
-    """A character device anyone may open; a plain file where making devices is not allowed."""
+def _node(path: Path, major: int, minor: int, mode: int = 0o666) -> None:
+    """A character device; a plain file where making devices is not allowed."""
     path.unlink(missing_ok=True)
     try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+        os.mknod(path, stat.S_IFCHR | mode, os.makedev(major, minor))
     except PermissionError:
         path.touch()
-    path.chmod(0o666)
+    path.chmod(mode)
 
 
 def _proc(proc: Path, of: machine.Machine) -> None:
@@ -72,8 +103,10 @@ def _proc(proc: Path, of: machine.Machine) -> None:
     _write(
         proc / "devices",
         f"Character devices:\n  1 mem\n{NVIDIA_MAJOR} nvidia\n{NVIDIA_MAJOR} nvidiactl\n"
-        f"{NVIDIA_MAJOR} nvidia-modeset\n{UVM_MAJOR} nvidia-uvm\n\nBlock devices:\n",
+        f"{NVIDIA_MAJOR} nvidia-modeset\n{CAPS_MAJOR} nvidia-caps\n{UVM_MAJOR} nvidia-uvm\n\n"
+        "Block devices:\n",
     )
+    _write(proc / "driver/nvidia-caps/mig-minors", "\n".join(capabilities.minors()) + "\n")
     _write(nvidia / "version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}\n")
     for gpu in of.gpus:
         _write(

@@ -93,6 +93,17 @@ class Field(IntEnum):
     GPU_RECOVERY_ACTION = 230
 
 
+class Virtualization(IntEnum):
+    """`nvmlGpuVirtualizationMode_t`, as far as a machine here can be."""
+
+    NONE = 0
+    PASSTHROUGH = 1
+    VGPU = 2
+
+
+WHOLE_GPU = 0xFFFFFFFF
+"""For an instance id: not one instance, the GPU as a whole."""
+
 NVLINK_MAX_LINKS = 36
 NVLINK_REMOTE_SWITCH = 2
 NVLINK_VERSION = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7}

@@ -46,9 +46,14 @@ def answer(of: machine.Machine, base: Path, request: wire.Request) -> str:
     except (machine.NoSuchGpuError, machine.BadReadingError, wire.WireError) as e:
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
     if of.changes != before:
-        store.save(base, of)
-        builder.write_boot_id(layout.Layout(base).host_root, of)
+        keep(base, of)
     return wire.render_reply(value)
+
+
+def keep(base: Path, of: machine.Machine) -> None:
+    """Write down a change: the state, and the files that follow it."""
+    store.save(base, of)
+    builder.follow(base, of)
 
 
 def send(base: Path, call: str, *arguments: str) -> None:

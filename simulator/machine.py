@@ -6,11 +6,11 @@ Pure: no files, sockets or clocks. `library.Library` is the NVML view of it.
 import hashlib
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pydantic
 
-from simulator import codes, profile
+from simulator import codes, profile, state
 
 _NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
 
@@ -37,41 +37,25 @@ class Gpu:
         """As NVML writes it: 8-digit domain, upper-case hex."""
         return f"0000{self.slot.pci}".upper()
 
-
-@dataclass(slots=True)
-class Board:
-    """What changes on a GPU. All of it is as new after a reboot. Power in mW, memory in MiB."""
-
-    power_mw: int
-    celsius: int
-    lost: bool = False
-    persistence: bool = True
-    compute_mode: int = codes.ComputeMode.DEFAULT
-    gpu_percent: int = 0
-    memory_percent: int = 0
+    @property
+    def resetless(self) -> bool:
+        """Whether the MIG mode changes at once, and is forgotten at reboot: from Hopper on."""
+        return self.product.architecture >= codes.Architecture.HOPPER
 
 
-@dataclass(slots=True)
-class State:
-    """Everything that outlives the node process; `boards` by PCI address."""
-
-    boots: int = 1
-    boards: dict[str, Board] = field(default_factory=dict)
-
-
-STATE_FORMAT: pydantic.TypeAdapter[State] = pydantic.TypeAdapter(State)
+STATE_FORMAT: pydantic.TypeAdapter[state.State] = pydantic.TypeAdapter(state.State)
 
 
 class Machine:
     """One machine. `seed` (the node's name) decides UUIDs and serials; `changes` counts writes."""
 
-    def __init__(self, of: profile.Profile, seed: str, state: State | None = None) -> None:
+    def __init__(self, of: profile.Profile, seed: str, recorded: state.State | None = None) -> None:
         self.profile = of
         self.seed = seed
         slots = sorted(of.gpus, key=lambda slot: slot.pci)
         self.gpus = tuple(self._born(slot) for slot in slots)
         self.changes = 0
-        self.state = state or State(boards=self._fresh_boards())
+        self.state = recorded or state.State(boards=self._fresh_boards())
         if self.state.boards.keys() != {slot.pci for slot in slots}:
             raise ValueError("the recorded state belongs to a machine with other GPUs")
 
@@ -80,7 +64,12 @@ class Machine:
         """As /proc/sys/kernel/random/boot_id: a UUID that changes with every boot."""
         return str(self._id("boot", str(self.state.boots)))
 
-    def board(self, gpu: Gpu) -> Board:
+    @property
+    def driver_major(self) -> int:
+        """580 for 580.105.08."""
+        return int(self.profile.driver.version.split(".")[0])
+
+    def board(self, gpu: Gpu) -> state.Board:
         """The changing part of `gpu`."""
         return self.state.boards[gpu.slot.pci]
 
@@ -92,9 +81,12 @@ class Machine:
         raise NoSuchGpuError(f"no GPU {name!r}: expected a minor number, a UUID or a PCI address")
 
     def reboot(self) -> None:
-        """A new boot id; every board as new."""
+        """A new boot id; every board as new. Only Ampere keeps its MIG mode, without instances."""
         self.state.boots += 1
-        self.state.boards = self._fresh_boards()
+        kept = {gpu.slot.pci: self.board(gpu).mig_pending for gpu in self.gpus if not gpu.resetless}
+        for gpu in self.gpus:
+            mig = kept.get(gpu.slot.pci, False)
+            self.state.boards[gpu.slot.pci] = self._fresh_board(gpu, mig=mig)
         self.touch()
 
     def lose(self, gpu: Gpu) -> None:
@@ -103,9 +95,19 @@ class Machine:
         self.touch()
 
     def restore(self, gpu: Gpu) -> None:
-        """The GPU is back after a reset, with nothing of its changing state kept."""
-        self.state.boards[gpu.slot.pci] = self._fresh_board(gpu)
+        """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
+        pending = self.board(gpu).mig_pending
+        self.state.boards[gpu.slot.pci] = self._fresh_board(gpu, mig=pending)
         self.touch()
+
+    def next_serial(self) -> int:
+        """A number never given before, not even before a reboot."""
+        self.state.serials += 1
+        return self.state.serials
+
+    def mig_uuid(self, serial: int) -> str:
+        """The UUID of the MIG device with that serial."""
+        return f"MIG-{self._id('mig', str(serial))}"
 
     def set_reading(self, gpu: Gpu, name: str, value: int) -> None:
         """Set a sensor: power_mw, celsius, gpu_percent or memory_percent."""
@@ -140,12 +142,17 @@ class Machine:
             serial=f"165{digits % 10**10:010d}",
         )
 
-    def _fresh_boards(self) -> dict[str, Board]:
+    def _fresh_boards(self) -> dict[str, state.Board]:
         return {gpu.slot.pci: self._fresh_board(gpu) for gpu in self.gpus}
 
     @staticmethod
-    def _fresh_board(gpu: Gpu) -> Board:
-        return Board(power_mw=gpu.product.power_w.idle * 1000, celsius=gpu.product.idle_celsius)
+    def _fresh_board(gpu: Gpu, *, mig: bool = False) -> state.Board:
+        return state.Board(
+            power_mw=gpu.product.power_w.idle * 1000,
+            celsius=gpu.product.idle_celsius,
+            mig=mig,
+            mig_pending=mig,
+        )
 
 
 def build(name: str, seed: str) -> Machine:
@@ -164,5 +171,7 @@ def summary(machine: Machine) -> Iterator[dict[str, object]]:
             "pci": gpu.slot.pci,
             "numa": gpu.slot.numa,
             "compute_mode": codes.ComputeMode(board.compute_mode).name,
+            "mig": board.mig,
+            "mig_devices": sum(len(instance.compute) for instance in board.instances),
             "lost": board.lost,
         }

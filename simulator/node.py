@@ -10,7 +10,18 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator import client, codes, control, layout, library, machine, sockets, store, wire
+from simulator import (
+    builder,
+    client,
+    codes,
+    control,
+    layout,
+    library,
+    machine,
+    sockets,
+    store,
+    wire,
+)
 
 Answer = Callable[[wire.Request, int], str]
 """A request and the peer's user id to the reply's line."""
@@ -38,6 +49,7 @@ class Node:
 
     def start(self) -> None:
         """Listen for NVML clients and for the command line."""
+        builder.follow(self._base, self._machine)
         self._listen(self._at.control_socket, self._answer_control)
         self._at.control_socket.chmod(0o600)
         self._listen(self._at.nvml_socket, self._answer_nvml)
@@ -102,13 +114,13 @@ class Node:
         before = self._machine.changes
         reply = answer_nvml(self._machine, request, root=user == 0)
         if self._machine.changes != before:
-            store.save(self._base, self._machine)
+            control.keep(self._base, self._machine)
         return reply
 
 
 def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    nvml = library.Library(of, visible=request.visible, root=root)
+    nvml = library.Library(of, visible=request.visible, caps=request.caps, root=root)
     if request.call == "init":
         method: Callable[..., object] = nvml.init
     else:

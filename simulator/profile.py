@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
+from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 import yaml
 
-from simulator import codes
+from simulator import codes, geometry
 
 PROFILES = Path(__file__).parent / "profiles"
 MAX_MINOR = 253
@@ -34,7 +35,7 @@ PciAddress = Annotated[
 HostBridge = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}$")]
 
 
-def _by_name(enum: type[codes.Brand] | type[codes.Architecture]) -> pydantic.BeforeValidator:
+def _by_name(enum: type[IntEnum]) -> pydantic.BeforeValidator:
     def parse(value: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever stood in the file
         if isinstance(value, str) and value not in enum.__members__:
             raise ValueError(f"expected one of {', '.join(enum.__members__)}")
@@ -102,6 +103,25 @@ class NvLink(_Strict):
     links: int = pydantic.Field(ge=1, le=18)
 
 
+class MigProfile(_Strict):
+    """One GPU-instance profile: what an instance of it has. `me` media engines come with `ofa`."""
+
+    name: str = pydantic.Field(pattern=r"^[1-8]g\.[1-9]\d*gb(\+me)?$")
+    memory_mib: pydantic.PositiveInt
+    sm: pydantic.PositiveInt
+    copy_engines: pydantic.PositiveInt
+    decoders: pydantic.NonNegativeInt = 0
+    jpeg: pydantic.NonNegativeInt = 0
+    ofa: pydantic.NonNegativeInt = 0
+
+
+class Mig(_Strict):
+    """Memory slices, and a profile for names of `geometry.SHAPES` (NVML's, without a prefix)."""
+
+    memory_slices: Literal[4, 8]
+    profiles: dict[str, MigProfile] = pydantic.Field(min_length=1)
+
+
 class Product(_Strict):
     """One GPU model."""
 
@@ -114,12 +134,15 @@ class Product(_Strict):
     power_w: Power
     idle_celsius: pydantic.PositiveInt
     ecc: bool
-    mig: bool
+    mig: Mig | None = None
     nvlink: NvLink | None = None
 
 
 class Gpu(_Strict):
-    """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none."""
+    """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none.
+
+    `halves_swapped` is for MIG: see `geometry.gpu_instance_id`.
+    """
 
     product: str
     pci: PciAddress
@@ -127,6 +150,7 @@ class Gpu(_Strict):
     minor: int = pydantic.Field(ge=0, le=MAX_MINOR)
     module: pydantic.NonNegativeInt
     numa: int = pydantic.Field(ge=-1)
+    halves_swapped: bool = False
 
 
 class NvSwitches(_Strict):
@@ -142,6 +166,9 @@ class Profile(_Strict):
     description: str
     driver: Driver
     products: dict[str, Product]
+    virtualization: Annotated[codes.Virtualization, _by_name(codes.Virtualization)] = (
+        codes.Virtualization.NONE
+    )
     nvswitches: NvSwitches | None = None
     gpus: list[Gpu] = pydantic.Field(min_length=1)
 
@@ -221,6 +248,23 @@ def _product_impossibilities(product: Product) -> Iterator[str]:
         yield f"power limits do not nest: {power}"
     if product.mig and product.architecture not in _MIG_ARCHITECTURES:
         yield f"{product.architecture.name} has no MIG"
+    if product.mig:
+        yield from _mig_impossibilities(product.mig, product.memory_mib.total)
+
+
+def _mig_impossibilities(mig: Mig, total_mib: int) -> Iterator[str]:
+    shapes = geometry.SHAPES[mig.memory_slices]
+    yield from (
+        f"MIG name {n} is taken twice" for n in _repeated(p.name for p in mig.profiles.values())
+    )
+    for key, one in mig.profiles.items():
+        shape = shapes.get(key)
+        if shape is None:
+            yield f"MIG profile {key}: expected one of {', '.join(shapes)}"
+        elif not one.name.startswith(f"{shape.slices}g."):
+            yield f"MIG profile {key}: {one.name} does not have {shape.slices} slices"
+        elif one.memory_mib * mig.memory_slices > total_mib * shape.size:
+            yield f"MIG profile {key}: {one.memory_mib} MiB do not fit into its memory slices"
 
 
 def _repeated(values: Iterable[Hashable]) -> list[Hashable]:

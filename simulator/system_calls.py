@@ -41,10 +41,13 @@ class SystemCalls(client.Client):
 
     @client.call
     def device_get_handle_by_uuid(self, uuid: str) -> client.Handle:
-        """NOT_FOUND for a UUID no visible GPU has."""
+        """A GPU's or a MIG device's; NOT_FOUND for a UUID nothing visible has."""
         for gpu in self.gpus:
             if gpu.uuid == uuid:
                 return self._handle(gpu)
+            for _, compute in self.mig_devices(gpu):
+                if compute.uuid == uuid:
+                    return self._part("mig", gpu, compute)
         raise codes.NvmlError(codes.Return.NOT_FOUND if uuid else codes.Return.INVALID_ARGUMENT)
 
     @client.call

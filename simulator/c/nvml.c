@@ -38,6 +38,14 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t code)
         return "Function Not Found";
     case NVML_ERROR_GPU_IS_LOST:
         return "GPU is lost";
+    case NVML_ERROR_TIMEOUT:
+        return "Timeout";
+    case NVML_ERROR_RESET_REQUIRED:
+        return "GPU requires reset";
+    case NVML_ERROR_IN_USE:
+        return "In use by another client";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES:
+        return "Insufficient Resources";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
         return "RM has detected an NVML/RM version mismatch.";
     case NVML_ERROR_MEMORY:
@@ -113,8 +121,6 @@ NUMBER(nvmlDeviceGetModuleId, "device_get_module_id")
 NUMBER(nvmlDeviceGetArchitecture, "device_get_architecture")
 NUMBER(nvmlDeviceGetPersistenceMode, "device_get_persistence_mode")
 NUMBER(nvmlDeviceGetComputeMode, "device_get_compute_mode")
-NUMBER(nvmlDeviceGetMaxMigDeviceCount, "device_get_max_mig_device_count")
-NUMBER(nvmlDeviceIsMigDeviceHandle, "device_is_mig_device_handle")
 NUMBER(nvmlDeviceGetVirtualizationMode, "device_get_virtualization_mode")
 NUMBER(nvmlDeviceGetPowerUsage, "device_get_power_usage")
 NUMBER(nvmlDeviceGetEnforcedPowerLimit, "device_get_enforced_power_limit")
