@@ -21,7 +21,7 @@ _CLASS_3D = "0x030200"
 def build(base: Path, of: machine.Machine) -> None:
     """Make both roots of `of` under `base`."""
     at = layout.Layout(base)
-    _driver_files(at, of.profile.driver.version)
+    _driver_files(at, of.library_version)
     _devices(at.driver_root / "dev", of)
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
     _proc(at.host_root / "proc", of)
@@ -34,6 +34,16 @@ def follow(base: Path, of: machine.Machine) -> None:
     """Bring the files that follow the state in step with it: the boot's id, MIG capabilities."""
     at = layout.Layout(base)
     _write(at.host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+    _write(
+        at.host_root / "proc/driver/nvidia/version",
+        f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {of.driver_version}\n",
+    )
+    if not (at.libraries / f"libnvidia-ml.so.{of.library_version}").exists():
+        _driver_files(at, of.library_version)
+    _follow_capabilities(at, of)
+
+
+def _follow_capabilities(at: layout.Layout, of: machine.Machine) -> None:
     present = {capability.path: capability for capability in capabilities.present(of)}
     listed, nodes = at.capabilities, at.capability_nodes
     listed.mkdir(parents=True, exist_ok=True)
@@ -71,8 +81,12 @@ def _driver_files(at: layout.Layout, version: str) -> None:
     for folder in (at.libraries, binaries):
         folder.mkdir(parents=True, exist_ok=True)
     for library in ("libnvidia-ml.so", "libcuda.so"):
-        shutil.copy2(made / library, at.libraries / f"{library}.{version}")
-        _link(at.libraries / f"{library}.1", f"{library}.{version}")
+        old = {path for path in at.libraries.glob(f"{library}.*") if not path.is_symlink()}
+        new = at.libraries / f"{library}.{version}"
+        shutil.copy2(made / library, new)
+        _link(at.libraries / f"{library}.1", new.name)
+        for path in old - {new}:
+            path.unlink()
     _link(at.libraries / "libcuda.so", "libcuda.so.1")
     shutil.copy2(made / "nvidia-smi", binaries / "nvidia-smi")
 
@@ -98,7 +112,6 @@ def _node(path: Path, major: int, minor: int, mode: int = 0o666) -> None:
 
 
 def _proc(proc: Path, of: machine.Machine) -> None:
-    version = of.profile.driver.version
     nvidia = proc / "driver/nvidia"
     _write(
         proc / "devices",
@@ -107,7 +120,6 @@ def _proc(proc: Path, of: machine.Machine) -> None:
         "Block devices:\n",
     )
     _write(proc / "driver/nvidia-caps/mig-minors", "\n".join(capabilities.minors()) + "\n")
-    _write(nvidia / "version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}\n")
     for gpu in of.gpus:
         _write(
             nvidia / "gpus" / gpu.slot.pci / "information",
@@ -144,5 +156,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _link(path: Path, target: str) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(target)
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    new.replace(path)

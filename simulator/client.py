@@ -34,6 +34,23 @@ def call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], 
     return guarded
 
 
+def since(
+    major: int,
+) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
+    """Mark a call that drivers below `major` do not have: FUNCTION_NOT_FOUND there."""
+
+    def mark(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+        @functools.wraps(method)
+        def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            if self.machine.driver_major < major:
+                raise codes.NvmlError(codes.Return.FUNCTION_NOT_FOUND)
+            return method(self, *args, **kwargs)
+
+        return guarded
+
+    return mark
+
+
 def is_call(method: object) -> bool:
     """Whether `method` was marked by `call`."""
     return getattr(method, _CALL, False) is True
@@ -72,9 +89,18 @@ class Client:
         return self._references > 0
 
     def init(self, flags: int = 0) -> None:
-        """NotFound when no GPU is visible, unless `flags` holds NVML_INIT_FLAG_NO_GPUS."""
+        """Refused when no GPU is visible, unless `flags` holds NVML_INIT_FLAG_NO_GPUS.
+
+        A library newer than the driver in the kernel is LIB_RM_VERSION_MISMATCH.
+        """
+        if self.machine.library_version != self.machine.driver_version:
+            raise codes.NvmlError(codes.Return.LIB_RM_VERSION_MISMATCH)
         if not self.gpus and not flags & INIT_FLAG_NO_GPUS:
             raise codes.NvmlError(codes.Return.NOT_FOUND)
+        self._references += 1
+
+    def attach(self) -> None:
+        """Count as initialised, for the request of a client that counts its own init calls."""
         self._references += 1
 
     def shutdown(self) -> None:

@@ -101,6 +101,25 @@ class Virtualization(IntEnum):
     VGPU = 2
 
 
+class RecoveryAction(IntEnum):
+    """Values of field 230."""
+
+    NONE = 0
+    GPU_RESET = 1
+    NODE_REBOOT = 2
+    DRAIN_P2P = 3
+    DRAIN_AND_RESET = 4
+    RECOVER_IMEX_DOMAIN = 5
+    BUS_RESET = 6
+    SYSTEM_REBOOT = 7
+
+
+MEMORY_LOCATION_DEVICE = 2
+"""`nvmlMemoryLocation_t`: the GPU's own memory."""
+
+RECOVERY_SINCE = 560
+"""Driver major that answers field 230 first. Assumed: sources name R560 without proof."""
+
 WHOLE_GPU = 0xFFFFFFFF
 """For an instance id: not one instance, the GPU as a whole."""
 

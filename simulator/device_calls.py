@@ -182,12 +182,6 @@ class DeviceCalls(client.Client):
         return self.machine.profile.virtualization
 
     @client.call
-    def device_get_ecc_mode(self, device: client.Handle) -> tuple[bool, bool]:
-        """Current and pending."""
-        ecc = self._gpu(device).product.ecc
-        return ecc, ecc
-
-    @client.call
     def device_get_power_usage(self, device: client.Handle) -> int:
         """In mW."""
         return self._board(device).power_mw
@@ -252,15 +246,16 @@ class DeviceCalls(client.Client):
         gpu = self._gpu(device)
         return [self._field(gpu, field) for field, _ in zip(fields, scopes, strict=True)]
 
-    @staticmethod
-    def _field(gpu: machine.Gpu, field: int) -> FieldValue:
+    def _field(self, gpu: machine.Gpu, field: int) -> FieldValue:
         product = gpu.product
         match field:
             case codes.Field.NVLINK_LINK_COUNT if product.nvlink:
                 return FieldValue(codes.Return.SUCCESS, product.nvlink.links)
             case codes.Field.IS_RESETLESS_MIG_SUPPORTED if product.mig:
                 return FieldValue(codes.Return.SUCCESS, int(gpu.resetless))
-            case codes.Field.GPU_RECOVERY_ACTION:
-                return FieldValue(codes.Return.SUCCESS, 0)
+            case codes.Field.GPU_RECOVERY_ACTION if (
+                self.machine.driver_major >= codes.RECOVERY_SINCE
+            ):
+                return FieldValue(codes.Return.SUCCESS, self.machine.board(gpu).recovery)
             case _:
                 return FieldValue(codes.Return.NOT_SUPPORTED, 0)

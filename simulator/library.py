@@ -9,7 +9,15 @@ plain values and raises `codes.NvmlError`. Functions not written here do not exi
 library either.
 """
 
-from simulator import device_calls, link_calls, mig_calls, mig_device_calls, system_calls
+from simulator import (
+    device_calls,
+    event_calls,
+    health_calls,
+    link_calls,
+    mig_calls,
+    mig_device_calls,
+    system_calls,
+)
 
 
 class Library(
@@ -18,5 +26,7 @@ class Library(
     link_calls.LinkCalls,
     mig_calls.MigCalls,
     mig_device_calls.MigDeviceCalls,
+    event_calls.EventCalls,
+    health_calls.HealthCalls,
 ):
     """All calls; see `client.Client` for what a client sees."""

@@ -3,6 +3,7 @@
 Pure: no files, sockets or clocks. `library.Library` is the NVML view of it.
 """
 
+import dataclasses
 import hashlib
 import uuid
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import pydantic
 
-from simulator import codes, profile, state
+from simulator import codes, events, profile, state
 
 _NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
 
@@ -42,6 +43,11 @@ class Gpu:
         """Whether the MIG mode changes at once, and is forgotten at reboot: from Hopper on."""
         return self.product.architecture >= codes.Architecture.HOPPER
 
+    @property
+    def remaps_rows(self) -> bool:
+        """Whether bad memory is remapped by rows, as from Ampere on, and not retired by pages."""
+        return self.product.architecture >= codes.Architecture.AMPERE
+
 
 STATE_FORMAT: pydantic.TypeAdapter[state.State] = pydantic.TypeAdapter(state.State)
 
@@ -55,6 +61,7 @@ class Machine:
         slots = sorted(of.gpus, key=lambda slot: slot.pci)
         self.gpus = tuple(self._born(slot) for slot in slots)
         self.changes = 0
+        self.event_sets: dict[str, events.EventSet] = {}
         self.state = recorded or state.State(boards=self._fresh_boards())
         if self.state.boards.keys() != {slot.pci for slot in slots}:
             raise ValueError("the recorded state belongs to a machine with other GPUs")
@@ -65,9 +72,19 @@ class Machine:
         return str(self._id("boot", str(self.state.boots)))
 
     @property
+    def driver_version(self) -> str:
+        """Of the driver in the kernel."""
+        return self.state.loaded_driver or self.profile.driver.version
+
+    @property
+    def library_version(self) -> str:
+        """Of the libraries on disk; another one than the kernel's between upgrade and reboot."""
+        return self.state.installed_driver or self.driver_version
+
+    @property
     def driver_major(self) -> int:
         """580 for 580.105.08."""
-        return int(self.profile.driver.version.split(".")[0])
+        return int(self.driver_version.split(".")[0])
 
     def board(self, gpu: Gpu) -> state.Board:
         """The changing part of `gpu`."""
@@ -81,12 +98,13 @@ class Machine:
         raise NoSuchGpuError(f"no GPU {name!r}: expected a minor number, a UUID or a PCI address")
 
     def reboot(self) -> None:
-        """A new boot id; every board as new. Only Ampere keeps its MIG mode, without instances."""
+        """A new boot: the installed driver, boards as new. Only Ampere keeps its MIG mode."""
         self.state.boots += 1
-        kept = {gpu.slot.pci: self.board(gpu).mig_pending for gpu in self.gpus if not gpu.resetless}
+        self.state.loaded_driver = self.state.installed_driver or self.state.loaded_driver
+        self.state.installed_driver = ""
+        self.event_sets.clear()
         for gpu in self.gpus:
-            mig = kept.get(gpu.slot.pci, False)
-            self.state.boards[gpu.slot.pci] = self._fresh_board(gpu, mig=mig)
+            self._renew(gpu, keeps_mig=not gpu.resetless)
         self.touch()
 
     def lose(self, gpu: Gpu) -> None:
@@ -96,9 +114,16 @@ class Machine:
 
     def restore(self, gpu: Gpu) -> None:
         """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
-        pending = self.board(gpu).mig_pending
-        self.state.boards[gpu.slot.pci] = self._fresh_board(gpu, mig=pending)
+        self._renew(gpu, keeps_mig=True)
         self.touch()
+
+    def _renew(self, gpu: Gpu, *, keeps_mig: bool) -> None:
+        """What the GPU itself remembers stays: remapped rows, errors ever seen, maybe the mode."""
+        old, new = self.board(gpu), self._fresh_board(gpu)
+        new.mig = new.mig_pending = old.mig_pending and keeps_mig
+        new.ecc_aggregate = old.ecc_aggregate
+        new.remap = dataclasses.replace(old.remap, pending=False)
+        self.state.boards[gpu.slot.pci] = new
 
     def next_serial(self) -> int:
         """A number never given before, not even before a reboot."""
@@ -124,6 +149,19 @@ class Machine:
         setattr(self.board(gpu), name, value)
         self.touch()
 
+    def open_events(self, *, privileged: bool) -> str:
+        """A new event set's name, never given before."""
+        name = f"events/{self.next_serial()}"
+        self.event_sets[name] = events.EventSet(privileged)
+        self.touch()
+        return name
+
+    def emit(self, event: events.Event) -> None:
+        """Tell every event set; what none is registered for is lost."""
+        for waiting in self.event_sets.values():
+            waiting.offer(event)
+        self.touch()
+
     def touch(self) -> None:
         """Note that the state changed and wants keeping."""
         self.changes += 1
@@ -146,12 +184,9 @@ class Machine:
         return {gpu.slot.pci: self._fresh_board(gpu) for gpu in self.gpus}
 
     @staticmethod
-    def _fresh_board(gpu: Gpu, *, mig: bool = False) -> state.Board:
+    def _fresh_board(gpu: Gpu) -> state.Board:
         return state.Board(
-            power_mw=gpu.product.power_w.idle * 1000,
-            celsius=gpu.product.idle_celsius,
-            mig=mig,
-            mig_pending=mig,
+            power_mw=gpu.product.power_w.idle * 1000, celsius=gpu.product.idle_celsius
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simulator import codes, geometry, machine, profile, state
+from simulator import codes, events, geometry, machine, profile, state
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,13 @@ class Partition:
         self._machine.touch()
         if enabled == board.mig:
             return codes.Return.SUCCESS
-        if board.instances or board.processes:
+        if self._refuses_in_use() or board.instances or board.processes:
             return codes.Return.IN_USE
         if not self._gpu.resetless:
             return codes.Return.RESET_REQUIRED
         board.mig = enabled
         board.compute_mode = codes.ComputeMode.DEFAULT
+        self._changed()
         return codes.Return.SUCCESS
 
     def require_mode(self) -> None:
@@ -76,6 +77,7 @@ class Partition:
         """A GPU instance at that place, or the first free one; INSUFFICIENT_RESOURCES if taken."""
         if at is not None and at not in of.shape.placements():
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        self._perhaps_refuse_resources()
         free = self._free(of) if self._spare_ofa(of, self._ofa_left()) else []
         wanted = free if at is None else [at]
         if not wanted or wanted[0] not in free:
@@ -89,15 +91,16 @@ class Partition:
             at=wanted[0],
         )
         self._board.instances.append(made)
-        self._machine.touch()
+        self._changed(made)
         return made
 
     def destroy(self, instance: state.GpuInstance) -> None:
         """IN_USE while it holds compute instances or processes."""
-        if instance.compute or any(p.gpu_instance == instance.id for p in self._board.processes):
+        busy = any(p.gpu_instance == instance.id for p in self._board.processes)
+        if self._refuses_in_use() or instance.compute or busy:
             raise codes.NvmlError(codes.Return.IN_USE)
         self._board.instances.remove(instance)
-        self._machine.touch()
+        self._changed(instance)
 
     def compute_free(
         self, instance: state.GpuInstance, compute_profile: int
@@ -112,6 +115,7 @@ class Partition:
         self, instance: state.GpuInstance, compute_profile: int, at: geometry.Placement | None
     ) -> state.ComputeInstance:
         """A compute instance, and with it a MIG device of a UUID that never was before."""
+        self._perhaps_refuse_resources()
         free = self.compute_free(instance, compute_profile)
         wanted = free if at is None else [at]
         if not wanted or wanted[0] not in free:
@@ -126,16 +130,40 @@ class Partition:
             uuid=self._machine.mig_uuid(serial),
         )
         instance.compute.append(made)
-        self._machine.touch()
+        self._changed(instance, made)
         return made
 
     def destroy_compute(self, instance: state.GpuInstance, compute: state.ComputeInstance) -> None:
         """IN_USE while a process runs on it."""
         here = (instance.id, compute.id)
-        if any((p.gpu_instance, p.compute_instance) == here for p in self._board.processes):
+        busy = any((p.gpu_instance, p.compute_instance) == here for p in self._board.processes)
+        if self._refuses_in_use() or busy:
             raise codes.NvmlError(codes.Return.IN_USE)
         instance.compute.remove(compute)
+        self._changed(instance, compute)
+
+    def _refuses_in_use(self) -> bool:
+        if self._board.refuse_in_use == 0:
+            return False
+        self._board.refuse_in_use -= 1
         self._machine.touch()
+        return True
+
+    def _perhaps_refuse_resources(self) -> None:
+        if self._board.refuse_resources > 0:
+            self._board.refuse_resources -= 1
+            self._machine.touch()
+            raise codes.NvmlError(codes.Return.INSUFFICIENT_RESOURCES)
+
+    def _changed(
+        self,
+        instance: state.GpuInstance | None = None,
+        compute: state.ComputeInstance | None = None,
+    ) -> None:
+        gpu_instance = instance.id if instance else codes.WHOLE_GPU
+        compute_instance = compute.id if compute else codes.WHOLE_GPU
+        kind, pci = events.EventType.MIG_CONFIG, self._gpu.slot.pci
+        self._machine.emit(events.Event(pci, kind, 0, gpu_instance, compute_instance))
 
     def _free(self, of: GpuProfile) -> list[geometry.Placement]:
         taken = [made.at for made in self._board.instances]

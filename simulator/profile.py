@@ -23,6 +23,13 @@ _CAPABILITIES = {
     codes.Architecture.HOPPER: {"9.0"},
     codes.Architecture.BLACKWELL: {"10.0", "10.3", "12.0", "12.1"},
 }
+OLDEST_DRIVER = {
+    codes.Architecture.TURING: 410,
+    codes.Architecture.AMPERE: 450,
+    codes.Architecture.ADA: 520,
+    codes.Architecture.HOPPER: 515,
+    codes.Architecture.BLACKWELL: 570,
+}
 _MIG_ARCHITECTURES = {
     codes.Architecture.AMPERE,
     codes.Architecture.HOPPER,
@@ -134,6 +141,7 @@ class Product(_Strict):
     power_w: Power
     idle_celsius: pydantic.PositiveInt
     ecc: bool
+    remap_banks: pydantic.NonNegativeInt = 0
     mig: Mig | None = None
     nvlink: NvLink | None = None
 
@@ -171,6 +179,11 @@ class Profile(_Strict):
     )
     nvswitches: NvSwitches | None = None
     gpus: list[Gpu] = pydantic.Field(min_length=1)
+
+    @property
+    def oldest_driver(self) -> int:
+        """The least driver major that knows every GPU of the machine."""
+        return max(OLDEST_DRIVER[p.architecture] for p in self.products.values())
 
 
 def names() -> tuple[str, ...]:
@@ -217,6 +230,9 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
     yield from (f"PCI address {a} is taken twice" for a in _repeated(addresses))
     yield from (f"minor {m} is taken twice" for m in _repeated(g.minor for g in profile.gpus))
     yield from (f"module {m} is taken twice" for m in _repeated(g.module for g in profile.gpus))
+    if int(profile.driver.version[:3]) < profile.oldest_driver:
+        oldest = profile.oldest_driver
+        yield f"driver {profile.driver.version} does not know its GPUs: it takes {oldest}"
     yield from _bridge_impossibilities(profile)
     for name, product in profile.products.items():
         yield from (f"product {name}: {reason}" for reason in _product_impossibilities(product))
@@ -243,6 +259,9 @@ def _product_impossibilities(product: Product) -> Iterator[str]:
         yield f"compute capability {product.compute_capability} is not one of {arch}"
     if product.memory_mib.reserved >= product.memory_mib.total:
         yield "reserved memory leaves nothing of the total"
+    remaps = product.architecture >= codes.Architecture.AMPERE
+    if (product.remap_banks > 0) != (product.ecc and remaps):
+        yield f"{product.remap_banks} banks to remap rows in: it takes ECC and Ampere or newer"
     power = product.power_w
     if not power.min <= power.default <= power.max or power.idle > power.max:
         yield f"power limits do not nest: {power}"

@@ -40,6 +40,24 @@ class GpuInstance:
 
 
 @dataclass(slots=True)
+class Errors:
+    """Counted memory errors."""
+
+    corrected: int = 0
+    uncorrected: int = 0
+
+
+@dataclass(slots=True)
+class Remap:
+    """Remapped rows; `failed` never goes away."""
+
+    corrected: int = 0
+    uncorrected: int = 0
+    pending: bool = False
+    failed: bool = False
+
+
+@dataclass(slots=True)
 class Board:
     """What changes on a GPU. Power in mW; `mig` is the current mode, `mig_pending` the next one."""
 
@@ -54,6 +72,12 @@ class Board:
     mig_pending: bool = False
     instances: list[GpuInstance] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
+    recovery: int = codes.RecoveryAction.NONE
+    ecc: Errors = field(default_factory=Errors)
+    ecc_aggregate: Errors = field(default_factory=Errors)
+    remap: Remap = field(default_factory=Remap)
+    refuse_in_use: int = 0
+    refuse_resources: int = 0
 
 
 @dataclass(slots=True)
@@ -61,8 +85,13 @@ class State:
     """Everything that outlives the node process; `boards` by PCI address.
 
     `serials` counts the MIG instances ever made: their UUIDs follow from it, over reboots too.
+    `slow` has the milliseconds a call takes. The drivers are versions: `loaded` in the kernel (the
+    profile's when empty), `installed` on disk (the loaded one when empty).
     """
 
     boots: int = 1
     serials: int = 0
     boards: dict[str, Board] = field(default_factory=dict)
+    slow: dict[str, int] = field(default_factory=dict)
+    loaded_driver: str = ""
+    installed_driver: str = ""

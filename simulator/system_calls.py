@@ -13,13 +13,13 @@ class SystemCalls(client.Client):
     @client.call
     def system_get_driver_version(self) -> str:
         """For example 580.105.08."""
-        return self.machine.profile.driver.version
+        return self.machine.driver_version
 
     @client.call
     def system_get_nvml_version(self) -> str:
         """The CUDA major in front of the driver version."""
         driver = self.machine.profile.driver
-        return f"{driver.cuda.split('.')[0]}.{driver.version}"
+        return f"{driver.cuda.split('.')[0]}.{self.machine.driver_version}"
 
     @client.call
     def system_get_cuda_driver_version(self) -> int:

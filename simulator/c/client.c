@@ -153,10 +153,12 @@ static const char *token_of(nvmlDevice_t handle)
 
 static nvmlReturn_t put_argument(struct line *request, char kind, va_list *values)
 {
-    char number[16];
+    char number[24];
     const char *text = number;
     if (kind == 'u')
         snprintf(number, sizeof number, "%u", va_arg(*values, unsigned));
+    else if (kind == 'U')
+        snprintf(number, sizeof number, "%llu", va_arg(*values, unsigned long long));
     else if (kind == 'd')
         text = token_of(va_arg(*values, nvmlDevice_t));
     else

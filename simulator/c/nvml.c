@@ -47,7 +47,7 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t code)
     case NVML_ERROR_INSUFFICIENT_RESOURCES:
         return "Insufficient Resources";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return "RM has detected an NVML/RM version mismatch.";
+        return "Driver/library version mismatch";
     case NVML_ERROR_MEMORY:
         return "Insufficient Memory";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -127,7 +127,6 @@ NUMBER(nvmlDeviceGetEnforcedPowerLimit, "device_get_enforced_power_limit")
 NUMBER(nvmlDeviceGetPowerManagementLimit, "device_get_power_management_limit")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "device_get_power_management_default_limit")
 NUMBERS(nvmlDeviceGetMigMode, "device_get_mig_mode")
-NUMBERS(nvmlDeviceGetEccMode, "device_get_ecc_mode")
 NUMBERS(nvmlDeviceGetPowerManagementLimitConstraints,
         "device_get_power_management_limit_constraints")
 OF_LINK(nvmlDeviceGetTemperature, "device_get_temperature") /* a sensor in the link's place */

@@ -121,6 +121,18 @@ typedef struct {
     unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
 
+typedef nvmlDevice_t nvmlEventSet_t;
+
+typedef struct {
+    unsigned max, high, partial, low, none;
+} nvmlRowRemapperHistogramValues_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    unsigned long long eventType, eventData;
+    unsigned gpuInstanceId, computeInstanceId;
+} nvmlEventData_t;
+
 /* A structure's version names its size, as NVML_STRUCT_VERSION does. */
 #define NVML_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
