@@ -88,7 +88,7 @@ def set_(
     gpu: fault_commands.OneGpu,
     readings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
 ) -> None:
-    """Set readings: power_mw, celsius, gpu_percent, memory_percent."""
+    """Set readings: power_mw, celsius, gpu_percent, memory_percent, sm_mhz, memory_mhz."""
     with fault_commands.refusals_in_words():
         for reading in readings:
             name, _, value = reading.partition("=")

@@ -101,6 +101,28 @@ class Virtualization(IntEnum):
     VGPU = 2
 
 
+class AddressingMode(IntEnum):
+    """`nvmlDeviceAddressingModeType_t`."""
+
+    NONE = 0
+    HMM = 1
+    ATS = 2
+
+
+class Clock(IntEnum):
+    """`nvmlClockType_t`."""
+
+    GRAPHICS = 0
+    SM = 1
+    MEMORY = 2
+    VIDEO = 3
+
+
+FABRIC_COMPLETED = 3
+FABRIC_HEALTHY = 1
+"""`nvmlGpuFabricState_t` and the health summary of structure v3."""
+
+
 class RecoveryAction(IntEnum):
     """Values of field 230."""
 

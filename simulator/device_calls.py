@@ -112,10 +112,14 @@ class DeviceCalls(client.Client):
         """The N of /dev/nvidiaN."""
         return self._gpu(device).slot.minor
 
+    @client.since(550)
     @client.call
     def device_get_module_id(self, device: client.Handle) -> int:
-        """The position on the baseboard."""
-        return self._gpu(device).slot.module
+        """The position on the baseboard; NOT_SUPPORTED for a PCIe card."""
+        module = self._gpu(device).slot.module
+        if module is None:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        return module
 
     @client.call
     def device_get_architecture(self, device: client.Handle) -> int:

@@ -10,6 +10,7 @@ library either.
 """
 
 from simulator import (
+    board_calls,
     device_calls,
     event_calls,
     health_calls,
@@ -28,5 +29,6 @@ class Library(
     mig_device_calls.MigDeviceCalls,
     event_calls.EventCalls,
     health_calls.HealthCalls,
+    board_calls.BoardCalls,
 ):
     """All calls; see `client.Client` for what a client sees."""

@@ -135,12 +135,14 @@ class Machine:
         return f"MIG-{self._id('mig', str(serial))}"
 
     def set_reading(self, gpu: Gpu, name: str, value: int) -> None:
-        """Set a sensor: power_mw, celsius, gpu_percent or memory_percent."""
+        """Set what a sensor shows, within what the product can."""
         limits = {
             "power_mw": gpu.product.power_w.max * 1000,
             "celsius": 120,
             "gpu_percent": 100,
             "memory_percent": 100,
+            "sm_mhz": gpu.product.clocks_mhz.graphics,
+            "memory_mhz": gpu.product.clocks_mhz.memory,
         }
         if name not in limits:
             raise BadReadingError(f"no reading {name!r}: expected one of {', '.join(limits)}")
@@ -170,9 +172,8 @@ class Machine:
         return uuid.uuid5(_NAMESPACE, "/".join((self.seed, *parts)))
 
     def _born(self, slot: profile.Gpu) -> Gpu:
-        digits = int.from_bytes(
-            hashlib.sha256(f"{self.seed}/{slot.pci}".encode()).digest()[:8], "big"
-        )
+        board = hashlib.sha256(f"{self.seed}/{slot.board or slot.pci}".encode())
+        digits = int.from_bytes(board.digest()[:8], "big")
         return Gpu(
             slot=slot,
             product=self.profile.products[slot.product],
@@ -186,7 +187,10 @@ class Machine:
     @staticmethod
     def _fresh_board(gpu: Gpu) -> state.Board:
         return state.Board(
-            power_mw=gpu.product.power_w.idle * 1000, celsius=gpu.product.idle_celsius
+            power_mw=gpu.product.power_w.idle * 1000,
+            celsius=gpu.product.idle_celsius,
+            sm_mhz=gpu.product.clocks_mhz.graphics,
+            memory_mhz=gpu.product.clocks_mhz.memory,
         )
 
 

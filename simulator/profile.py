@@ -30,6 +30,11 @@ OLDEST_DRIVER = {
     codes.Architecture.HOPPER: 515,
     codes.Architecture.BLACKWELL: 570,
 }
+_NVLINK = {
+    codes.Architecture.AMPERE: 3,
+    codes.Architecture.HOPPER: 4,
+    codes.Architecture.BLACKWELL: 5,
+}
 _MIG_ARCHITECTURES = {
     codes.Architecture.AMPERE,
     codes.Architecture.HOPPER,
@@ -110,6 +115,35 @@ class NvLink(_Strict):
     links: int = pydantic.Field(ge=1, le=18)
 
 
+class Clocks(_Strict):
+    """The most the clocks reach, in MHz; SM and graphics are one."""
+
+    graphics: pydantic.PositiveInt
+    memory: pydantic.PositiveInt
+
+
+class Pcie(_Strict):
+    """The link to the host."""
+
+    generation: int = pydantic.Field(ge=3, le=6)
+    width: Literal[8, 16] = 16
+
+
+class Fabric(_Strict):
+    """What the fabric manager says of every GPU; an all-zero cluster is no multi-node NVLink."""
+
+    cluster: str = pydantic.Field(
+        default="00000000-0000-0000-0000-000000000000",
+        pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+    )
+    clique: int = pydantic.Field(ge=0, le=0xFFFFFFFF, default=0)
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether there is a multi-node NVLink domain."""
+        return self.cluster.strip("0-") != ""
+
+
 class MigProfile(_Strict):
     """One GPU-instance profile: what an instance of it has. `me` media engines come with `ofa`."""
 
@@ -142,6 +176,10 @@ class Product(_Strict):
     idle_celsius: pydantic.PositiveInt
     ecc: bool
     remap_banks: pydantic.NonNegativeInt = 0
+    bar1_mib: pydantic.PositiveInt
+    clocks_mhz: Clocks
+    pcie: Pcie
+    addressing: Annotated[codes.AddressingMode, _by_name(codes.AddressingMode)]
     mig: Mig | None = None
     nvlink: NvLink | None = None
 
@@ -149,6 +187,7 @@ class Product(_Strict):
 class Gpu(_Strict):
     """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none.
 
+    `module` is absent on a PCIe card. GPUs of one `board` share a serial number.
     `halves_swapped` is for MIG: see `geometry.gpu_instance_id`.
     """
 
@@ -156,9 +195,10 @@ class Gpu(_Strict):
     pci: PciAddress
     host_bridge: HostBridge
     minor: int = pydantic.Field(ge=0, le=MAX_MINOR)
-    module: pydantic.NonNegativeInt
+    module: pydantic.NonNegativeInt | None = None
     numa: int = pydantic.Field(ge=-1)
     halves_swapped: bool = False
+    board: str | None = None
 
 
 class NvSwitches(_Strict):
@@ -178,6 +218,7 @@ class Profile(_Strict):
         codes.Virtualization.NONE
     )
     nvswitches: NvSwitches | None = None
+    fabric: Fabric | None = None
     gpus: list[Gpu] = pydantic.Field(min_length=1)
 
     @property
@@ -229,7 +270,9 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
     addresses += profile.nvswitches.addresses if profile.nvswitches else []
     yield from (f"PCI address {a} is taken twice" for a in _repeated(addresses))
     yield from (f"minor {m} is taken twice" for m in _repeated(g.minor for g in profile.gpus))
-    yield from (f"module {m} is taken twice" for m in _repeated(g.module for g in profile.gpus))
+    modules = [gpu.module for gpu in profile.gpus if gpu.module is not None]
+    yield from (f"module {m} is taken twice" for m in _repeated(modules))
+    yield from _fabric_impossibilities(profile)
     if int(profile.driver.version[:3]) < profile.oldest_driver:
         oldest = profile.oldest_driver
         yield f"driver {profile.driver.version} does not know its GPUs: it takes {oldest}"
@@ -240,8 +283,22 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
         product_of = profile.products.get(gpu.product)
         if product_of is None:
             yield f"GPU {gpu.pci}: no product {gpu.product!r} is described"
-        elif product_of.nvlink and not profile.nvswitches:
+        elif product_of.nvlink and not _has_switches(profile):
             yield f"GPU {gpu.pci}: NVLinks end at switches, and the machine has none"
+
+
+def _has_switches(profile: Profile) -> bool:
+    """Its own, or those of the rack."""
+    return bool(profile.nvswitches or (profile.fabric and profile.fabric.spans_nodes))
+
+
+def _fabric_impossibilities(profile: Profile) -> Iterator[str]:
+    if profile.virtualization is codes.Virtualization.VGPU and _has_switches(profile):
+        yield "a vGPU guest has no NVSwitches"
+    for name, product in profile.products.items():
+        linked = product.nvlink and product.architecture >= codes.Architecture.HOPPER
+        if profile.fabric and not linked:
+            yield f"product {name}: a fabric takes NVLink and Hopper or newer"
 
 
 def _bridge_impossibilities(profile: Profile) -> Iterator[str]:
@@ -262,6 +319,10 @@ def _product_impossibilities(product: Product) -> Iterator[str]:
     remaps = product.architecture >= codes.Architecture.AMPERE
     if (product.remap_banks > 0) != (product.ecc and remaps):
         yield f"{product.remap_banks} banks to remap rows in: it takes ECC and Ampere or newer"
+    if product.nvlink and product.nvlink.generation != _NVLINK.get(product.architecture):
+        yield f"{product.architecture.name} does not have NVLink {product.nvlink.generation}"
+    if product.bar1_mib & (product.bar1_mib - 1):
+        yield f"a BAR1 of {product.bar1_mib} MiB is not a power of two"
     power = product.power_w
     if not power.min <= power.default <= power.max or power.idle > power.max:
         yield f"power limits do not nest: {power}"

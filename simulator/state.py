@@ -68,6 +68,8 @@ class Board:
     compute_mode: int = codes.ComputeMode.DEFAULT
     gpu_percent: int = 0
     memory_percent: int = 0
+    sm_mhz: int = 0
+    memory_mhz: int = 0
     mig: bool = False
     mig_pending: bool = False
     instances: list[GpuInstance] = field(default_factory=list)

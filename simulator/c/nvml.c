@@ -199,13 +199,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
 }
 
 /* As NVML: with too small an array the needed count comes back and nothing is written. */
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                            nvmlProcessInfo_t *infos)
+static nvmlReturn_t processes(const char *call, nvmlDevice_t device, unsigned *count,
+                              nvmlProcessInfo_t *infos)
 {
     struct line reply = {0};
     if (count == NULL || (infos == NULL && *count > 0))
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t code = ASK("device_get_compute_running_processes", "d:*", device, &reply);
+    nvmlReturn_t code = ASK(call, "d:*", device, &reply);
     if (code != NVML_SUCCESS)
         return code;
     unsigned found = (unsigned)line_next_number(&reply);
@@ -220,6 +220,17 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
     *count = found;
     line_free(&reply);
     return code;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_compute_running_processes", device, count, infos);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_graphics_running_processes", device, count, infos);
 }
 
 static char *numbers(const nvmlFieldValue_t *values, int count, int scopes)

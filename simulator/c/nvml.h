@@ -133,6 +133,31 @@ typedef struct {
     unsigned gpuInstanceId, computeInstanceId;
 } nvmlEventData_t;
 
+typedef struct {
+    unsigned long long total, free, used;
+} nvmlBAR1Memory_t;
+
+typedef struct {
+    unsigned version, value;
+} nvmlDeviceAddressingMode_t;
+
+typedef struct {
+    unsigned char clusterUuid[16];
+    nvmlReturn_t status;
+    unsigned cliqueId;
+    unsigned char state;
+} nvmlGpuFabricInfo_t;
+
+typedef struct {
+    unsigned version;
+    unsigned char clusterUuid[16];
+    nvmlReturn_t status;
+    unsigned cliqueId;
+    unsigned char state;
+    unsigned healthMask;
+    unsigned char healthSummary; /* from version 3 on */
+} nvmlGpuFabricInfo_v3_t;
+
 /* A structure's version names its size, as NVML_STRUCT_VERSION does. */
 #define NVML_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
@@ -140,6 +165,7 @@ _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_t) == 48, "10 * 4 + 8");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v2_t) == 0x98, "as its version says");
 _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 0x88, "as its version says");
 _Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "8 * 4 + 8");
+_Static_assert(sizeof(nvmlGpuFabricInfo_v3_t) == 0x28, "as its version says");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 0x28, "NVML says so in the version of this structure");
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "v3: 16 + 5 * 4 + 32");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "v2 and v3");

@@ -31,16 +31,6 @@ def a_device(
     return nvml.compute_instance_get_info(made).device
 
 
-def ampere() -> machine.Machine:
-    text = profile.text_of("hgx-h100")
-    text = (
-        text.replace("HOPPER", "AMPERE")
-        .replace('"9.0"', '"8.0"')
-        .replace("generation: 4", "generation: 3")
-    )
-    return machine.Machine(profile.parse("ampere", text), "node-1")
-
-
 def test_hopper_changes_its_mode_at_once_and_forgets_it_at_reboot() -> None:
     nvml, handle = a_client()
     assert nvml.device_get_mig_mode(handle) == (True, True)
@@ -51,7 +41,7 @@ def test_hopper_changes_its_mode_at_once_and_forgets_it_at_reboot() -> None:
 
 
 def test_ampere_waits_for_a_reset_and_keeps_its_mode() -> None:
-    nvml = library.Library(ampere())
+    nvml = library.Library(machine.build("dgx-a100", seed="node-1"))
     nvml.init()
     handle = nvml.device_get_handle_by_index(0)
     assert nvml.device_set_mig_mode(handle, 1) == codes.Return.RESET_REQUIRED
@@ -275,8 +265,7 @@ def test_a_container_sees_the_mig_devices_whose_capabilities_it_holds() -> None:
 
 
 def test_a_vgpu_guest_makes_nothing() -> None:
-    text = profile.text_of("hgx-h100").replace("products:", "virtualization: VGPU\nproducts:", 1)
-    nvml = library.Library(machine.Machine(profile.parse("guest", text), "node-1"))
+    nvml = library.Library(machine.build("vgpu-guest", seed="node-1"))
     nvml.init()
     handle = nvml.device_get_handle_by_index(0)
     assert nvml.device_get_virtualization_mode(handle) == codes.Virtualization.VGPU
@@ -291,3 +280,27 @@ def test_an_older_driver_lacks_the_newer_profiles() -> None:
     assert nvml.device_get_gpu_instance_profile_info(handle, 7).id == ONE_MEDIA
     newer = code_of(nvml.device_get_gpu_instance_profile_info, handle, 9)
     assert newer is codes.Return.NOT_SUPPORTED
+
+
+def test_an_a30_has_four_slices_and_media_engines_for_one_instance() -> None:
+    nvml = library.Library(machine.build("a30", seed="node-1"))
+    nvml.init()
+    handle = nvml.device_get_handle_by_index(0)
+    nvml.device_set_mig_mode(handle, 1)
+    nvml.machine.restore(nvml.machine.gpus[0])
+    assert nvml.device_get_max_mig_device_count(handle) == 4
+    made = nvml.device_create_gpu_instance_with_placement(handle, 6, 2, 2)
+    assert nvml.gpu_instance_get_info(made).id == 2
+    assert nvml.device_get_gpu_instance_remaining_capacity(handle, 21) == 0
+    one = nvml.device_create_gpu_instance(handle, 14)
+    assert nvml.gpu_instance_get_info(one).id == 3
+
+
+def test_a_gpu_without_mig_supports_none_of_it() -> None:
+    nvml = library.Library(machine.build("l40s", seed="node-1"))
+    nvml.init()
+    handle = nvml.device_get_handle_by_index(0)
+    assert nvml.device_get_max_mig_device_count(handle) == 0
+    for call in (nvml.device_set_mig_mode, nvml.device_get_gpu_instance_profile_info):
+        assert code_of(call, handle, 1) is codes.Return.NOT_SUPPORTED
+    assert code_of(nvml.device_get_mig_mode, handle) is codes.Return.NOT_SUPPORTED
