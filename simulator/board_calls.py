@@ -78,6 +78,32 @@ class BoardCalls(client.Client):
         raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
 
     @client.call
+    def device_get_performance_state(self, device: client.Handle) -> int:
+        """P0: these GPUs do not rest."""
+        self._gpu(device)
+        return 0
+
+    @client.call
+    def device_get_display_active(self, device: client.Handle) -> bool:
+        """Never."""
+        self._gpu(device)
+        return False
+
+    @client.call
+    def device_get_driver_model(self, device: client.Handle) -> tuple[int, int]:
+        """NOT_SUPPORTED: a matter of Windows."""
+        self._gpu(device)
+        raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+
+    @client.call
+    def device_get_mps_compute_running_processes(
+        self, device: client.Handle
+    ) -> list[device_calls.Process]:
+        """None: no MPS server runs here."""
+        self._owner(device)
+        return []
+
+    @client.call
     def device_get_graphics_running_processes(
         self, device: client.Handle
     ) -> list[device_calls.Process]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from simulator import client, codes, machine, partition, state
 
 MIB = 1 << 20
+SAMPLE_PERIOD_US = 167_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,16 @@ class DeviceCalls(client.Client):
         return self._board(device).persistence
 
     @client.call
+    def device_set_persistence_mode(self, device: client.Handle, mode: int) -> None:
+        """Root only; on again after a reboot."""
+        board = self._board(device)
+        if mode not in {0, 1}:
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        self._require_root()
+        board.persistence = bool(mode)
+        self.machine.touch()
+
+    @client.call
     def device_get_compute_mode(self, device: client.Handle) -> int:
         """`nvmlComputeMode_t`."""
         return self._compute_mode_of(device).compute_mode
@@ -228,6 +239,24 @@ class DeviceCalls(client.Client):
         if board.mig:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         return Utilization(gpu=board.gpu_percent, memory=board.memory_percent)
+
+    @client.call
+    def device_get_encoder_utilization(self, device: client.Handle) -> tuple[int, int]:
+        """Percent (no encoder here ever works) and sample period in us; as utilisation rates."""
+        self.device_get_utilization_rates(device)
+        return 0, SAMPLE_PERIOD_US
+
+    @client.call
+    def device_get_decoder_utilization(self, device: client.Handle) -> tuple[int, int]:
+        """As for the encoder."""
+        return self.device_get_encoder_utilization(device)
+
+    @client.call
+    def device_get_process_utilization(self, device: client.Handle, last_seen: int) -> None:
+        """NOT_FOUND: no samples are kept. As utilisation rates, NOT_SUPPORTED while MIG is on."""
+        del last_seen
+        self.device_get_utilization_rates(device)
+        raise codes.NvmlError(codes.Return.NOT_FOUND)
 
     @client.call
     def device_get_compute_running_processes(self, device: client.Handle) -> list[Process]:

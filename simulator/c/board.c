@@ -24,6 +24,14 @@ NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "device_get_max_pcie_link_width")
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "device_get_curr_pcie_link_generation")
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "device_get_curr_pcie_link_width")
 NUMBER(nvmlDeviceGetFanSpeed, "device_get_fan_speed")
+NUMBER(nvmlDeviceGetPerformanceState, "device_get_performance_state")
+NUMBER(nvmlDeviceGetDisplayActive, "device_get_display_active")
+
+EXPORT nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, unsigned *current,
+                                             unsigned *pending)
+{
+    return ASK("device_get_driver_model", "d:uu", device, current, pending);
+}
 
 EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
 {

@@ -198,6 +198,30 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
     return ASK("device_get_utilization_rates", "d:uu", device, &rates->gpu, &rates->memory);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *percent,
+                                                    unsigned *period)
+{
+    return ASK("device_get_encoder_utilization", "d:uu", device, percent, period);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *percent,
+                                                    unsigned *period)
+{
+    return ASK("device_get_decoder_utilization", "d:uu", device, percent, period);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, void *samples,
+                                                    unsigned *count, unsigned long long last_seen)
+{
+    (void)samples;
+    if (count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return ASK("device_get_process_utilization", "dU:", device, last_seen);
+}
+EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned mode)
+{
+    return ASK("device_set_persistence_mode", "du:", device, mode);
+}
+
 /* As NVML: with too small an array the needed count comes back and nothing is written. */
 static nvmlReturn_t processes(const char *call, nvmlDevice_t device, unsigned *count,
                               nvmlProcessInfo_t *infos)
@@ -226,6 +250,11 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
                                                             nvmlProcessInfo_t *infos)
 {
     return processes("device_get_compute_running_processes", device, count, infos);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_mps_compute_running_processes", device, count, infos);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                              nvmlProcessInfo_t *infos)

@@ -1,6 +1,7 @@
 """Events and errors by unmodified pynvml, on the simulated library."""
 
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,3 +118,22 @@ def test_a_driver_upgrade_moves_the_libraries_and_then_the_reboot_loads_it(base:
     assert "590.48.01" in version.read_text()
     pynvml.nvmlInit()
     assert pynvml.nvmlSystemGetDriverVersion() == "590.48.01"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set the persistence mode")
+def test_persistence_is_set_and_on_again_after_a_reboot(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlDeviceSetPersistenceMode(gpu, 0)
+    assert pynvml.nvmlDeviceGetPersistenceMode(gpu) == 0
+    control.send(base, "reboot")
+    assert pynvml.nvmlDeviceGetPersistenceMode(gpu) == 1
+
+
+def test_a_process_is_listed_and_no_samples_of_it_are_kept(base: Path) -> None:
+    control.send(base, "process", "0", "41", str(3 << 30), str(0xFFFFFFFF), str(0xFFFFFFFF))
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    (process,) = pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+    assert (process.pid, process.usedGpuMemory) == (41, 3 << 30)
+    assert pynvml.nvmlDeviceGetBAR1MemoryInfo(gpu).bar1Used == 2 << 20
+    code = worlds.code_of(pynvml.nvmlDeviceGetProcessUtilization, gpu, 0)
+    assert code == pynvml.NVML_ERROR_NOT_FOUND

@@ -61,6 +61,10 @@ def test_figures_are_the_products(machine: profile.Profile) -> None:
         assert addressing in {None, product.addressing}
         assert answer(pynvml.nvmlDeviceGetFanSpeed, handle) is None
         assert pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle) == []
+        assert pynvml.nvmlDeviceGetMPSComputeRunningProcesses(handle) == []
+        assert pynvml.nvmlDeviceGetPerformanceState(handle) == 0
+        assert pynvml.nvmlDeviceGetDisplayActive(handle) == 0
+        assert answer(pynvml.nvmlDeviceGetDriverModel, handle) is None
 
 
 def test_only_products_with_mig_have_a_mode_and_profiles_that_fit(

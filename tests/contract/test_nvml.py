@@ -206,6 +206,13 @@ def test_sensors_show_what_sensors_can_show(handles: list[Handle]) -> None:
         assert 0 <= rates.memory <= 100
 
 
+def test_encoders_and_decoders_tell_how_busy_they_are(handles: list[Handle]) -> None:
+    for handle in handles:
+        if pynvml.nvmlDeviceGetMigMode(handle)[0] == 0:
+            assert 0 <= pynvml.nvmlDeviceGetEncoderUtilization(handle)[0] <= 100
+            assert 0 <= pynvml.nvmlDeviceGetDecoderUtilization(handle)[0] <= 100
+
+
 def test_a_sensor_that_does_not_exist_is_an_invalid_argument(handles: list[Handle]) -> None:
     code = worlds.code_of(pynvml.nvmlDeviceGetTemperature, handles[0], 99)
     assert code == pynvml.NVML_ERROR_INVALID_ARGUMENT
