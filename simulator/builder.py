@@ -22,7 +22,7 @@ def build(base: Path, of: machine.Machine) -> None:
     """Make both roots of `of` under `base`."""
     at = layout.Layout(base)
     _driver_files(at, of.library_version)
-    _devices(at.driver_root / "dev", of)
+    _devices(at.driver_root / "dev")
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
     _proc(at.host_root / "proc", of)
     for gpu in of.gpus:
@@ -40,7 +40,23 @@ def follow(base: Path, of: machine.Machine) -> None:
     )
     if not (at.libraries / f"libnvidia-ml.so.{of.library_version}").exists():
         _driver_files(at, of.library_version)
+    for gpu in of.gpus:
+        _follow_bus(at, gpu, gone=of.board(gpu).gone)
     _follow_capabilities(at, of)
+
+
+def _follow_bus(at: layout.Layout, gpu: machine.Gpu, *, gone: bool) -> None:
+    """A GPU's device node and its entry among the PCI devices."""
+    pci, bridge = gpu.slot.pci, gpu.slot.host_bridge
+    node = at.driver_root / f"dev/nvidia{gpu.slot.minor}"
+    link = at.host_root / "sys/bus/pci/devices" / pci
+    if gone:
+        node.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
+    elif not (node.exists() and link.is_symlink()):
+        _node(node, NVIDIA_MAJOR, gpu.slot.minor)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        _link(link, f"../../../devices/pci{bridge}/{bridge}:01.0/{pci}")
 
 
 def _follow_capabilities(at: layout.Layout, of: machine.Machine) -> None:
@@ -91,10 +107,8 @@ def _driver_files(at: layout.Layout, version: str) -> None:
     shutil.copy2(made / "nvidia-smi", binaries / "nvidia-smi")
 
 
-def _devices(dev: Path, of: machine.Machine) -> None:
+def _devices(dev: Path) -> None:
     dev.mkdir(parents=True, exist_ok=True)
-    for gpu in of.gpus:
-        _node(dev / f"nvidia{gpu.slot.minor}", NVIDIA_MAJOR, gpu.slot.minor)
     _node(dev / "nvidiactl", NVIDIA_MAJOR, CONTROL_MINOR)
     _node(dev / "nvidia-modeset", NVIDIA_MAJOR, MODESET_MINOR)
     _node(dev / "nvidia-uvm", UVM_MAJOR, 0)
@@ -145,9 +159,6 @@ def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
     }
     for name, value in files.items():
         _write(sys / place / name, f"{value}\n")
-    link = sys / "bus/pci/devices" / gpu.slot.pci
-    link.parent.mkdir(parents=True, exist_ok=True)
-    _link(link, f"../../../{place}")
 
 
 def _write(path: Path, text: str) -> None:

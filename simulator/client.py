@@ -78,10 +78,15 @@ class Client:
         root: bool = True,
     ) -> None:
         self.machine = of
-        self.gpus = tuple(g for g in of.gpus if visible is None or g.slot.minor in visible)
+        self._visible = tuple(g for g in of.gpus if visible is None or g.slot.minor in visible)
         self._caps = caps
         self._root = root
         self._references = 0
+
+    @property
+    def gpus(self) -> tuple[machine.Gpu, ...]:
+        """The GPUs it enumerates: lost ones too, gone ones not."""
+        return tuple(gpu for gpu in self._visible if not self.machine.board(gpu).gone)
 
     @property
     def initialised(self) -> bool:
@@ -154,7 +159,7 @@ class Client:
 
     def _gpu(self, device: Handle) -> machine.Gpu:
         """The whole GPU a handle stands for; NOT_SUPPORTED for a MIG device's."""
-        for gpu in self.gpus:
+        for gpu in self._visible:
             if device == f"gpu/{gpu.bus_id}":
                 self._require_present(gpu)
                 return gpu

@@ -24,6 +24,10 @@ class Control:
         """Make a GPU fall off the bus."""
         self._machine.lose(self._machine.find(gpu))
 
+    def remove(self, gpu: str) -> None:
+        """Take a GPU off the bus."""
+        self._machine.remove(self._machine.find(gpu))
+
     def restore(self, gpu: str) -> None:
         """Bring a GPU back as after a reset."""
         self._machine.restore(self._machine.find(gpu))
@@ -52,7 +56,7 @@ class Control:
 
     def refuse(self, gpu: str, code: int, times: int) -> None:
         """See `faults.refuse`."""
-        faults.refuse(self._machine, self._machine.find(gpu), codes.Return(code), times)
+        faults.refuse(self._machine, self._machine.find(gpu), code, times)
 
     def slow(self, call: str, milliseconds: int) -> None:
         """See `faults.slow`."""

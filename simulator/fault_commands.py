@@ -63,6 +63,12 @@ def lost(directory: Directory, gpu: OneGpu) -> None:
 
 
 @app.command()
+def gone(directory: Directory, gpu: OneGpu) -> None:
+    """The GPU leaves the bus, its device node too; `clear` brings it back."""
+    _send(directory, "remove", gpu)
+
+
+@app.command()
 def xid(
     directory: Directory,
     number: Annotated[int, typer.Argument(metavar="XID")],

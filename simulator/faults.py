@@ -2,7 +2,7 @@
 
 import re
 
-from simulator import codes, events, machine, state
+from simulator import client, codes, events, library, machine, state
 
 VERSION = re.compile(r"\d{3}\.\d{2,3}(\.\d{2})?")
 RECOVERY_XID = 154
@@ -71,12 +71,14 @@ def recovery(of: machine.Machine, gpu: machine.Gpu, action: str) -> None:
     of.emit(events.Event(gpu.slot.pci, events.EventType.RECOVERY_ACTION, number))
 
 
-def refuse(of: machine.Machine, gpu: machine.Gpu, code: codes.Return, times: int) -> None:
+def refuse(of: machine.Machine, gpu: machine.Gpu, code: int, times: int) -> None:
     """The next `times` MIG calls that can be refused so will be; 0 ends it."""
+    if code not in {codes.Return.IN_USE, codes.Return.INSUFFICIENT_RESOURCES}:
+        raise BadFaultError(f"code {code}: expected 19 (IN_USE) or 23 (INSUFFICIENT_RESOURCES)")
     if times < 0:
         raise BadFaultError(f"{times} times: expected 0 or more")
     board = of.board(gpu)
-    if code is codes.Return.IN_USE:
+    if code == codes.Return.IN_USE:
         board.refuse_in_use = times
     else:
         board.refuse_resources = times
@@ -87,6 +89,8 @@ def slow(of: machine.Machine, call: str, milliseconds: int) -> None:
     """`call` (a name of `library.Library`; `*` is every call) takes so long; 0 ends it."""
     if milliseconds < 0:
         raise BadFaultError(f"{milliseconds} ms: expected 0 or more")
+    if call != "*" and not client.is_call(getattr(library.Library, call, None)):
+        raise BadFaultError(f"no call {call!r}: expected one like device_get_count, or *")
     of.state.slow.pop(call, None)
     if milliseconds:
         of.state.slow[call] = milliseconds

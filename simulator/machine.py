@@ -112,6 +112,11 @@ class Machine:
         self.board(gpu).lost = True
         self.touch()
 
+    def remove(self, gpu: Gpu) -> None:
+        """The GPU leaves the bus: handles answer GPU_IS_LOST, and it is enumerated no more."""
+        self.board(gpu).lost = self.board(gpu).gone = True
+        self.touch()
+
     def restore(self, gpu: Gpu) -> None:
         """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
         self._renew(gpu, keeps_mig=True)
@@ -213,4 +218,5 @@ def summary(machine: Machine) -> Iterator[dict[str, object]]:
             "mig": board.mig,
             "mig_devices": sum(len(instance.compute) for instance in board.instances),
             "lost": board.lost,
+            "gone": board.gone,
         }

@@ -59,11 +59,15 @@ class Remap:
 
 @dataclass(slots=True)
 class Board:
-    """What changes on a GPU. Power in mW; `mig` is the current mode, `mig_pending` the next one."""
+    """What changes on a GPU. Power in mW; `mig` is the current mode, `mig_pending` the next one.
+
+    A `gone` GPU is `lost`, and no longer enumerated.
+    """
 
     power_mw: int
     celsius: int
     lost: bool = False
+    gone: bool = False
     persistence: bool = True
     compute_mode: int = codes.ComputeMode.DEFAULT
     gpu_percent: int = 0

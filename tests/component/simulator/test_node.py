@@ -272,6 +272,7 @@ def board_of(base: Path, minor: str) -> state.Board:
         ("driver-upgrade", "590.48.01"),
         ("reboot",),
         ("lost", "--gpu", "3"),
+        ("gone", "--gpu", "3"),
     ],
 )
 def test_every_fault_is_a_command(base: Path, arguments: tuple[str, ...]) -> None:
@@ -291,6 +292,22 @@ def test_commands_change_the_state_that_the_machine_starts_from(base: Path) -> N
     board = board_of(base, "3")
     assert (board.ecc.uncorrected, board.ecc_aggregate.uncorrected) == (0, 2)
     assert (board.recovery, board.processes) == (0, [])
+
+
+def test_a_gpu_that_is_gone_has_no_node_and_no_pci_device(running: Path) -> None:
+    at = layout.Layout(running)
+    node_of, link = (
+        at.driver_root / "dev/nvidia3",
+        at.host_root / "sys/bus/pci/devices/0000:86:00.0",
+    )
+    control.send(running, "remove", "3")
+    assert not node_of.exists()
+    assert not link.is_symlink()
+    assert smi(at.driver_root, "-L") == (0, expected(0, 1, 2, 4, 5, 6, 7))
+    control.send(running, "restore", "3")
+    assert node_of.exists()
+    assert (link / "numa_node").read_text() == "0\n"
+    assert smi(at.driver_root, "-L") == (0, expected(*range(8)))
 
 
 def test_a_fault_that_cannot_happen_ends_with_the_reason(base: Path) -> None:

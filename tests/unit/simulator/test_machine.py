@@ -187,3 +187,17 @@ def test_clocks_and_bar1_are_the_products_and_readings_can_be_set() -> None:
     assert code_of(lambda: nvml.device_get_clock_info(gpu, 9)) == codes.Return.INVALID_ARGUMENT
     assert code_of(lambda: nvml.device_get_remapped_rows(gpu)) == codes.Return.NOT_SUPPORTED
     assert nvml.device_get_retired_pages_pending_status(gpu) is False
+
+
+def test_a_gpu_that_is_gone_is_counted_no_more_until_it_is_back() -> None:
+    nvml = a_client()
+    gone, next_one = (nvml.device_get_handle_by_index(i) for i in (2, 3))
+    uuid = nvml.device_get_uuid(gone)
+    nvml.machine.remove(nvml.machine.gpus[2])
+    assert nvml.device_get_count() == 7
+    assert nvml.device_get_handle_by_index(2) == next_one
+    assert code_of(lambda: nvml.device_get_name(gone)) == codes.Return.GPU_IS_LOST
+    assert code_of(lambda: nvml.device_get_handle_by_uuid(uuid)) == codes.Return.NOT_FOUND
+    nvml.machine.restore(nvml.machine.gpus[2])
+    assert nvml.device_get_handle_by_uuid(uuid) == gone
+    assert nvml.device_get_count() == 8
