@@ -2,30 +2,26 @@
 
 import json
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from simulator import builder, compiler, control, machine, node, profile, store
+from simulator import (
+    builder,
+    codes,
+    compiler,
+    control,
+    fault_commands,
+    machine,
+    node,
+    profile,
+    store,
+)
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
-
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The machine's directory.")]
-OneGpu = Annotated[str, typer.Option("--gpu", help="Minor number, UUID or PCI address.")]
-
-_REFUSALS = (
-    compiler.CompilerError,
-    control.ControlError,
-    profile.ImpossibleMachineError,
-    profile.UnknownMachineError,
-    store.MachineDirectoryError,
-)
+app.add_typer(fault_commands.app, name="fault")
 
 
 class Output(StrEnum):
@@ -35,32 +31,16 @@ class Output(StrEnum):
     JSON = "json"
 
 
-class Fault(StrEnum):
-    """What can go wrong."""
-
-    LOST = "lost"
-    REBOOT = "reboot"
-
-
-@contextmanager
-def _refusals_in_words() -> Iterator[None]:
-    try:
-        yield
-    except _REFUSALS as e:
-        print(f"error: {e}", file=sys.stderr)
-        raise typer.Exit(1) from e
-
-
 @app.command()
 def create(
-    directory: Directory,
+    directory: fault_commands.Directory,
     machine_name: Annotated[
         str, typer.Option("--machine", help="A name that `machines` lists, or a YAML file.")
     ],
     seed: Annotated[str, typer.Option(help="Decides UUIDs and serials: the node's name.")],
 ) -> None:
     """Make a machine: its state, its driver root and its host root."""
-    with _refusals_in_words():
+    with fault_commands.refusals_in_words():
         compiler.programs()
         made = store.create(directory, machine_name, seed)
         builder.build(directory, made)
@@ -68,12 +48,12 @@ def create(
 
 
 @app.command()
-def run(directory: Directory) -> None:
+def run(directory: fault_commands.Directory) -> None:
     """Serve NVML until SIGTERM or SIGINT; prints one line when ready."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with _refusals_in_words(), store.locked(directory):
+    with fault_commands.refusals_in_words(), store.locked(directory):
         running = node.Node(directory)
         running.start()
         try:
@@ -86,11 +66,11 @@ def run(directory: Directory) -> None:
 
 @app.command()
 def show(
-    directory: Directory,
+    directory: fault_commands.Directory,
     output: Annotated[Output, typer.Option("--output", "-o")] = Output.TABLE,
 ) -> None:
     """Print the machine as it is now."""
-    with _refusals_in_words():
+    with fault_commands.refusals_in_words():
         shown = store.load(directory)
     gpus = list(machine.summary(shown))
     if output is Output.JSON:
@@ -104,36 +84,36 @@ def show(
 
 @app.command("set")
 def set_(
-    directory: Directory,
-    gpu: OneGpu,
+    directory: fault_commands.Directory,
+    gpu: fault_commands.OneGpu,
     readings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
 ) -> None:
-    """Set readings: power_mw, celsius, gpu_percent, memory_percent."""
-    with _refusals_in_words():
+    """Set readings: power_mw, celsius, gpu_percent, memory_percent, sm_mhz, memory_mhz."""
+    with fault_commands.refusals_in_words():
         for reading in readings:
             name, _, value = reading.partition("=")
             control.send(directory, "set_reading", gpu, name, value)
 
 
 @app.command()
-def fault(
-    directory: Directory,
-    kind: Fault,
-    gpu: Annotated[str, typer.Option("--gpu", help="For `lost`: which GPU.")] = "",
+def process(
+    directory: fault_commands.Directory,
+    pid: int,
+    gpu: fault_commands.OneGpu,
+    memory_mib: Annotated[int, typer.Option(min=0, help="0 ends the process.")],
+    gi: fault_commands.GpuInstance = codes.WHOLE_GPU,
+    ci: fault_commands.ComputeInstance = codes.WHOLE_GPU,
 ) -> None:
-    """Lose a GPU, or reboot the machine."""
-    acts: dict[Fault, Callable[[], None]] = {
-        Fault.LOST: lambda: control.send(directory, "lose", gpu),
-        Fault.REBOOT: lambda: control.send(directory, "reboot"),
-    }
-    with _refusals_in_words():
-        acts[kind]()
+    """Let a compute process appear on a GPU or a MIG device, grow or end."""
+    with fault_commands.refusals_in_words():
+        ids = (str(number) for number in (pid, memory_mib << 20, gi, ci))
+        control.send(directory, "process", gpu, *ids)
 
 
 @app.command()
-def clear(directory: Directory, gpu: OneGpu) -> None:
-    """Bring a lost GPU back, as after a reset."""
-    with _refusals_in_words():
+def clear(directory: fault_commands.Directory, gpu: fault_commands.OneGpu) -> None:
+    """Reset a GPU: lost ones are back, pending modes and repairs are done, processes are gone."""
+    with fault_commands.refusals_in_words():
         control.send(directory, "restore", gpu)
 
 

@@ -5,13 +5,14 @@ import shutil
 import stat
 from pathlib import Path
 
-from simulator import compiler, layout, machine
+from simulator import capabilities, compiler, layout, machine
 
 NVIDIA_MAJOR = 195
 CONTROL_MINOR = 255
 MODESET_MINOR = 254
 UVM_MAJOR = 511
-"""Dynamic on a real host; listed in proc/devices."""
+CAPS_MAJOR = 237
+"""Both dynamic on a real host; listed in proc/devices."""
 
 _VENDOR = "0x10de"
 _CLASS_3D = "0x030200"
@@ -20,18 +21,74 @@ _CLASS_3D = "0x030200"
 def build(base: Path, of: machine.Machine) -> None:
     """Make both roots of `of` under `base`."""
     at = layout.Layout(base)
-    _driver_files(at, of.profile.driver.version)
-    _devices(at.driver_root / "dev", of)
+    _driver_files(at, of.library_version)
+    _devices(at.driver_root / "dev")
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
     _proc(at.host_root / "proc", of)
-    write_boot_id(at.host_root, of)
     for gpu in of.gpus:
         _pci_device(at.host_root / "sys", gpu)
+    follow(base, of)
 
 
-def write_boot_id(host_root: Path, of: machine.Machine) -> None:
-    """proc/sys/kernel/random/boot_id of the present boot."""
-    _write(host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+def follow(base: Path, of: machine.Machine) -> None:
+    """Bring the files that follow the state in step with it: the boot's id, MIG capabilities."""
+    at = layout.Layout(base)
+    _write(at.host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
+    _write(
+        at.host_root / "proc/driver/nvidia/version",
+        f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {of.driver_version}\n",
+    )
+    if not (at.libraries / f"libnvidia-ml.so.{of.library_version}").exists():
+        _driver_files(at, of.library_version)
+    for gpu in of.gpus:
+        _follow_bus(at, gpu, gone=of.board(gpu).gone)
+    _follow_capabilities(at, of)
+
+
+def _follow_bus(at: layout.Layout, gpu: machine.Gpu, *, gone: bool) -> None:
+    """A GPU's device node and its entry among the PCI devices."""
+    pci, bridge = gpu.slot.pci, gpu.slot.host_bridge
+    node = at.driver_root / f"dev/nvidia{gpu.slot.minor}"
+    link = at.host_root / "sys/bus/pci/devices" / pci
+    if gone:
+        node.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
+    elif not (node.exists() and link.is_symlink()):
+        _node(node, NVIDIA_MAJOR, gpu.slot.minor)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        _link(link, f"../../../devices/pci{bridge}/{bridge}:01.0/{pci}")
+
+
+def _follow_capabilities(at: layout.Layout, of: machine.Machine) -> None:
+    present = {capability.path: capability for capability in capabilities.present(of)}
+    listed, nodes = at.capabilities, at.capability_nodes
+    listed.mkdir(parents=True, exist_ok=True)
+    nodes.mkdir(parents=True, exist_ok=True)
+    wanted = {f"nvidia-cap{capability.minor}" for capability in present.values()}
+    for node in nodes.iterdir():
+        if node.name not in wanted:
+            node.unlink()
+    for path in sorted(listed.rglob("*"), reverse=True):  # what a folder holds comes before it
+        name = str(path.relative_to(listed))
+        if path.is_dir():
+            if not any(known.startswith(f"{name}/") for known in present):
+                path.rmdir()
+        elif name not in present:
+            path.unlink()
+    for name, capability in present.items():
+        if not (listed / name).exists():
+            _capability(listed / name, nodes, capability)
+
+
+def _capability(path: Path, nodes: Path, capability: capabilities.Capability) -> None:
+    """A capability's node and then its file, as readers of the file look for the node."""
+    _node(nodes / f"nvidia-cap{capability.minor}", CAPS_MAJOR, capability.minor, capability.mode)
+    _write(
+        path,
+        f"DeviceFileMinor: {capability.minor}\n"
+        f"DeviceFileMode: {capability.mode}\n"
+        "DeviceFileModify: 1\n",
+    )
 
 
 def _driver_files(at: layout.Layout, version: str) -> None:
@@ -40,41 +97,43 @@ def _driver_files(at: layout.Layout, version: str) -> None:
     for folder in (at.libraries, binaries):
         folder.mkdir(parents=True, exist_ok=True)
     for library in ("libnvidia-ml.so", "libcuda.so"):
-        shutil.copy2(made / library, at.libraries / f"{library}.{version}")
-        _link(at.libraries / f"{library}.1", f"{library}.{version}")
+        old = {path for path in at.libraries.glob(f"{library}.*") if not path.is_symlink()}
+        new = at.libraries / f"{library}.{version}"
+        shutil.copy2(made / library, new)
+        _link(at.libraries / f"{library}.1", new.name)
+        for path in old - {new}:
+            path.unlink()
     _link(at.libraries / "libcuda.so", "libcuda.so.1")
     shutil.copy2(made / "nvidia-smi", binaries / "nvidia-smi")
 
 
-def _devices(dev: Path, of: machine.Machine) -> None:
+def _devices(dev: Path) -> None:
     dev.mkdir(parents=True, exist_ok=True)
-    for gpu in of.gpus:
-        _node(dev / f"nvidia{gpu.slot.minor}", NVIDIA_MAJOR, gpu.slot.minor)
     _node(dev / "nvidiactl", NVIDIA_MAJOR, CONTROL_MINOR)
     _node(dev / "nvidia-modeset", NVIDIA_MAJOR, MODESET_MINOR)
     _node(dev / "nvidia-uvm", UVM_MAJOR, 0)
     _node(dev / "nvidia-uvm-tools", UVM_MAJOR, 1)
 
 
-def _node(path: Path, major: int, minor: int) -> None:
-    """A character device anyone may open; a plain file where making devices is not allowed."""
+def _node(path: Path, major: int, minor: int, mode: int = 0o666) -> None:
+    """A character device; a plain file where making devices is not allowed."""
     path.unlink(missing_ok=True)
     try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+        os.mknod(path, stat.S_IFCHR | mode, os.makedev(major, minor))
     except PermissionError:
         path.touch()
-    path.chmod(0o666)
+    path.chmod(mode)
 
 
 def _proc(proc: Path, of: machine.Machine) -> None:
-    version = of.profile.driver.version
     nvidia = proc / "driver/nvidia"
     _write(
         proc / "devices",
         f"Character devices:\n  1 mem\n{NVIDIA_MAJOR} nvidia\n{NVIDIA_MAJOR} nvidiactl\n"
-        f"{NVIDIA_MAJOR} nvidia-modeset\n{UVM_MAJOR} nvidia-uvm\n\nBlock devices:\n",
+        f"{NVIDIA_MAJOR} nvidia-modeset\n{CAPS_MAJOR} nvidia-caps\n{UVM_MAJOR} nvidia-uvm\n\n"
+        "Block devices:\n",
     )
-    _write(nvidia / "version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}\n")
+    _write(proc / "driver/nvidia-caps/mig-minors", "\n".join(capabilities.minors()) + "\n")
     for gpu in of.gpus:
         _write(
             nvidia / "gpus" / gpu.slot.pci / "information",
@@ -100,9 +159,6 @@ def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
     }
     for name, value in files.items():
         _write(sys / place / name, f"{value}\n")
-    link = sys / "bus/pci/devices" / gpu.slot.pci
-    link.parent.mkdir(parents=True, exist_ok=True)
-    _link(link, f"../../../{place}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -111,5 +167,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _link(path: Path, target: str) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(target)
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    new.replace(path)

@@ -93,6 +93,58 @@ class Field(IntEnum):
     GPU_RECOVERY_ACTION = 230
 
 
+class Virtualization(IntEnum):
+    """`nvmlGpuVirtualizationMode_t`, as far as a machine here can be."""
+
+    NONE = 0
+    PASSTHROUGH = 1
+    VGPU = 2
+
+
+class AddressingMode(IntEnum):
+    """`nvmlDeviceAddressingModeType_t`."""
+
+    NONE = 0
+    HMM = 1
+    ATS = 2
+
+
+class Clock(IntEnum):
+    """`nvmlClockType_t`."""
+
+    GRAPHICS = 0
+    SM = 1
+    MEMORY = 2
+    VIDEO = 3
+
+
+FABRIC_COMPLETED = 3
+FABRIC_HEALTHY = 1
+"""`nvmlGpuFabricState_t` and the health summary of structure v3."""
+
+
+class RecoveryAction(IntEnum):
+    """Values of field 230."""
+
+    NONE = 0
+    GPU_RESET = 1
+    NODE_REBOOT = 2
+    DRAIN_P2P = 3
+    DRAIN_AND_RESET = 4
+    RECOVER_IMEX_DOMAIN = 5
+    BUS_RESET = 6
+    SYSTEM_REBOOT = 7
+
+
+MEMORY_LOCATION_DEVICE = 2
+"""`nvmlMemoryLocation_t`: the GPU's own memory."""
+
+RECOVERY_SINCE = 560
+"""Driver major that answers field 230 first. Assumed: sources name R560 without proof."""
+
+WHOLE_GPU = 0xFFFFFFFF
+"""For an instance id: not one instance, the GPU as a whole."""
+
 NVLINK_MAX_LINKS = 36
 NVLINK_REMOTE_SWITCH = 2
 NVLINK_VERSION = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7}

@@ -11,7 +11,7 @@ SOURCES = Path(__file__).parent / "c"
 
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 _SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
-_CLIENT = ("nvml.c", "client.c", "connection.c", "line.c")
+_CLIENT = ("nvml.c", "mig.c", "health.c", "board.c", "client.c", "connection.c", "line.c")
 
 PROGRAMS = {
     "libnvidia-ml.so": (

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from simulator import builder, codes, layout, machine, sockets, store, wire
+from simulator import builder, codes, faults, layout, machine, sockets, state, store, wire
 
 
 class ControlError(Exception):
@@ -24,6 +24,10 @@ class Control:
         """Make a GPU fall off the bus."""
         self._machine.lose(self._machine.find(gpu))
 
+    def remove(self, gpu: str) -> None:
+        """Take a GPU off the bus."""
+        self._machine.remove(self._machine.find(gpu))
+
     def restore(self, gpu: str) -> None:
         """Bring a GPU back as after a reset."""
         self._machine.restore(self._machine.find(gpu))
@@ -32,8 +36,51 @@ class Control:
         """Set a sensor."""
         self._machine.set_reading(self._machine.find(gpu), name, value)
 
+    def xid(self, gpu: str, code: int, gpu_instance: int, compute_instance: int) -> None:
+        """See `faults.xid`."""
+        of = self._machine
+        faults.xid(of, of.find(gpu), code, gpu_instance, compute_instance)
 
-CALLS = ("reboot", "lose", "restore", "set_reading")
+    def ecc(self, gpu: str, corrected: int, uncorrected: int) -> None:
+        """See `faults.ecc`."""
+        faults.ecc(self._machine, self._machine.find(gpu), corrected, uncorrected)
+
+    def remap(self, gpu: str, uncorrected: int, failed: int) -> None:
+        """See `faults.remap`."""
+        of = self._machine
+        faults.remap(of, of.find(gpu), uncorrected=bool(uncorrected), failed=bool(failed))
+
+    def recovery(self, gpu: str, action: str) -> None:
+        """See `faults.recovery`."""
+        faults.recovery(self._machine, self._machine.find(gpu), action)
+
+    def refuse(self, gpu: str, code: int, times: int) -> None:
+        """See `faults.refuse`."""
+        faults.refuse(self._machine, self._machine.find(gpu), code, times)
+
+    def slow(self, call: str, milliseconds: int) -> None:
+        """See `faults.slow`."""
+        faults.slow(self._machine, call, milliseconds)
+
+    def upgrade(self, version: str) -> None:
+        """See `faults.upgrade`."""
+        faults.upgrade(self._machine, version)
+
+    def process(
+        self, gpu: str, pid: int, memory: int, gpu_instance: int, compute_instance: int
+    ) -> None:
+        """See `faults.process`."""
+        made = state.Process(pid, memory, gpu_instance, compute_instance)
+        faults.process(self._machine, self._machine.find(gpu), made)
+
+
+REFUSED = (
+    machine.NoSuchGpuError,
+    machine.BadReadingError,
+    faults.BadFaultError,
+    wire.WireError,
+)
+CALLS = tuple(name for name in vars(Control) if not name.startswith("_"))
 
 
 def answer(of: machine.Machine, base: Path, request: wire.Request) -> str:
@@ -43,12 +90,17 @@ def answer(of: machine.Machine, base: Path, request: wire.Request) -> str:
     before = of.changes
     try:
         value = wire.invoke(getattr(Control(of), request.call), request.arguments)
-    except (machine.NoSuchGpuError, machine.BadReadingError, wire.WireError) as e:
+    except REFUSED as e:
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
     if of.changes != before:
-        store.save(base, of)
-        builder.write_boot_id(layout.Layout(base).host_root, of)
+        keep(base, of)
     return wire.render_reply(value)
+
+
+def keep(base: Path, of: machine.Machine) -> None:
+    """Write down a change: the state, and the files that follow it."""
+    store.save(base, of)
+    builder.follow(base, of)
 
 
 def send(base: Path, call: str, *arguments: str) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator import client, codes, machine
+from simulator import client, codes, machine, partition, state
 
 MIB = 1 << 20
+SAMPLE_PERIOD_US = 167_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,12 @@ class DeviceCalls(client.Client):
 
     @client.call
     def device_get_name(self, device: client.Handle) -> str:
-        """The product name."""
-        return self._gpu(device).product.name
+        """The product name; a MIG device's ends in its profile."""
+        if not client.is_mig(device):
+            return self._gpu(device).product.name
+        gpu, instance, compute = self._mig_device(device)
+        parent = partition.Partition(self.machine, gpu).profile(instance.profile)
+        return f"{gpu.product.name} MIG {partition.device_name(parent, compute.at.size)}"
 
     @client.call
     def device_get_brand(self, device: client.Handle) -> int:
@@ -91,12 +96,16 @@ class DeviceCalls(client.Client):
 
     @client.call
     def device_get_uuid(self, device: client.Handle) -> str:
-        """With its GPU- prefix."""
+        """With its GPU- or MIG- prefix."""
+        if client.is_mig(device):
+            return self._mig_device(device)[2].uuid
         return self._gpu(device).uuid
 
     @client.call
     def device_get_index(self, device: client.Handle) -> int:
-        """The number this client enumerates the GPU by."""
+        """The number this client enumerates the GPU, or the MIG device of its GPU, by."""
+        if client.is_mig(device):
+            return self._mig_device(device)[2].index
         return self.gpus.index(self._gpu(device))
 
     @client.call
@@ -104,10 +113,14 @@ class DeviceCalls(client.Client):
         """The N of /dev/nvidiaN."""
         return self._gpu(device).slot.minor
 
+    @client.since(550)
     @client.call
     def device_get_module_id(self, device: client.Handle) -> int:
-        """The position on the baseboard."""
-        return self._gpu(device).slot.module
+        """The position on the baseboard; NOT_SUPPORTED for a PCIe card."""
+        module = self._gpu(device).slot.module
+        if module is None:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        return module
 
     @client.call
     def device_get_architecture(self, device: client.Handle) -> int:
@@ -123,14 +136,22 @@ class DeviceCalls(client.Client):
     @client.call
     def device_get_memory_info(self, device: client.Handle) -> Memory:
         """The v2 figures; v1 counts `reserved` as used."""
-        size = self._gpu(device).product.memory_mib
-        free = size.total - size.reserved
-        return Memory(total=size.total * MIB, reserved=size.reserved * MIB, free=free * MIB, used=0)
+        gpu = self._owner(device)
+        processes = self.machine.board(gpu).processes
+        total, reserved = gpu.product.memory_mib.total, gpu.product.memory_mib.reserved
+        if client.is_mig(device):
+            _, instance, _ = self._mig_device(device)
+            parent = partition.Partition(self.machine, gpu).profile(instance.profile)
+            total, reserved = parent.has.memory_mib, 0
+            processes = [p for p in processes if p.gpu_instance == instance.id]
+        used = sum(process.memory for process in processes)
+        free = (total - reserved) * MIB - used
+        return Memory(total=total * MIB, reserved=reserved * MIB, free=free, used=used)
 
     @client.call
     def device_get_pci_info(self, device: client.Handle) -> PciInfo:
-        """The v3 structure."""
-        gpu = self._gpu(device)
+        """The v3 structure; a MIG device's is its GPU's."""
+        gpu = self._owner(device)
         ids = gpu.product.pci_ids
         return pci_info(gpu.slot.pci, ids.device, ids.subsystem)
 
@@ -140,50 +161,40 @@ class DeviceCalls(client.Client):
         return self._board(device).persistence
 
     @client.call
-    def device_get_compute_mode(self, device: client.Handle) -> int:
-        """`nvmlComputeMode_t`."""
-        return self._board(device).compute_mode
-
-    @client.call
-    def device_set_compute_mode(self, device: client.Handle, mode: int) -> None:
-        """Root only; lost at reboot."""
+    def device_set_persistence_mode(self, device: client.Handle, mode: int) -> None:
+        """Root only; on again after a reboot."""
         board = self._board(device)
-        if mode not in set(codes.ComputeMode):
+        if mode not in {0, 1}:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         self._require_root()
-        board.compute_mode = mode
+        board.persistence = bool(mode)
         self.machine.touch()
 
     @client.call
-    def device_get_mig_mode(self, device: client.Handle) -> tuple[int, int]:
-        """Current and pending: always disabled here; NOT_SUPPORTED where the product has no MIG."""
-        if not self._gpu(device).product.mig:
+    def device_get_compute_mode(self, device: client.Handle) -> int:
+        """`nvmlComputeMode_t`."""
+        return self._compute_mode_of(device).compute_mode
+
+    @client.call
+    def device_set_compute_mode(self, device: client.Handle, mode: int) -> None:
+        """Root only; lost at reboot. With MIG on it is a MIG device's, not the GPU's."""
+        board = self._compute_mode_of(device)
+        if mode not in set(codes.ComputeMode):
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        self._require_root()
+        if isinstance(board, state.Board) and board.mig:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
-        return 0, 0
+        board.compute_mode = mode
+        self.machine.touch()
 
-    @client.call
-    def device_get_max_mig_device_count(self, device: client.Handle) -> int:
-        """0 while MIG is off or not supported."""
-        self._gpu(device)
-        return 0
-
-    @client.call
-    def device_is_mig_device_handle(self, device: client.Handle) -> bool:
-        """Never, while MIG is off."""
-        self._gpu(device)
-        return False
+    def _compute_mode_of(self, device: client.Handle) -> state.Board | state.ComputeInstance:
+        return self._mig_device(device)[2] if client.is_mig(device) else self._board(device)
 
     @client.call
     def device_get_virtualization_mode(self, device: client.Handle) -> int:
-        """`nvmlGpuVirtualizationMode_t`: none of them, bare metal."""
+        """`nvmlGpuVirtualizationMode_t`."""
         self._gpu(device)
-        return 0
-
-    @client.call
-    def device_get_ecc_mode(self, device: client.Handle) -> tuple[bool, bool]:
-        """Current and pending."""
-        ecc = self._gpu(device).product.ecc
-        return ecc, ecc
+        return self.machine.profile.virtualization
 
     @client.call
     def device_get_power_usage(self, device: client.Handle) -> int:
@@ -223,15 +234,42 @@ class DeviceCalls(client.Client):
 
     @client.call
     def device_get_utilization_rates(self, device: client.Handle) -> Utilization:
-        """Over the last sample period."""
+        """Over the last sample period; NOT_SUPPORTED while MIG is on."""
         board = self._board(device)
+        if board.mig:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         return Utilization(gpu=board.gpu_percent, memory=board.memory_percent)
 
     @client.call
+    def device_get_encoder_utilization(self, device: client.Handle) -> tuple[int, int]:
+        """Percent (no encoder here ever works) and sample period in us; as utilisation rates."""
+        self.device_get_utilization_rates(device)
+        return 0, SAMPLE_PERIOD_US
+
+    @client.call
+    def device_get_decoder_utilization(self, device: client.Handle) -> tuple[int, int]:
+        """As for the encoder."""
+        return self.device_get_encoder_utilization(device)
+
+    @client.call
+    def device_get_process_utilization(self, device: client.Handle, last_seen: int) -> None:
+        """NOT_FOUND: no samples are kept. As utilisation rates, NOT_SUPPORTED while MIG is on."""
+        del last_seen
+        self.device_get_utilization_rates(device)
+        raise codes.NvmlError(codes.Return.NOT_FOUND)
+
+    @client.call
     def device_get_compute_running_processes(self, device: client.Handle) -> list[Process]:
-        """None: no program here uses a GPU."""
-        self._gpu(device)
-        return []
+        """A GPU's, those on its MIG devices too; a MIG device's own."""
+        processes = self.machine.board(self._owner(device)).processes
+        if client.is_mig(device):
+            _, made, compute = self._mig_device(device)
+            here = (made.id, compute.id)
+            processes = [p for p in processes if (p.gpu_instance, p.compute_instance) == here]
+        return [
+            Process(p.pid, p.memory, p.gpu_instance, p.compute_instance)
+            for p in sorted(processes, key=lambda p: p.pid)
+        ]
 
     @client.call
     def device_get_field_values(
@@ -241,16 +279,16 @@ class DeviceCalls(client.Client):
         gpu = self._gpu(device)
         return [self._field(gpu, field) for field, _ in zip(fields, scopes, strict=True)]
 
-    @staticmethod
-    def _field(gpu: machine.Gpu, field: int) -> FieldValue:
+    def _field(self, gpu: machine.Gpu, field: int) -> FieldValue:
         product = gpu.product
         match field:
             case codes.Field.NVLINK_LINK_COUNT if product.nvlink:
                 return FieldValue(codes.Return.SUCCESS, product.nvlink.links)
             case codes.Field.IS_RESETLESS_MIG_SUPPORTED if product.mig:
-                resetless = product.architecture >= codes.Architecture.HOPPER
-                return FieldValue(codes.Return.SUCCESS, int(resetless))
-            case codes.Field.GPU_RECOVERY_ACTION:
-                return FieldValue(codes.Return.SUCCESS, 0)
+                return FieldValue(codes.Return.SUCCESS, int(gpu.resetless))
+            case codes.Field.GPU_RECOVERY_ACTION if (
+                self.machine.driver_major >= codes.RECOVERY_SINCE
+            ):
+                return FieldValue(codes.Return.SUCCESS, self.machine.board(gpu).recovery)
             case _:
                 return FieldValue(codes.Return.NOT_SUPPORTED, 0)

@@ -53,6 +53,16 @@ class Layout:
         return self.driver_root / "run/nvidia-persistenced/socket"
 
     @property
+    def capabilities(self) -> Path:
+        """What MIG instances can be opened, and by which minors."""
+        return self.host_root / "proc/driver/nvidia/capabilities"
+
+    @property
+    def capability_nodes(self) -> Path:
+        """The device nodes of `capabilities`."""
+        return self.driver_root / "dev/nvidia-caps"
+
+    @property
     def libraries(self) -> Path:
         """The driver's shared libraries."""
         return self.driver_root / LIBRARIES

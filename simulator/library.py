@@ -9,8 +9,26 @@ plain values and raises `codes.NvmlError`. Functions not written here do not exi
 library either.
 """
 
-from simulator import device_calls, link_calls, system_calls
+from simulator import (
+    board_calls,
+    device_calls,
+    event_calls,
+    health_calls,
+    link_calls,
+    mig_calls,
+    mig_device_calls,
+    system_calls,
+)
 
 
-class Library(system_calls.SystemCalls, device_calls.DeviceCalls, link_calls.LinkCalls):
+class Library(
+    system_calls.SystemCalls,
+    device_calls.DeviceCalls,
+    link_calls.LinkCalls,
+    mig_calls.MigCalls,
+    mig_device_calls.MigDeviceCalls,
+    event_calls.EventCalls,
+    health_calls.HealthCalls,
+    board_calls.BoardCalls,
+):
     """All calls; see `client.Client` for what a client sees."""

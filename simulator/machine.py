@@ -3,14 +3,15 @@
 Pure: no files, sockets or clocks. `library.Library` is the NVML view of it.
 """
 
+import dataclasses
 import hashlib
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pydantic
 
-from simulator import codes, profile
+from simulator import codes, events, profile, state
 
 _NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
 
@@ -37,41 +38,31 @@ class Gpu:
         """As NVML writes it: 8-digit domain, upper-case hex."""
         return f"0000{self.slot.pci}".upper()
 
+    @property
+    def resetless(self) -> bool:
+        """Whether the MIG mode changes at once, and is forgotten at reboot: from Hopper on."""
+        return self.product.architecture >= codes.Architecture.HOPPER
 
-@dataclass(slots=True)
-class Board:
-    """What changes on a GPU. All of it is as new after a reboot. Power in mW, memory in MiB."""
-
-    power_mw: int
-    celsius: int
-    lost: bool = False
-    persistence: bool = True
-    compute_mode: int = codes.ComputeMode.DEFAULT
-    gpu_percent: int = 0
-    memory_percent: int = 0
+    @property
+    def remaps_rows(self) -> bool:
+        """Whether bad memory is remapped by rows, as from Ampere on, and not retired by pages."""
+        return self.product.architecture >= codes.Architecture.AMPERE
 
 
-@dataclass(slots=True)
-class State:
-    """Everything that outlives the node process; `boards` by PCI address."""
-
-    boots: int = 1
-    boards: dict[str, Board] = field(default_factory=dict)
-
-
-STATE_FORMAT: pydantic.TypeAdapter[State] = pydantic.TypeAdapter(State)
+STATE_FORMAT: pydantic.TypeAdapter[state.State] = pydantic.TypeAdapter(state.State)
 
 
 class Machine:
     """One machine. `seed` (the node's name) decides UUIDs and serials; `changes` counts writes."""
 
-    def __init__(self, of: profile.Profile, seed: str, state: State | None = None) -> None:
+    def __init__(self, of: profile.Profile, seed: str, recorded: state.State | None = None) -> None:
         self.profile = of
         self.seed = seed
         slots = sorted(of.gpus, key=lambda slot: slot.pci)
         self.gpus = tuple(self._born(slot) for slot in slots)
         self.changes = 0
-        self.state = state or State(boards=self._fresh_boards())
+        self.event_sets: dict[str, events.EventSet] = {}
+        self.state = recorded or state.State(boards=self._fresh_boards())
         if self.state.boards.keys() != {slot.pci for slot in slots}:
             raise ValueError("the recorded state belongs to a machine with other GPUs")
 
@@ -80,7 +71,22 @@ class Machine:
         """As /proc/sys/kernel/random/boot_id: a UUID that changes with every boot."""
         return str(self._id("boot", str(self.state.boots)))
 
-    def board(self, gpu: Gpu) -> Board:
+    @property
+    def driver_version(self) -> str:
+        """Of the driver in the kernel."""
+        return self.state.loaded_driver or self.profile.driver.version
+
+    @property
+    def library_version(self) -> str:
+        """Of the libraries on disk; another one than the kernel's between upgrade and reboot."""
+        return self.state.installed_driver or self.driver_version
+
+    @property
+    def driver_major(self) -> int:
+        """580 for 580.105.08."""
+        return int(self.driver_version.split(".")[0])
+
+    def board(self, gpu: Gpu) -> state.Board:
         """The changing part of `gpu`."""
         return self.state.boards[gpu.slot.pci]
 
@@ -92,9 +98,13 @@ class Machine:
         raise NoSuchGpuError(f"no GPU {name!r}: expected a minor number, a UUID or a PCI address")
 
     def reboot(self) -> None:
-        """A new boot id; every board as new."""
+        """A new boot: the installed driver, boards as new. Only Ampere keeps its MIG mode."""
         self.state.boots += 1
-        self.state.boards = self._fresh_boards()
+        self.state.loaded_driver = self.state.installed_driver or self.state.loaded_driver
+        self.state.installed_driver = ""
+        self.event_sets.clear()
+        for gpu in self.gpus:
+            self._renew(gpu, keeps_mig=not gpu.resetless)
         self.touch()
 
     def lose(self, gpu: Gpu) -> None:
@@ -102,24 +112,61 @@ class Machine:
         self.board(gpu).lost = True
         self.touch()
 
-    def restore(self, gpu: Gpu) -> None:
-        """The GPU is back after a reset, with nothing of its changing state kept."""
-        self.state.boards[gpu.slot.pci] = self._fresh_board(gpu)
+    def remove(self, gpu: Gpu) -> None:
+        """The GPU leaves the bus: handles answer GPU_IS_LOST, and it is enumerated no more."""
+        self.board(gpu).lost = self.board(gpu).gone = True
         self.touch()
 
+    def restore(self, gpu: Gpu) -> None:
+        """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
+        self._renew(gpu, keeps_mig=True)
+        self.touch()
+
+    def _renew(self, gpu: Gpu, *, keeps_mig: bool) -> None:
+        """What the GPU itself remembers stays: remapped rows, errors ever seen, maybe the mode."""
+        old, new = self.board(gpu), self._fresh_board(gpu)
+        new.mig = new.mig_pending = old.mig_pending and keeps_mig
+        new.ecc_aggregate = old.ecc_aggregate
+        new.remap = dataclasses.replace(old.remap, pending=False)
+        self.state.boards[gpu.slot.pci] = new
+
+    def next_serial(self) -> int:
+        """A number never given before, not even before a reboot."""
+        self.state.serials += 1
+        return self.state.serials
+
+    def mig_uuid(self, serial: int) -> str:
+        """The UUID of the MIG device with that serial."""
+        return f"MIG-{self._id('mig', str(serial))}"
+
     def set_reading(self, gpu: Gpu, name: str, value: int) -> None:
-        """Set a sensor: power_mw, celsius, gpu_percent or memory_percent."""
+        """Set what a sensor shows, within what the product can."""
         limits = {
             "power_mw": gpu.product.power_w.max * 1000,
             "celsius": 120,
             "gpu_percent": 100,
             "memory_percent": 100,
+            "sm_mhz": gpu.product.clocks_mhz.graphics,
+            "memory_mhz": gpu.product.clocks_mhz.memory,
         }
         if name not in limits:
             raise BadReadingError(f"no reading {name!r}: expected one of {', '.join(limits)}")
         if not 0 <= value <= limits[name]:
             raise BadReadingError(f"{name}={value}: expected 0 to {limits[name]}")
         setattr(self.board(gpu), name, value)
+        self.touch()
+
+    def open_events(self, *, privileged: bool) -> str:
+        """A new event set's name, never given before."""
+        name = f"events/{self.next_serial()}"
+        self.event_sets[name] = events.EventSet(privileged)
+        self.touch()
+        return name
+
+    def emit(self, event: events.Event) -> None:
+        """Tell every event set; what none is registered for is lost."""
+        for waiting in self.event_sets.values():
+            waiting.offer(event)
         self.touch()
 
     def touch(self) -> None:
@@ -130,9 +177,8 @@ class Machine:
         return uuid.uuid5(_NAMESPACE, "/".join((self.seed, *parts)))
 
     def _born(self, slot: profile.Gpu) -> Gpu:
-        digits = int.from_bytes(
-            hashlib.sha256(f"{self.seed}/{slot.pci}".encode()).digest()[:8], "big"
-        )
+        board = hashlib.sha256(f"{self.seed}/{slot.board or slot.pci}".encode())
+        digits = int.from_bytes(board.digest()[:8], "big")
         return Gpu(
             slot=slot,
             product=self.profile.products[slot.product],
@@ -140,12 +186,17 @@ class Machine:
             serial=f"165{digits % 10**10:010d}",
         )
 
-    def _fresh_boards(self) -> dict[str, Board]:
+    def _fresh_boards(self) -> dict[str, state.Board]:
         return {gpu.slot.pci: self._fresh_board(gpu) for gpu in self.gpus}
 
     @staticmethod
-    def _fresh_board(gpu: Gpu) -> Board:
-        return Board(power_mw=gpu.product.power_w.idle * 1000, celsius=gpu.product.idle_celsius)
+    def _fresh_board(gpu: Gpu) -> state.Board:
+        return state.Board(
+            power_mw=gpu.product.power_w.idle * 1000,
+            celsius=gpu.product.idle_celsius,
+            sm_mhz=gpu.product.clocks_mhz.graphics,
+            memory_mhz=gpu.product.clocks_mhz.memory,
+        )
 
 
 def build(name: str, seed: str) -> Machine:
@@ -164,5 +215,8 @@ def summary(machine: Machine) -> Iterator[dict[str, object]]:
             "pci": gpu.slot.pci,
             "numa": gpu.slot.numa,
             "compute_mode": codes.ComputeMode(board.compute_mode).name,
+            "mig": board.mig,
+            "mig_devices": sum(len(instance.compute) for instance in board.instances),
             "lost": board.lost,
+            "gone": board.gone,
         }

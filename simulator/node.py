@@ -7,15 +7,28 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator import client, codes, control, layout, library, machine, sockets, store, wire
+from simulator import (
+    builder,
+    client,
+    codes,
+    control,
+    layout,
+    library,
+    machine,
+    sockets,
+    store,
+    wire,
+)
 
 Answer = Callable[[wire.Request, int], str]
 """A request and the peer's user id to the reply's line."""
 
 MAX_LINE = 1 << 16
+WAIT = "event_set_wait"
 
 
 class Node:
@@ -25,7 +38,7 @@ class Node:
         self._base = base
         self._at = layout.Layout(base)
         self._machine = store.load(base)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()  # notified when the machine changed
         self._listeners: list[tuple[socket.socket, Path]] = []
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -38,6 +51,7 @@ class Node:
 
     def start(self) -> None:
         """Listen for NVML clients and for the command line."""
+        builder.follow(self._base, self._machine)
         self._listen(self._at.control_socket, self._answer_control)
         self._at.control_socket.chmod(0o600)
         self._listen(self._at.nvml_socket, self._answer_nvml)
@@ -50,6 +64,7 @@ class Node:
             _close(listener)
         with self._lock:
             connections = tuple(self._connections)
+            self._lock.notify_all()
         for connection in connections:
             _close(connection)
         for thread in self._threads:
@@ -92,8 +107,14 @@ class Node:
             request = wire.parse_request(line)
         except wire.WireError as e:
             return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
+        slow = self._machine.state.slow
+        time.sleep(slow.get(request.call, slow.get("*", 0)) / 1000)
         with self._lock:
-            return answer(request, user)
+            before = self._machine.changes
+            reply = answer(request, user)
+            if self._machine.changes != before:
+                self._lock.notify_all()
+            return reply
 
     def _answer_control(self, request: wire.Request, _user: int) -> str:
         return control.answer(self._machine, self._base, request)
@@ -102,17 +123,27 @@ class Node:
         before = self._machine.changes
         reply = answer_nvml(self._machine, request, root=user == 0)
         if self._machine.changes != before:
-            store.save(self._base, self._machine)
+            control.keep(self._base, self._machine)
+        return self._wait(request, user, reply) if request.call == WAIT else reply
+
+    def _wait(self, request: wire.Request, user: int, reply: str) -> str:
+        """Ask again on every change until the request's timeout; the lock is free meanwhile."""
+        nothing = wire.render_failure(codes.Return.TIMEOUT)
+        until = time.monotonic() + int(request.arguments[-1]) / 1000 if reply == nothing else 0
+        while reply == nothing and not self._stopping:
+            if not self._lock.wait(until - time.monotonic()):
+                break
+            reply = answer_nvml(self._machine, request, root=user == 0)
         return reply
 
 
 def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    nvml = library.Library(of, visible=request.visible, root=root)
+    nvml = library.Library(of, visible=request.visible, caps=request.caps, root=root)
     if request.call == "init":
         method: Callable[..., object] = nvml.init
     else:
-        nvml.init(client.INIT_FLAG_NO_GPUS)
+        nvml.attach()
         found = getattr(nvml, request.call, None)
         if not callable(found) or not client.is_call(found):
             return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND)

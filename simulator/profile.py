@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
+from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 import yaml
 
-from simulator import codes
+from simulator import codes, geometry
 
 PROFILES = Path(__file__).parent / "profiles"
 MAX_MINOR = 253
@@ -21,6 +22,18 @@ _CAPABILITIES = {
     codes.Architecture.ADA: {"8.9"},
     codes.Architecture.HOPPER: {"9.0"},
     codes.Architecture.BLACKWELL: {"10.0", "10.3", "12.0", "12.1"},
+}
+OLDEST_DRIVER = {
+    codes.Architecture.TURING: 410,
+    codes.Architecture.AMPERE: 450,
+    codes.Architecture.ADA: 520,
+    codes.Architecture.HOPPER: 515,
+    codes.Architecture.BLACKWELL: 570,
+}
+_NVLINK = {
+    codes.Architecture.AMPERE: 3,
+    codes.Architecture.HOPPER: 4,
+    codes.Architecture.BLACKWELL: 5,
 }
 _MIG_ARCHITECTURES = {
     codes.Architecture.AMPERE,
@@ -34,7 +47,7 @@ PciAddress = Annotated[
 HostBridge = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}$")]
 
 
-def _by_name(enum: type[codes.Brand] | type[codes.Architecture]) -> pydantic.BeforeValidator:
+def _by_name(enum: type[IntEnum]) -> pydantic.BeforeValidator:
     def parse(value: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever stood in the file
         if isinstance(value, str) and value not in enum.__members__:
             raise ValueError(f"expected one of {', '.join(enum.__members__)}")
@@ -102,6 +115,54 @@ class NvLink(_Strict):
     links: int = pydantic.Field(ge=1, le=18)
 
 
+class Clocks(_Strict):
+    """The most the clocks reach, in MHz; SM and graphics are one."""
+
+    graphics: pydantic.PositiveInt
+    memory: pydantic.PositiveInt
+
+
+class Pcie(_Strict):
+    """The link to the host."""
+
+    generation: int = pydantic.Field(ge=3, le=6)
+    width: Literal[8, 16] = 16
+
+
+class Fabric(_Strict):
+    """What the fabric manager says of every GPU; an all-zero cluster is no multi-node NVLink."""
+
+    cluster: str = pydantic.Field(
+        default="00000000-0000-0000-0000-000000000000",
+        pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+    )
+    clique: int = pydantic.Field(ge=0, le=0xFFFFFFFF, default=0)
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether there is a multi-node NVLink domain."""
+        return self.cluster.strip("0-") != ""
+
+
+class MigProfile(_Strict):
+    """One GPU-instance profile: what an instance of it has. `me` media engines come with `ofa`."""
+
+    name: str = pydantic.Field(pattern=r"^[1-8]g\.[1-9]\d*gb(\+me)?$")
+    memory_mib: pydantic.PositiveInt
+    sm: pydantic.PositiveInt
+    copy_engines: pydantic.PositiveInt
+    decoders: pydantic.NonNegativeInt = 0
+    jpeg: pydantic.NonNegativeInt = 0
+    ofa: pydantic.NonNegativeInt = 0
+
+
+class Mig(_Strict):
+    """Memory slices, and a profile for names of `geometry.SHAPES` (NVML's, without a prefix)."""
+
+    memory_slices: Literal[4, 8]
+    profiles: dict[str, MigProfile] = pydantic.Field(min_length=1)
+
+
 class Product(_Strict):
     """One GPU model."""
 
@@ -114,19 +175,30 @@ class Product(_Strict):
     power_w: Power
     idle_celsius: pydantic.PositiveInt
     ecc: bool
-    mig: bool
+    remap_banks: pydantic.NonNegativeInt = 0
+    bar1_mib: pydantic.PositiveInt
+    clocks_mhz: Clocks
+    pcie: Pcie
+    addressing: Annotated[codes.AddressingMode, _by_name(codes.AddressingMode)]
+    mig: Mig | None = None
     nvlink: NvLink | None = None
 
 
 class Gpu(_Strict):
-    """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none."""
+    """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none.
+
+    `module` is absent on a PCIe card. GPUs of one `board` share a serial number.
+    `halves_swapped` is for MIG: see `geometry.gpu_instance_id`.
+    """
 
     product: str
     pci: PciAddress
     host_bridge: HostBridge
     minor: int = pydantic.Field(ge=0, le=MAX_MINOR)
-    module: pydantic.NonNegativeInt
+    module: pydantic.NonNegativeInt | None = None
     numa: int = pydantic.Field(ge=-1)
+    halves_swapped: bool = False
+    board: str | None = None
 
 
 class NvSwitches(_Strict):
@@ -142,8 +214,17 @@ class Profile(_Strict):
     description: str
     driver: Driver
     products: dict[str, Product]
+    virtualization: Annotated[codes.Virtualization, _by_name(codes.Virtualization)] = (
+        codes.Virtualization.NONE
+    )
     nvswitches: NvSwitches | None = None
+    fabric: Fabric | None = None
     gpus: list[Gpu] = pydantic.Field(min_length=1)
+
+    @property
+    def oldest_driver(self) -> int:
+        """The least driver major that knows every GPU of the machine."""
+        return max(OLDEST_DRIVER[p.architecture] for p in self.products.values())
 
 
 def names() -> tuple[str, ...]:
@@ -189,7 +270,12 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
     addresses += profile.nvswitches.addresses if profile.nvswitches else []
     yield from (f"PCI address {a} is taken twice" for a in _repeated(addresses))
     yield from (f"minor {m} is taken twice" for m in _repeated(g.minor for g in profile.gpus))
-    yield from (f"module {m} is taken twice" for m in _repeated(g.module for g in profile.gpus))
+    modules = [gpu.module for gpu in profile.gpus if gpu.module is not None]
+    yield from (f"module {m} is taken twice" for m in _repeated(modules))
+    yield from _fabric_impossibilities(profile)
+    if int(profile.driver.version[:3]) < profile.oldest_driver:
+        oldest = profile.oldest_driver
+        yield f"driver {profile.driver.version} does not know its GPUs: it takes {oldest}"
     yield from _bridge_impossibilities(profile)
     for name, product in profile.products.items():
         yield from (f"product {name}: {reason}" for reason in _product_impossibilities(product))
@@ -197,8 +283,22 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
         product_of = profile.products.get(gpu.product)
         if product_of is None:
             yield f"GPU {gpu.pci}: no product {gpu.product!r} is described"
-        elif product_of.nvlink and not profile.nvswitches:
+        elif product_of.nvlink and not _has_switches(profile):
             yield f"GPU {gpu.pci}: NVLinks end at switches, and the machine has none"
+
+
+def _has_switches(profile: Profile) -> bool:
+    """Its own, or those of the rack."""
+    return bool(profile.nvswitches or (profile.fabric and profile.fabric.spans_nodes))
+
+
+def _fabric_impossibilities(profile: Profile) -> Iterator[str]:
+    if profile.virtualization is codes.Virtualization.VGPU and _has_switches(profile):
+        yield "a vGPU guest has no NVSwitches"
+    for name, product in profile.products.items():
+        linked = product.nvlink and product.architecture >= codes.Architecture.HOPPER
+        if profile.fabric and not linked:
+            yield f"product {name}: a fabric takes NVLink and Hopper or newer"
 
 
 def _bridge_impossibilities(profile: Profile) -> Iterator[str]:
@@ -216,11 +316,35 @@ def _product_impossibilities(product: Product) -> Iterator[str]:
         yield f"compute capability {product.compute_capability} is not one of {arch}"
     if product.memory_mib.reserved >= product.memory_mib.total:
         yield "reserved memory leaves nothing of the total"
+    remaps = product.architecture >= codes.Architecture.AMPERE
+    if (product.remap_banks > 0) != (product.ecc and remaps):
+        yield f"{product.remap_banks} banks to remap rows in: it takes ECC and Ampere or newer"
+    if product.nvlink and product.nvlink.generation != _NVLINK.get(product.architecture):
+        yield f"{product.architecture.name} does not have NVLink {product.nvlink.generation}"
+    if product.bar1_mib & (product.bar1_mib - 1):
+        yield f"a BAR1 of {product.bar1_mib} MiB is not a power of two"
     power = product.power_w
     if not power.min <= power.default <= power.max or power.idle > power.max:
         yield f"power limits do not nest: {power}"
     if product.mig and product.architecture not in _MIG_ARCHITECTURES:
         yield f"{product.architecture.name} has no MIG"
+    if product.mig:
+        yield from _mig_impossibilities(product.mig, product.memory_mib.total)
+
+
+def _mig_impossibilities(mig: Mig, total_mib: int) -> Iterator[str]:
+    shapes = geometry.SHAPES[mig.memory_slices]
+    yield from (
+        f"MIG name {n} is taken twice" for n in _repeated(p.name for p in mig.profiles.values())
+    )
+    for key, one in mig.profiles.items():
+        shape = shapes.get(key)
+        if shape is None:
+            yield f"MIG profile {key}: expected one of {', '.join(shapes)}"
+        elif not one.name.startswith(f"{shape.slices}g."):
+            yield f"MIG profile {key}: {one.name} does not have {shape.slices} slices"
+        elif one.memory_mib * mig.memory_slices > total_mib * shape.size:
+            yield f"MIG profile {key}: {one.memory_mib} MiB do not fit into its memory slices"
 
 
 def _repeated(values: Iterable[Hashable]) -> list[Hashable]:

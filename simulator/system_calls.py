@@ -13,13 +13,13 @@ class SystemCalls(client.Client):
     @client.call
     def system_get_driver_version(self) -> str:
         """For example 580.105.08."""
-        return self.machine.profile.driver.version
+        return self.machine.driver_version
 
     @client.call
     def system_get_nvml_version(self) -> str:
         """The CUDA major in front of the driver version."""
         driver = self.machine.profile.driver
-        return f"{driver.cuda.split('.')[0]}.{driver.version}"
+        return f"{driver.cuda.split('.')[0]}.{self.machine.driver_version}"
 
     @client.call
     def system_get_cuda_driver_version(self) -> int:
@@ -41,10 +41,13 @@ class SystemCalls(client.Client):
 
     @client.call
     def device_get_handle_by_uuid(self, uuid: str) -> client.Handle:
-        """NOT_FOUND for a UUID no visible GPU has."""
+        """A GPU's or a MIG device's; NOT_FOUND for a UUID nothing visible has."""
         for gpu in self.gpus:
             if gpu.uuid == uuid:
                 return self._handle(gpu)
+            for _, compute in self.mig_devices(gpu):
+                if compute.uuid == uuid:
+                    return self._part("mig", gpu, compute)
         raise codes.NvmlError(codes.Return.NOT_FOUND if uuid else codes.Return.INVALID_ARGUMENT)
 
     @client.call

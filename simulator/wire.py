@@ -7,10 +7,11 @@ In a field, backslash, tab, newline and carriage return are written `\\`, `\t`, 
     reply     CODE <TAB> value...
 
 1 is the version of the protocol. VIEW is what the client can open: the minors of its
-/dev/nvidiaN, parted by commas ("0,3", empty for none). CALL is a method of `library.Library`,
-or `init` with its flags. CODE is an `nvmlReturn_t`; values follow only when it is 0. Integers are
-decimal, booleans 0 and 1, lists of integers parted by commas. A structure is its members in
-order; a list of structures is its length, then each one's members.
+/dev/nvidiaN, parted by commas, and after a slash those of its /dev/nvidia-caps/nvidia-capN
+("0,3/1,2"; each may be empty, and the slash may be left out with the second). CALL is a method of
+`library.Library`, or `init` with its flags. CODE is an `nvmlReturn_t`; values follow only when it
+is 0. Integers are decimal, booleans 0 and 1, lists of integers parted by commas. A structure is
+its members in order; a list of structures is its length, then each one's members.
 
 A connection carries any number of requests, one at a time. Who may change things follows from
 the peer's user id (SO_PEERCRED). A request the node cannot read is answered 2 (INVALID_ARGUMENT),
@@ -37,11 +38,12 @@ class WireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call: what the client sees, the call's name, its arguments as text."""
+    """One call: the GPUs and capabilities the client sees, its name, its arguments as text."""
 
     visible: frozenset[int]
     call: str
     arguments: tuple[str, ...]
+    caps: frozenset[int] = frozenset()
 
 
 def escape(text: str) -> str:
@@ -78,12 +80,16 @@ def parse_request(line: str) -> Request:
     if len(rest) < 2:  # noqa: PLR2004 - a view and a call
         raise WireError("a request has a version, a view and a call")
     view, call, *arguments = rest
-    return Request(frozenset(_integers(view)), call, tuple(arguments))
+    gpus, _, caps = view.partition("/")
+    return Request(frozenset(_integers(gpus)), call, tuple(arguments), frozenset(_integers(caps)))
 
 
 def render_request(request: Request) -> str:
     """The line of a request."""
-    view = ",".join(str(minor) for minor in sorted(request.visible))
+    view = "/".join(
+        ",".join(str(minor) for minor in sorted(minors))
+        for minors in (request.visible, request.caps)
+    )
     return join((VERSION, view, request.call, *request.arguments))
 
 

@@ -1,7 +1,6 @@
 /* One NVML client: how often it initialised, what it may open, its handles, and its calls. */
 #include "client.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@ struct nvmlDevice_st {
 };
 
 static pthread_once_t placed = PTHREAD_ONCE_INIT;
-static char root[4096 - 64], socket_path[4096], view[2048];
+static char root[4096 - 64], socket_path[4096], view[8192];
 
 static pthread_mutex_t client_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and view */
 static unsigned references;
@@ -32,18 +31,26 @@ static void place(void)
 }
 
 /* access() asks permissions and the device cgroup without opening what may be a real GPU. */
-static int may_open(int dev, const char *name)
+static int may_open(int dev, const char *name, int mode)
 {
-    return faccessat(dev, name, R_OK | W_OK, AT_EACCESS);
+    return faccessat(dev, name, mode, AT_EACCESS);
 }
 
-static int is_gpu_node(const char *name)
+/* The minors of the nodes of a folder named PREFIX and a number, added to the view. */
+static void add_openable(DIR *dev, const char *prefix, int mode)
 {
-    if (strncmp(name, "nvidia", 6) != 0 || name[6] == '\0')
-        return 0;
-    for (name += 6; isdigit((unsigned char)*name); name++)
-        ;
-    return *name == '\0';
+    size_t length = strlen(view), skip = strlen(prefix);
+    const char *comma = "";
+    for (struct dirent *entry; (entry = readdir(dev)) != NULL;) {
+        const char *number = entry->d_name + skip;
+        if (strncmp(entry->d_name, prefix, skip) != 0 || *number == '\0' ||
+            number[strspn(number, "0123456789")] != '\0' ||
+            may_open(dirfd(dev), entry->d_name, mode) != 0 ||
+            length + strlen(number) + 3 > sizeof view)
+            continue;
+        length += (size_t)sprintf(view + length, "%s%s", comma, number);
+        comma = ",";
+    }
 }
 
 static nvmlReturn_t look_at_dev(void)
@@ -54,19 +61,19 @@ static nvmlReturn_t look_at_dev(void)
     if (dev == NULL)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     nvmlReturn_t code = NVML_SUCCESS;
-    if (may_open(dirfd(dev), "nvidiactl") != 0) /* EPERM is the device cgroup's */
+    if (may_open(dirfd(dev), "nvidiactl", R_OK | W_OK) != 0) /* EPERM is the device cgroup's */
         code = errno == EACCES  ? NVML_ERROR_NO_PERMISSION
                : errno == EPERM ? NVML_ERROR_UNKNOWN
                                 : NVML_ERROR_DRIVER_NOT_LOADED;
-    size_t length = 0;
     view[0] = '\0';
-    for (struct dirent *entry; (entry = readdir(dev)) != NULL;) {
-        if (!is_gpu_node(entry->d_name) || may_open(dirfd(dev), entry->d_name) != 0)
-            continue;
-        if (length + strlen(entry->d_name) < sizeof view)
-            length += (size_t)sprintf(view + length, "%s%s", length ? "," : "", entry->d_name + 6);
-    }
+    add_openable(dev, "nvidia", R_OK | W_OK);
     closedir(dev);
+    strcat(view, "/");
+    snprintf(path, sizeof path, "%s/dev/nvidia-caps", root);
+    if ((dev = opendir(path)) != NULL) {
+        add_openable(dev, "nvidia-cap", R_OK);
+        closedir(dev);
+    }
     return code;
 }
 
@@ -116,9 +123,10 @@ nvmlReturn_t client_shutdown(void)
     return code;
 }
 
-/* The handle for a token; one pointer for each, as long as the process lives. */
-static nvmlDevice_t handle_of(const char *token)
+nvmlDevice_t client_handle(const char *token)
 {
+    if (token == NULL)
+        return NULL;
     pthread_mutex_lock(&client_lock);
     nvmlDevice_t device = devices;
     while (device != NULL && strcmp(device->token, token) != 0)
@@ -145,10 +153,12 @@ static const char *token_of(nvmlDevice_t handle)
 
 static nvmlReturn_t put_argument(struct line *request, char kind, va_list *values)
 {
-    char number[16];
+    char number[24];
     const char *text = number;
     if (kind == 'u')
         snprintf(number, sizeof number, "%u", va_arg(*values, unsigned));
+    else if (kind == 'U')
+        snprintf(number, sizeof number, "%llu", va_arg(*values, unsigned long long));
     else if (kind == 'd')
         text = token_of(va_arg(*values, nvmlDevice_t));
     else
@@ -188,7 +198,7 @@ static nvmlReturn_t take_handle(const char *token, nvmlDevice_t *device)
 {
     if (token == NULL)
         return NVML_ERROR_UNKNOWN;
-    *device = handle_of(token);
+    *device = client_handle(token);
     return *device == NULL ? NVML_ERROR_MEMORY : NVML_SUCCESS;
 }
 

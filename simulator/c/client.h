@@ -21,12 +21,15 @@ nvmlReturn_t client_init(unsigned flags);
 nvmlReturn_t client_shutdown(void);
 
 /* Make one call. `shape` is the arguments, a colon, the results:
-     d  nvmlDevice_t in, nvmlDevice_t * out     u  unsigned in, unsigned * out
+     d  any handle in, its address out         u  unsigned in, unsigned * out
      s  const char * in, char * and unsigned length out
-     U  unsigned long long * out                i  int * out
+     U  unsigned long long in, its address out  i  int * out
      *  struct line * out: the whole reply, read on with line_next (the caller frees it)
    A null pointer is INVALID_ARGUMENT; a text too long for its buffer INSUFFICIENT_SIZE. */
 nvmlReturn_t client_ask(const char *call, const char *shape, ...);
+
+/* The handle for a token of a reply: one pointer for each, as long as the process lives. */
+nvmlDevice_t client_handle(const char *token);
 
 /* The next field of a line, unescaped in place; NULL when there is none. */
 char *line_next(struct line *line);

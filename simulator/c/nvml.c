@@ -38,8 +38,16 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t code)
         return "Function Not Found";
     case NVML_ERROR_GPU_IS_LOST:
         return "GPU is lost";
+    case NVML_ERROR_TIMEOUT:
+        return "Timeout";
+    case NVML_ERROR_RESET_REQUIRED:
+        return "GPU requires reset";
+    case NVML_ERROR_IN_USE:
+        return "In use by another client";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES:
+        return "Insufficient Resources";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return "RM has detected an NVML/RM version mismatch.";
+        return "Driver/library version mismatch";
     case NVML_ERROR_MEMORY:
         return "Insufficient Memory";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -113,15 +121,12 @@ NUMBER(nvmlDeviceGetModuleId, "device_get_module_id")
 NUMBER(nvmlDeviceGetArchitecture, "device_get_architecture")
 NUMBER(nvmlDeviceGetPersistenceMode, "device_get_persistence_mode")
 NUMBER(nvmlDeviceGetComputeMode, "device_get_compute_mode")
-NUMBER(nvmlDeviceGetMaxMigDeviceCount, "device_get_max_mig_device_count")
-NUMBER(nvmlDeviceIsMigDeviceHandle, "device_is_mig_device_handle")
 NUMBER(nvmlDeviceGetVirtualizationMode, "device_get_virtualization_mode")
 NUMBER(nvmlDeviceGetPowerUsage, "device_get_power_usage")
 NUMBER(nvmlDeviceGetEnforcedPowerLimit, "device_get_enforced_power_limit")
 NUMBER(nvmlDeviceGetPowerManagementLimit, "device_get_power_management_limit")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "device_get_power_management_default_limit")
 NUMBERS(nvmlDeviceGetMigMode, "device_get_mig_mode")
-NUMBERS(nvmlDeviceGetEccMode, "device_get_ecc_mode")
 NUMBERS(nvmlDeviceGetPowerManagementLimitConstraints,
         "device_get_power_management_limit_constraints")
 OF_LINK(nvmlDeviceGetTemperature, "device_get_temperature") /* a sensor in the link's place */
@@ -193,14 +198,38 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
     return ASK("device_get_utilization_rates", "d:uu", device, &rates->gpu, &rates->memory);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *percent,
+                                                    unsigned *period)
+{
+    return ASK("device_get_encoder_utilization", "d:uu", device, percent, period);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *percent,
+                                                    unsigned *period)
+{
+    return ASK("device_get_decoder_utilization", "d:uu", device, percent, period);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, void *samples,
+                                                    unsigned *count, unsigned long long last_seen)
+{
+    (void)samples;
+    if (count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return ASK("device_get_process_utilization", "dU:", device, last_seen);
+}
+EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned mode)
+{
+    return ASK("device_set_persistence_mode", "du:", device, mode);
+}
+
 /* As NVML: with too small an array the needed count comes back and nothing is written. */
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                            nvmlProcessInfo_t *infos)
+static nvmlReturn_t processes(const char *call, nvmlDevice_t device, unsigned *count,
+                              nvmlProcessInfo_t *infos)
 {
     struct line reply = {0};
     if (count == NULL || (infos == NULL && *count > 0))
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t code = ASK("device_get_compute_running_processes", "d:*", device, &reply);
+    nvmlReturn_t code = ASK(call, "d:*", device, &reply);
     if (code != NVML_SUCCESS)
         return code;
     unsigned found = (unsigned)line_next_number(&reply);
@@ -215,6 +244,22 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
     *count = found;
     line_free(&reply);
     return code;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_compute_running_processes", device, count, infos);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_mps_compute_running_processes", device, count, infos);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_t *infos)
+{
+    return processes("device_get_graphics_running_processes", device, count, infos);
 }
 
 static char *numbers(const nvmlFieldValue_t *values, int count, int scopes)

@@ -76,6 +76,25 @@ static void row_number(int depth, const char *name, unsigned long long value, co
     row(depth, name, text);
 }
 
+/* The MIG devices of a GPU, each by what its name says after the product's. */
+static void list_mig(unsigned gpu)
+{
+    nvmlDevice_t device, mig;
+    unsigned most = 0;
+    if (nvmlDeviceGetHandleByIndex_v2(gpu, &device) != NVML_SUCCESS ||
+        nvmlDeviceGetMaxMigDeviceCount(device, &most) != NVML_SUCCESS)
+        return;
+    for (unsigned i = 0; i < most; i++) {
+        char name[TEXT] = "", uuid[TEXT] = "";
+        if (nvmlDeviceGetMigDeviceHandleByIndex(device, i, &mig) != NVML_SUCCESS)
+            continue;
+        nvmlDeviceGetName(mig, name, TEXT);
+        nvmlDeviceGetUUID(mig, uuid, TEXT);
+        const char *profile = strstr(name, " MIG ");
+        printf("  MIG %-11s Device %2u: (UUID: %s)\n", profile ? profile + 5 : name, i, uuid);
+    }
+}
+
 static int list(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -84,6 +103,7 @@ static int list(unsigned count)
         if (code != NVML_SUCCESS)
             return unreadable(i, code);
         printf("GPU %u: %s (UUID: %s)\n", i, gpu.name, gpu.uuid);
+        list_mig(i);
     }
     return 0;
 }

@@ -1,6 +1,5 @@
 """What NVML does, by unmodified pynvml: on the simulated library, and on a real GPU's (`gpu`)."""
 
-import contextlib
 import ctypes
 import itertools
 import os
@@ -11,7 +10,7 @@ from typing import TypeAlias
 import pynvml
 import pytest
 
-from simulator import builder, layout, node, store
+from tests.contract import worlds
 
 Handle: TypeAlias = ctypes.c_void_p
 """What stands for pynvml's pointer type, which has no name."""
@@ -26,26 +25,10 @@ UNKNOWN_UUID = "GPU-00000000-0000-0000-0000-000000000000"
 UNKNOWN_PCI = "00000000:FF:1F.7"
 
 
-@contextlib.contextmanager
-def loaded(library: Path | str) -> Iterator[None]:
-    """Let pynvml speak to that library."""
-    pynvml.nvmlLib = ctypes.CDLL(str(library))
-    pynvml._nvmlGetFunctionPointer_cache.clear()
-    try:
-        yield
-    finally:
-        pynvml.nvmlLib = None
-        pynvml._nvmlGetFunctionPointer_cache.clear()
-
-
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    base = tmp_path_factory.mktemp("machine")
-    builder.build(base, store.create(base, "hgx-h100", "contract"))
-    running = node.Node(base)
-    running.start()
-    yield layout.Layout(base).libraries / "libnvidia-ml.so.1"
-    running.stop()
+    with worlds.running(tmp_path_factory.mktemp("machine"), "hgx-h100") as library:
+        yield library
 
 
 def hardware_library() -> Path:
@@ -61,10 +44,10 @@ def hardware_library() -> Path:
 def library(request: pytest.FixtureRequest) -> Iterator[None]:
     """The library, loaded and not initialised."""
     if request.param == "simulated":
-        with loaded(request.getfixturevalue("simulated")):
+        with worlds.loaded(request.getfixturevalue("simulated")):
             yield
         return
-    with loaded(hardware_library()):
+    with worlds.loaded(hardware_library()):
         if (code := answer_or_code(pynvml.nvmlInit)) is not None:
             pytest.skip(f"no real NVIDIA GPU here: nvmlInit answered {code}")
         pynvml.nvmlShutdown()
@@ -86,12 +69,6 @@ def handles(nvml: None) -> list[Handle]:
     return [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
 
 
-def code_of(call: Callable[..., object], *arguments: object) -> int:
-    with pytest.raises(pynvml.NVMLError) as refused:
-        call(*arguments)
-    return int(refused.value.value)
-
-
 def answer_or_code(call: Callable[..., object], *arguments: object) -> object:
     try:
         return call(*arguments)
@@ -105,13 +82,13 @@ def address(handle: Handle) -> int | None:
 
 @pytest.mark.usefixtures("library")
 def test_before_init_and_after_the_last_shutdown_everything_is_uninitialised() -> None:
-    assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
+    assert worlds.code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
     pynvml.nvmlInit()
     pynvml.nvmlInit()
     pynvml.nvmlShutdown()
     assert pynvml.nvmlDeviceGetCount() > 0
     pynvml.nvmlShutdown()
-    assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
+    assert worlds.code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
 
 
 @pytest.mark.usefixtures("nvml")
@@ -125,14 +102,20 @@ def test_versions_of_driver_cuda_and_nvml_belong_together() -> None:
 @pytest.mark.usefixtures("nvml")
 def test_an_index_past_the_end_is_an_invalid_argument() -> None:
     past = pynvml.nvmlDeviceGetCount()
-    code = code_of(pynvml.nvmlDeviceGetHandleByIndex, past)
+    code = worlds.code_of(pynvml.nvmlDeviceGetHandleByIndex, past)
     assert code == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
 @pytest.mark.usefixtures("nvml")
 def test_identities_nobody_has_are_not_found() -> None:
-    assert code_of(pynvml.nvmlDeviceGetHandleByUUID, UNKNOWN_UUID) == pynvml.NVML_ERROR_NOT_FOUND
-    assert code_of(pynvml.nvmlDeviceGetHandleByPciBusId, UNKNOWN_PCI) == pynvml.NVML_ERROR_NOT_FOUND
+    assert (
+        worlds.code_of(pynvml.nvmlDeviceGetHandleByUUID, UNKNOWN_UUID)
+        == pynvml.NVML_ERROR_NOT_FOUND
+    )
+    assert (
+        worlds.code_of(pynvml.nvmlDeviceGetHandleByPciBusId, UNKNOWN_PCI)
+        == pynvml.NVML_ERROR_NOT_FOUND
+    )
 
 
 def test_a_gpu_is_the_same_by_index_uuid_and_pci_address(handles: list[Handle]) -> None:
@@ -186,7 +169,7 @@ def test_memory_holds_what_is_reserved_and_used(handles: list[Handle]) -> None:
 
 def test_a_memory_structure_of_unknown_version_is_refused(handles: list[Handle]) -> None:
     info = pynvml.nvmlDeviceGetMemoryInfo
-    code = code_of(lambda: info(handles[0], version=0x09000028))
+    code = worlds.code_of(lambda: info(handles[0], version=0x09000028))
     assert code == pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
 
@@ -223,8 +206,15 @@ def test_sensors_show_what_sensors_can_show(handles: list[Handle]) -> None:
         assert 0 <= rates.memory <= 100
 
 
+def test_encoders_and_decoders_tell_how_busy_they_are(handles: list[Handle]) -> None:
+    for handle in handles:
+        if pynvml.nvmlDeviceGetMigMode(handle)[0] == 0:
+            assert 0 <= pynvml.nvmlDeviceGetEncoderUtilization(handle)[0] <= 100
+            assert 0 <= pynvml.nvmlDeviceGetDecoderUtilization(handle)[0] <= 100
+
+
 def test_a_sensor_that_does_not_exist_is_an_invalid_argument(handles: list[Handle]) -> None:
-    code = code_of(pynvml.nvmlDeviceGetTemperature, handles[0], 99)
+    code = worlds.code_of(pynvml.nvmlDeviceGetTemperature, handles[0], 99)
     assert code == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
@@ -232,7 +222,7 @@ def test_a_link_past_the_end_is_an_invalid_argument(handles: list[Handle]) -> No
     if answer_or_code(pynvml.nvmlDeviceGetNvLinkState, handles[0], 0) == "code 3":
         pytest.skip("this GPU has no NVLink")
     past = pynvml.NVML_NVLINK_MAX_LINKS
-    code = code_of(pynvml.nvmlDeviceGetNvLinkState, handles[0], past)
+    code = worlds.code_of(pynvml.nvmlDeviceGetNvLinkState, handles[0], past)
     assert code == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
@@ -271,11 +261,11 @@ def test_processes_are_listed(handles: list[Handle]) -> None:
 
 @pytest.mark.usefixtures("nvml")
 def test_a_null_handle_is_an_invalid_argument() -> None:
-    code = code_of(pynvml.nvmlDeviceGetName, pynvml.c_nvmlDevice_t())
+    code = worlds.code_of(pynvml.nvmlDeviceGetName, pynvml.c_nvmlDevice_t())
     assert code == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
 @pytest.mark.usefixtures("library")
 def test_a_function_that_does_not_exist_is_not_found() -> None:
-    code = code_of(pynvml._nvmlGetFunctionPointer, "nvmlDeviceGetWings")
+    code = worlds.code_of(pynvml._nvmlGetFunctionPointer, "nvmlDeviceGetWings")
     assert code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND

@@ -44,7 +44,7 @@ class FakeNvml:
     def _gpu(self, index: int) -> model.Gpu:
         ask = self._library
         handle = ask.device_get_handle_by_index(index)
-        slot = self.machine.gpus[index].slot
+        slot = self.machine.find(ask.device_get_uuid(handle)).slot
         cuda = ask.system_get_cuda_driver_version()
         return model.Gpu(
             uuid=ids.GpuUuid(ask.device_get_uuid(handle)),

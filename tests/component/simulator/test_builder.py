@@ -44,7 +44,7 @@ def test_proc_tells_the_boot_the_driver_and_the_majors(at: layout.Layout) -> Non
 
 def test_every_gpu_and_the_control_devices_have_a_node(at: layout.Layout) -> None:
     names = {path.name for path in (at.driver_root / "dev").iterdir()}
-    shared = {"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
+    shared = {"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps"}
     assert names == {f"nvidia{n}" for n in range(8)} | shared
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import builder, control, layout, machine, node, store
+from simulator import builder, control, layout, machine, node, state, store
 
 
 @pytest.fixture
@@ -247,3 +247,69 @@ def test_broken_lines_end_in_a_code_and_not_in_the_node(base: Path) -> None:
     finally:
         running.stop()
     assert not layout.Layout(base).nvml_socket.exists()
+
+
+def simulator(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "simulator", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def board_of(base: Path, minor: str) -> state.Board:
+    of = store.load(base)
+    return of.board(of.find(minor))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("xid", "79", "--gpu", "3"),
+        ("ecc", "--gpu", "3", "--corrected", "1", "--uncorrected", "2"),
+        ("row-remap", "--gpu", "3", "--uncorrected"),
+        ("recovery", "drain-and-reset", "--gpu", "3"),
+        ("in-use", "--gpu", "3", "--times", "4"),
+        ("insufficient-resources", "--gpu", "3"),
+        ("slow", "5"),
+        ("driver-upgrade", "590.48.01"),
+        ("reboot",),
+        ("lost", "--gpu", "3"),
+        ("gone", "--gpu", "3"),
+    ],
+)
+def test_every_fault_is_a_command(base: Path, arguments: tuple[str, ...]) -> None:
+    kind, *rest = arguments
+    done = simulator("fault", kind, base, *rest)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_commands_change_the_state_that_the_machine_starts_from(base: Path) -> None:
+    simulator("fault", "ecc", base, "--gpu", "3", "--uncorrected", "2")
+    simulator("fault", "recovery", base, "gpu-reset", "--gpu", "3")
+    simulator("process", base, "41", "--gpu", "3", "--memory-mib", "100")
+    board = board_of(base, "3")
+    assert (board.ecc.uncorrected, board.recovery) == (2, 1)
+    assert board.processes == [state.Process(41, 100 << 20)]
+    assert simulator("clear", base, "--gpu", "3").returncode == 0
+    board = board_of(base, "3")
+    assert (board.ecc.uncorrected, board.ecc_aggregate.uncorrected) == (0, 2)
+    assert (board.recovery, board.processes) == (0, [])
+
+
+def test_a_gpu_that_is_gone_has_no_node_and_no_pci_device(running: Path) -> None:
+    at = layout.Layout(running)
+    node_of, link = (
+        at.driver_root / "dev/nvidia3",
+        at.host_root / "sys/bus/pci/devices/0000:86:00.0",
+    )
+    control.send(running, "remove", "3")
+    assert not node_of.exists()
+    assert not link.is_symlink()
+    assert smi(at.driver_root, "-L") == (0, expected(0, 1, 2, 4, 5, 6, 7))
+    control.send(running, "restore", "3")
+    assert node_of.exists()
+    assert (link / "numa_node").read_text() == "0\n"
+    assert smi(at.driver_root, "-L") == (0, expected(*range(8)))
+
+
+def test_a_fault_that_cannot_happen_ends_with_the_reason(base: Path) -> None:
+    done = simulator("fault", "xid", base, "43", "--gpu", "0", "--gi", "7")
+    assert (done.returncode, done.stderr) == (1, "error: GPU 0 has no GPU instance 7\n")

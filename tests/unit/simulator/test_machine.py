@@ -2,11 +2,11 @@ from collections.abc import Callable
 
 import pytest
 
-from simulator import codes, library, machine, profile
+from simulator import codes, library, machine, profile, state
 
 
-def a_client(*, visible: set[int] | None = None, seed: str = "node-1") -> library.Library:
-    nvml = library.Library(machine.build("hgx-h100", seed=seed), visible=visible)
+def a_client(*, visible: set[int] | None = None, of: str = "hgx-h100") -> library.Library:
+    nvml = library.Library(machine.build(of, seed="node-1"), visible=visible)
     nvml.init()
     return nvml
 
@@ -123,10 +123,7 @@ def test_topology_follows_numa_nodes_and_links_end_at_switches() -> None:
 
 
 def test_a_gpu_without_nvlink_or_mig_says_not_supported() -> None:
-    text = profile.text_of("hgx-h100").replace("    nvlink: {generation: 4, links: 18}\n", "")
-    of = profile.parse("plain", text.replace("mig: true", "mig: false"))
-    nvml = library.Library(machine.Machine(of, "node-1"))
-    nvml.init()
+    nvml = a_client(of="t4")
     handle = nvml.device_get_handle_by_index(0)
     assert code_of(lambda: nvml.device_get_nv_link_state(handle, 0)) == codes.Return.NOT_SUPPORTED
     assert code_of(lambda: nvml.device_get_mig_mode(handle)) == codes.Return.NOT_SUPPORTED
@@ -146,4 +143,61 @@ def test_a_reading_no_sensor_shows_is_refused(name: str, value: int, words: str)
 def test_a_state_of_another_machine_is_refused() -> None:
     of = profile.load("hgx-h100")
     with pytest.raises(ValueError, match="other GPUs"):
-        machine.Machine(of, "node-1", machine.State())
+        machine.Machine(of, "node-1", state.State())
+
+
+def test_the_boards_of_a_gb200_tray_have_a_serial_for_each_pair() -> None:
+    gpus = machine.build("gb200-tray", seed="node-1").gpus
+    serials = [gpu.serial for gpu in gpus]
+    assert serials[0] == serials[1] != serials[2] == serials[3]
+    assert len({gpu.uuid for gpu in gpus}) == 4
+
+
+def test_a_tray_is_part_of_a_fabric_and_a_single_node_of_an_empty_one() -> None:
+    tray, node, cards = (a_client(of=name) for name in ("gb200-tray", "hgx-h200", "l40s"))
+    info = tray.device_get_gpu_fabric_info(tray.device_get_handle_by_index(0))
+    assert (info.cluster.strip("0") != "", info.clique, info.state) == (True, 2, 3)
+    assert set(node.device_get_gpu_fabric_info(node.device_get_handle_by_index(0)).cluster) == {"0"}
+    gpu = cards.device_get_handle_by_index(0)
+    assert code_of(lambda: cards.device_get_gpu_fabric_info(gpu)) == codes.Return.NOT_SUPPORTED
+    assert code_of(lambda: cards.device_get_module_id(gpu)) == codes.Return.NOT_SUPPORTED
+    link = tray.device_get_handle_by_index(0)
+    assert tray.device_get_nv_link_remote_device_type(link, 0) == codes.NVLINK_REMOTE_SWITCH
+    away = code_of(lambda: tray.device_get_nv_link_remote_pci_info(link, 0))
+    assert away == codes.Return.NOT_SUPPORTED
+
+
+def test_functions_newer_than_the_driver_are_not_found() -> None:
+    old, new = a_client(of="a30"), a_client(of="l40s")
+    gpu = old.device_get_handle_by_index(0)
+    assert code_of(lambda: old.device_get_addressing_mode(gpu)) == codes.Return.FUNCTION_NOT_FOUND
+    assert code_of(lambda: old.device_get_module_id(gpu)) == codes.Return.FUNCTION_NOT_FOUND
+    hmm = new.device_get_addressing_mode(new.device_get_handle_by_index(0))
+    assert hmm == codes.AddressingMode.HMM
+
+
+def test_clocks_and_bar1_are_the_products_and_readings_can_be_set() -> None:
+    nvml = a_client(of="t4")
+    gpu = nvml.device_get_handle_by_index(0)
+    nvml.machine.set_reading(nvml.machine.gpus[0], "sm_mhz", 300)
+    assert nvml.device_get_clock_info(gpu, codes.Clock.SM) == 300
+    assert nvml.device_get_max_clock_info(gpu, codes.Clock.SM) == 1590
+    assert nvml.device_get_max_clock_info(gpu, codes.Clock.MEMORY) == 5001
+    assert nvml.device_get_bar1_memory_info(gpu).total == 256 << 20
+    assert code_of(lambda: nvml.device_get_clock_info(gpu, 9)) == codes.Return.INVALID_ARGUMENT
+    assert code_of(lambda: nvml.device_get_remapped_rows(gpu)) == codes.Return.NOT_SUPPORTED
+    assert nvml.device_get_retired_pages_pending_status(gpu) is False
+
+
+def test_a_gpu_that_is_gone_is_counted_no_more_until_it_is_back() -> None:
+    nvml = a_client()
+    gone, next_one = (nvml.device_get_handle_by_index(i) for i in (2, 3))
+    uuid = nvml.device_get_uuid(gone)
+    nvml.machine.remove(nvml.machine.gpus[2])
+    assert nvml.device_get_count() == 7
+    assert nvml.device_get_handle_by_index(2) == next_one
+    assert code_of(lambda: nvml.device_get_name(gone)) == codes.Return.GPU_IS_LOST
+    assert code_of(lambda: nvml.device_get_handle_by_uuid(uuid)) == codes.Return.NOT_FOUND
+    nvml.machine.restore(nvml.machine.gpus[2])
+    assert nvml.device_get_handle_by_uuid(uuid) == gone
+    assert nvml.device_get_count() == 8

@@ -27,11 +27,13 @@ def test_a_line_holds_no_line_end(fields: list[str]) -> None:
     assert "\r" not in line
 
 
-@hypothesis.given(st.frozensets(st.integers(0, 253)), TEXT, st.lists(TEXT))
+@hypothesis.given(
+    st.frozensets(st.integers(0, 253)), TEXT, st.lists(TEXT), st.frozensets(st.integers(1, 4322))
+)
 def test_a_request_comes_back_from_its_line(
-    visible: frozenset[int], call: str, arguments: list[str]
+    visible: frozenset[int], call: str, arguments: list[str], caps: frozenset[int]
 ) -> None:
-    request = wire.Request(visible, call, tuple(arguments))
+    request = wire.Request(visible, call, tuple(arguments), caps)
     assert wire.parse_request(wire.render_request(request)) == request
 
 
@@ -80,7 +82,7 @@ def test_a_client_that_is_not_root_may_not_set() -> None:
 
 
 def test_every_call_of_the_model_exists_in_the_c_library() -> None:
-    source = (compiler.SOURCES / "nvml.c").read_text()
+    source = "".join(path.read_text() for path in compiler.SOURCES.glob("*.c"))
     calls = {
         name for name in dir(library.Library) if client.is_call(getattr(library.Library, name))
     }

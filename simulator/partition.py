@@ -1,0 +1,190 @@
+"""One GPU's MIG: the mode, and instances made and destroyed as the driver would."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simulator import codes, events, geometry, machine, profile, state
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProfile:
+    """A GPU-instance profile of one product: its shape and what an instance has."""
+
+    shape: geometry.Shape
+    has: profile.MigProfile
+
+
+class Partition:
+    """MIG on `gpu`; every refusal is an NvmlError."""
+
+    def __init__(self, of: machine.Machine, gpu: machine.Gpu) -> None:
+        if gpu.product.mig is None:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        self._machine = of
+        self._gpu = gpu
+        self._mig = gpu.product.mig
+        self._board = of.board(gpu)
+
+    @property
+    def max_devices(self) -> int:
+        """MIG devices at most."""
+        return geometry.MAX_DEVICES[self._mig.memory_slices]
+
+    def profiles(self) -> Iterator[GpuProfile]:
+        """What the product offers under the machine's driver."""
+        for name, has in self._mig.profiles.items():
+            shape = geometry.SHAPES[self._mig.memory_slices][name]
+            if shape.since <= self._machine.driver_major:
+                yield GpuProfile(shape, has)
+
+    def profile(self, profile_id: int) -> GpuProfile:
+        """By the profile's id; INVALID_ARGUMENT for one the product does not have."""
+        for offered in self.profiles():
+            if offered.shape.id == profile_id:
+                return offered
+        raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+
+    def instance_count(self, of: GpuProfile) -> int:
+        """How many instances of one profile an empty GPU holds."""
+        return min(len(of.shape.starts), self._spare_ofa(of, self._ofa()))
+
+    def remaining_capacity(self, of: GpuProfile) -> int:
+        """How many more instances of one profile fit now."""
+        return min(len(self._free(of)), self._spare_ofa(of, self._ofa_left()))
+
+    def set_mode(self, *, enabled: bool) -> codes.Return:
+        """Ask for a mode; the activation status: IN_USE and RESET_REQUIRED leave it pending."""
+        board = self._board
+        board.mig_pending = enabled
+        self._machine.touch()
+        if enabled == board.mig:
+            return codes.Return.SUCCESS
+        if self._refuses_in_use() or board.instances or board.processes:
+            return codes.Return.IN_USE
+        if not self._gpu.resetless:
+            return codes.Return.RESET_REQUIRED
+        board.mig = enabled
+        board.compute_mode = codes.ComputeMode.DEFAULT
+        self._changed()
+        return codes.Return.SUCCESS
+
+    def require_mode(self) -> None:
+        """NOT_SUPPORTED while MIG is off."""
+        if not self._board.mig:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+
+    def create(self, of: GpuProfile, at: geometry.Placement | None) -> state.GpuInstance:
+        """A GPU instance at that place, or the first free one; INSUFFICIENT_RESOURCES if taken."""
+        if at is not None and at not in of.shape.placements():
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        self._perhaps_refuse_resources()
+        free = self._free(of) if self._spare_ofa(of, self._ofa_left()) else []
+        wanted = free if at is None else [at]
+        if not wanted or wanted[0] not in free:
+            raise codes.NvmlError(codes.Return.INSUFFICIENT_RESOURCES)
+        made = state.GpuInstance(
+            serial=self._machine.next_serial(),
+            id=geometry.gpu_instance_id(
+                self._mig.memory_slices, wanted[0], halves_swapped=self._gpu.slot.halves_swapped
+            ),
+            profile=of.shape.id,
+            at=wanted[0],
+        )
+        self._board.instances.append(made)
+        self._changed(made)
+        return made
+
+    def destroy(self, instance: state.GpuInstance) -> None:
+        """IN_USE while it holds compute instances or processes."""
+        busy = any(p.gpu_instance == instance.id for p in self._board.processes)
+        if self._refuses_in_use() or instance.compute or busy:
+            raise codes.NvmlError(codes.Return.IN_USE)
+        self._board.instances.remove(instance)
+        self._changed(instance)
+
+    def compute_free(
+        self, instance: state.GpuInstance, compute_profile: int
+    ) -> list[geometry.Placement]:
+        """Where a compute instance of that profile can lie now."""
+        places = geometry.compute_placements(
+            self.profile(instance.profile).shape.slices, geometry.COMPUTE_SLICES[compute_profile]
+        )
+        return [p for p in places if not any(p.overlaps(made.at) for made in instance.compute)]
+
+    def create_compute(
+        self, instance: state.GpuInstance, compute_profile: int, at: geometry.Placement | None
+    ) -> state.ComputeInstance:
+        """A compute instance, and with it a MIG device of a UUID that never was before."""
+        self._perhaps_refuse_resources()
+        free = self.compute_free(instance, compute_profile)
+        wanted = free if at is None else [at]
+        if not wanted or wanted[0] not in free:
+            raise codes.NvmlError(codes.Return.INSUFFICIENT_RESOURCES)
+        serial = self._machine.next_serial()
+        made = state.ComputeInstance(
+            serial=serial,
+            id=_lowest_free({other.id for other in instance.compute}),
+            profile=compute_profile,
+            at=wanted[0],
+            index=_lowest_free({c.index for i in self._board.instances for c in i.compute}),
+            uuid=self._machine.mig_uuid(serial),
+        )
+        instance.compute.append(made)
+        self._changed(instance, made)
+        return made
+
+    def destroy_compute(self, instance: state.GpuInstance, compute: state.ComputeInstance) -> None:
+        """IN_USE while a process runs on it."""
+        here = (instance.id, compute.id)
+        busy = any((p.gpu_instance, p.compute_instance) == here for p in self._board.processes)
+        if self._refuses_in_use() or busy:
+            raise codes.NvmlError(codes.Return.IN_USE)
+        instance.compute.remove(compute)
+        self._changed(instance, compute)
+
+    def _refuses_in_use(self) -> bool:
+        if self._board.refuse_in_use == 0:
+            return False
+        self._board.refuse_in_use -= 1
+        self._machine.touch()
+        return True
+
+    def _perhaps_refuse_resources(self) -> None:
+        if self._board.refuse_resources > 0:
+            self._board.refuse_resources -= 1
+            self._machine.touch()
+            raise codes.NvmlError(codes.Return.INSUFFICIENT_RESOURCES)
+
+    def _changed(
+        self,
+        instance: state.GpuInstance | None = None,
+        compute: state.ComputeInstance | None = None,
+    ) -> None:
+        gpu_instance = instance.id if instance else codes.WHOLE_GPU
+        compute_instance = compute.id if compute else codes.WHOLE_GPU
+        kind, pci = events.EventType.MIG_CONFIG, self._gpu.slot.pci
+        self._machine.emit(events.Event(pci, kind, 0, gpu_instance, compute_instance))
+
+    def _free(self, of: GpuProfile) -> list[geometry.Placement]:
+        taken = [made.at for made in self._board.instances]
+        return [p for p in of.shape.placements() if not any(p.overlaps(t) for t in taken)]
+
+    def _ofa(self) -> int:
+        return max(offered.has.ofa for offered in self.profiles())
+
+    def _ofa_left(self) -> int:
+        return self._ofa() - sum(self.profile(i.profile).has.ofa for i in self._board.instances)
+
+    @staticmethod
+    def _spare_ofa(of: GpuProfile, left: int) -> int:
+        return left // of.has.ofa if of.has.ofa else len(of.shape.starts)
+
+
+def _lowest_free(taken: set[int]) -> int:
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+def device_name(parent: GpuProfile, slices: int) -> str:
+    """3g.40gb where the compute instance is the whole GPU instance, else 1c.3g.40gb."""
+    whole = slices == parent.shape.slices
+    return parent.has.name if whole else f"{slices}c.{parent.has.name}"

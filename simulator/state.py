@@ -1,0 +1,103 @@
+"""What changes on a machine, as values that are written to disk whole."""
+
+from dataclasses import dataclass, field
+
+from simulator import codes, geometry
+
+
+@dataclass(slots=True)
+class Process:
+    """A compute client: memory in bytes, instance ids `codes.WHOLE_GPU` outside MIG."""
+
+    pid: int
+    memory: int
+    gpu_instance: int = codes.WHOLE_GPU
+    compute_instance: int = codes.WHOLE_GPU
+
+
+@dataclass(slots=True)
+class ComputeInstance:
+    """A MIG device. `serial` is never given twice; `index` is its place among the MIG devices."""
+
+    serial: int
+    id: int
+    profile: int
+    at: geometry.Placement
+    index: int
+    uuid: str
+    compute_mode: int = codes.ComputeMode.DEFAULT
+
+
+@dataclass(slots=True)
+class GpuInstance:
+    """A part of a GPU; `profile` is the profile's id, `serial` is never given twice."""
+
+    serial: int
+    id: int
+    profile: int
+    at: geometry.Placement
+    compute: list[ComputeInstance] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Errors:
+    """Counted memory errors."""
+
+    corrected: int = 0
+    uncorrected: int = 0
+
+
+@dataclass(slots=True)
+class Remap:
+    """Remapped rows; `failed` never goes away."""
+
+    corrected: int = 0
+    uncorrected: int = 0
+    pending: bool = False
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Board:
+    """What changes on a GPU. Power in mW; `mig` is the current mode, `mig_pending` the next one.
+
+    A `gone` GPU is `lost`, and no longer enumerated.
+    """
+
+    power_mw: int
+    celsius: int
+    lost: bool = False
+    gone: bool = False
+    persistence: bool = True
+    compute_mode: int = codes.ComputeMode.DEFAULT
+    gpu_percent: int = 0
+    memory_percent: int = 0
+    sm_mhz: int = 0
+    memory_mhz: int = 0
+    mig: bool = False
+    mig_pending: bool = False
+    instances: list[GpuInstance] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    recovery: int = codes.RecoveryAction.NONE
+    ecc: Errors = field(default_factory=Errors)
+    ecc_aggregate: Errors = field(default_factory=Errors)
+    remap: Remap = field(default_factory=Remap)
+    refuse_in_use: int = 0
+    refuse_resources: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that outlives the node process; `boards` by PCI address.
+
+    `serials` counts the MIG instances ever made: their UUIDs follow from it, over reboots too.
+    `slow` has the milliseconds a call takes. The drivers are versions: `loaded` in the kernel (the
+    profile's when empty), `installed` on disk (the loaded one when empty).
+    """
+
+    boots: int = 1
+    serials: int = 0
+    boards: dict[str, Board] = field(default_factory=dict)
+    slow: dict[str, int] = field(default_factory=dict)
+    loaded_driver: str = ""
+    installed_driver: str = ""

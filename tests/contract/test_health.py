@@ -1,0 +1,139 @@
+"""Events and errors by unmodified pynvml, on the simulated library."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from driver import clock
+from simulator import control, layout
+from tests.contract import worlds
+
+CLOCK = clock.SystemClock()
+ALL_OF_THEM = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeSingleBitEccError
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    with worlds.running(tmp_path, "hgx-h100") as library, worlds.initialised(library):
+        yield tmp_path
+
+
+@pytest.fixture
+def waiting(base: Path) -> Iterator[Any]:
+    """A set registered for GPU 0."""
+    del base
+    made = pynvml.nvmlEventSetCreate()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlDeviceRegisterEvents(gpu, ALL_OF_THEM, made)
+    yield made
+    pynvml.nvmlEventSetFree(made)
+
+
+def xid(base: Path, number: int, gpu: str = "0") -> None:
+    control.send(base, "xid", gpu, str(number), str(0xFFFFFFFF), str(0xFFFFFFFF))
+
+
+def test_a_wait_ends_with_the_event_and_not_with_its_timeout(base: Path, waiting: Any) -> None:
+    sender = threading.Timer(0.2, xid, (base, 79))
+    sender.start()
+    began = CLOCK.monotonic()
+    data = pynvml.nvmlEventSetWait_v2(waiting, 20_000)
+    assert 0.1 < CLOCK.monotonic() - began < 10
+    sender.join()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    assert (
+        ctypes.cast(data.device, ctypes.c_void_p).value == ctypes.cast(gpu, ctypes.c_void_p).value
+    )
+    assert (data.eventType, data.eventData) == (pynvml.nvmlEventTypeXidCriticalError, 79)
+    assert (data.gpuInstanceId, data.computeInstanceId) == (0xFFFFFFFF, 0xFFFFFFFF)
+
+
+def test_a_wait_without_an_event_times_out_and_holds_up_no_other_call(
+    base: Path, waiting: Any
+) -> None:
+    xid(base, 48, gpu="1")
+    counted: list[int] = []
+    other = threading.Thread(target=lambda: counted.append(pynvml.nvmlDeviceGetCount()))
+    other.start()
+    assert worlds.code_of(pynvml.nvmlEventSetWait_v2, waiting, 100) == pynvml.NVML_ERROR_TIMEOUT
+    other.join()
+    assert counted == [8]
+
+
+def test_a_lost_gpu_ends_the_wait(base: Path, waiting: Any) -> None:
+    control.send(base, "lose", "0")
+    code = worlds.code_of(pynvml.nvmlEventSetWait_v2, waiting, 5_000)
+    assert code == pynvml.NVML_ERROR_GPU_IS_LOST
+
+
+@pytest.mark.usefixtures("base")
+def test_types_are_registered_only_where_they_are_supported(waiting: Any) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    supported = pynvml.nvmlDeviceGetSupportedEventTypes(gpu)
+    assert supported & ALL_OF_THEM == ALL_OF_THEM
+    code = worlds.code_of(pynvml.nvmlDeviceRegisterEvents, gpu, 1 << 40, waiting)
+    assert code == pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
+def test_errors_and_repairs_are_read(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    control.send(base, "ecc", "0", "2", "1")
+    control.send(base, "remap", "0", "1", "0")
+    control.send(base, "recovery", "0", "GPU_RESET")
+    corrected, volatile = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_VOLATILE_ECC
+    assert pynvml.nvmlDeviceGetTotalEccErrors(gpu, corrected, volatile) == 2
+    assert pynvml.nvmlDeviceGetMemoryErrorCounter(gpu, 1, volatile, 2) == 1
+    assert pynvml.nvmlDeviceGetRemappedRows(gpu) == (0, 1, 1, 0)
+    assert pynvml.nvmlDeviceGetRowRemapperHistogram(gpu).max == 2559
+    (answer,) = pynvml.nvmlDeviceGetFieldValues(gpu, [230])
+    assert answer.value.uiVal == 1
+    control.send(base, "restore", "0")
+    assert pynvml.nvmlDeviceGetRemappedRows(gpu) == (0, 1, 0, 0)
+
+
+def test_a_slow_call_takes_its_time(base: Path) -> None:
+    control.send(base, "slow", "device_get_count", "200")
+    began = CLOCK.monotonic()
+    pynvml.nvmlDeviceGetCount()
+    assert CLOCK.monotonic() - began >= 0.2
+
+
+def test_a_driver_upgrade_moves_the_libraries_and_then_the_reboot_loads_it(base: Path) -> None:
+    at = layout.Layout(base)
+    control.send(base, "upgrade", "590.48.01")
+    library = at.libraries / "libnvidia-ml.so.1"
+    assert library.resolve().name == "libnvidia-ml.so.590.48.01"
+    version = at.host_root / "proc/driver/nvidia/version"
+    assert "580.105.08" in version.read_text()
+    pynvml.nvmlShutdown()
+    code = worlds.code_of(pynvml.nvmlInit)
+    assert code == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    control.send(base, "reboot")
+    assert "590.48.01" in version.read_text()
+    pynvml.nvmlInit()
+    assert pynvml.nvmlSystemGetDriverVersion() == "590.48.01"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set the persistence mode")
+def test_persistence_is_set_and_on_again_after_a_reboot(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlDeviceSetPersistenceMode(gpu, 0)
+    assert pynvml.nvmlDeviceGetPersistenceMode(gpu) == 0
+    control.send(base, "reboot")
+    assert pynvml.nvmlDeviceGetPersistenceMode(gpu) == 1
+
+
+def test_a_process_is_listed_and_no_samples_of_it_are_kept(base: Path) -> None:
+    control.send(base, "process", "0", "41", str(3 << 30), str(0xFFFFFFFF), str(0xFFFFFFFF))
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    (process,) = pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+    assert (process.pid, process.usedGpuMemory) == (41, 3 << 30)
+    assert pynvml.nvmlDeviceGetBAR1MemoryInfo(gpu).bar1Used == 2 << 20
+    code = worlds.code_of(pynvml.nvmlDeviceGetProcessUtilization, gpu, 0)
+    assert code == pynvml.NVML_ERROR_NOT_FOUND

@@ -1,0 +1,111 @@
+"""Every machine, walked by unmodified pynvml: what it says of itself holds together."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from simulator import profile
+from tests.contract import worlds
+
+ABSENT = {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
+
+
+@pytest.fixture(params=profile.names(), scope="module")
+def machine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[profile.Profile]:
+    name = str(request.param)
+    base = tmp_path_factory.mktemp(name)
+    with worlds.running(base, name) as library, worlds.initialised(Path(library)):
+        yield profile.load(name)
+
+
+def handles() -> list[object]:
+    return [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+
+
+def answer(call: Callable[..., object], *arguments: object) -> Any:
+    """What it says, or None where the machine does not have it."""
+    try:
+        return call(*arguments)
+    except pynvml.NVMLError as e:
+        if e.value not in ABSENT:
+            raise
+        return None
+
+
+def test_gpus_are_all_there_with_distinct_identities(machine: profile.Profile) -> None:
+    found = handles()
+    assert len(found) == len(machine.gpus)
+    for identity in (pynvml.nvmlDeviceGetUUID, pynvml.nvmlDeviceGetMinorNumber):
+        assert len({identity(handle) for handle in found}) == len(found)
+
+
+def test_figures_are_the_products(machine: profile.Profile) -> None:
+    slots = sorted(machine.gpus, key=lambda slot: slot.pci)
+    for handle, slot in zip(handles(), slots, strict=True):
+        product = machine.products[slot.product]
+        assert pynvml.nvmlDeviceGetName(handle) == product.name
+        assert pynvml.nvmlDeviceGetMemoryInfo(handle).total == product.memory_mib.total << 20
+        assert pynvml.nvmlDeviceGetBAR1MemoryInfo(handle).bar1Total == product.bar1_mib << 20
+        assert pynvml.nvmlDeviceGetMaxClockInfo(handle, 1) == product.clocks_mhz.graphics
+        assert pynvml.nvmlDeviceGetClockInfo(handle, 2) <= product.clocks_mhz.memory
+        generation = pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)
+        assert generation == product.pcie.generation
+        assert pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle) == product.pcie.width
+        addressing = answer(pynvml.nvmlDeviceGetAddressingMode, handle)
+        assert addressing in {None, product.addressing}
+        assert answer(pynvml.nvmlDeviceGetFanSpeed, handle) is None
+        assert pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle) == []
+        assert pynvml.nvmlDeviceGetMPSComputeRunningProcesses(handle) == []
+        assert pynvml.nvmlDeviceGetPerformanceState(handle) == 0
+        assert pynvml.nvmlDeviceGetDisplayActive(handle) == 0
+        assert answer(pynvml.nvmlDeviceGetDriverModel, handle) is None
+
+
+def test_only_products_with_mig_have_a_mode_and_profiles_that_fit(
+    machine: profile.Profile,
+) -> None:
+    slots = sorted(machine.gpus, key=lambda slot: slot.pci)
+    for handle, slot in zip(handles(), slots, strict=True):
+        product = machine.products[slot.product]
+        assert (answer(pynvml.nvmlDeviceGetMigMode, handle) is None) == (product.mig is None)
+        infos = [
+            answer(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, enum)
+            for enum in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
+        ]
+        names = [info.name.removeprefix("MIG ") for info in infos if info]
+        expected = product.mig.profiles.values() if product.mig else ()
+        assert sorted(names) == sorted(one.name for one in expected)
+
+
+def test_rows_are_remapped_or_pages_retired(machine: profile.Profile) -> None:
+    del machine
+    for handle in handles():
+        rows = answer(pynvml.nvmlDeviceGetRemappedRows, handle)
+        pages = answer(pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle)
+        assert (rows is None) != (pages is None)
+
+
+def test_the_fabric_tells_its_cluster_and_clique(machine: profile.Profile) -> None:
+    for handle in handles():
+        info = pynvml.c_nvmlGpuFabricInfo_v3_t()
+        info.version = pynvml.nvmlGpuFabricInfo_v3
+        told = answer(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info))
+        assert (told is None) == (machine.fabric is None)
+        if machine.fabric:
+            assert bytes(info.clusterUuid).hex() == machine.fabric.cluster.replace("-", "")
+            assert (info.cliqueId, info.state) == (machine.fabric.clique, 3)
+            assert (info.status, info.healthSummary) == (0, 1)
+
+
+def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None:
+    slots = sorted(machine.gpus, key=lambda slot: slot.pci)
+    for handle, slot in zip(handles(), slots, strict=True):
+        nvlink = machine.products[slot.product].nvlink
+        kind = answer(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, 0)
+        assert kind == (2 if nvlink else None)

@@ -1,0 +1,52 @@
+"""Simulated machines for pynvml to speak to."""
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from simulator import builder, layout, node, store
+
+
+@contextlib.contextmanager
+def loaded(library: Path | str) -> Iterator[None]:
+    """Let pynvml speak to that library."""
+    pynvml.nvmlLib = ctypes.CDLL(str(library))
+    pynvml._nvmlGetFunctionPointer_cache.clear()
+    try:
+        yield
+    finally:
+        pynvml.nvmlLib = None
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+
+
+@contextlib.contextmanager
+def running(base: Path, machine: str) -> Iterator[Path]:
+    """A new machine of that name, running; its library."""
+    builder.build(base, store.create(base, machine, "contract"))
+    process = node.Node(base)
+    process.start()
+    try:
+        yield layout.Layout(base).libraries / "libnvidia-ml.so.1"
+    finally:
+        process.stop()
+
+
+@contextlib.contextmanager
+def initialised(library: Path) -> Iterator[None]:
+    """Pynvml on that library, between init and shutdown."""
+    with loaded(library):
+        pynvml.nvmlInit()
+        try:
+            yield
+        finally:
+            pynvml.nvmlShutdown()
+
+
+def code_of(call: Callable[..., object], *arguments: object) -> int:
+    with pytest.raises(pynvml.NVMLError) as refused:
+        call(*arguments)
+    return int(refused.value.value)

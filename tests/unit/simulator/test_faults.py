@@ -1,0 +1,168 @@
+from collections.abc import Callable
+
+import pytest
+
+from simulator import codes, faults, library, machine, profile, state
+
+WHOLE = codes.WHOLE_GPU
+
+
+def a_client(of: machine.Machine | None = None) -> library.Library:
+    nvml = library.Library(of or machine.build("hgx-h100", seed="node-1"))
+    nvml.init()
+    return nvml
+
+
+def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
+    with pytest.raises(codes.NvmlError) as refused:
+        call(*arguments)
+    return refused.value.code
+
+
+def test_memory_errors_are_counted_until_a_reset_and_for_ever() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(2)
+    faults.ecc(of, of.gpus[2], 5, 1)
+    total = nvml.device_get_total_ecc_errors
+    assert [total(gpu, error, 0) for error in (0, 1)] == [5, 1]
+    assert nvml.device_get_memory_error_counter(gpu, 0, 0, 2) == 5
+    of.reboot()
+    assert [total(gpu, error, 0) for error in (0, 1)] == [0, 0]
+    assert [total(gpu, error, 1) for error in (0, 1)] == [5, 1]
+    assert code_of(total, gpu, 7, 0) is codes.Return.INVALID_ARGUMENT
+
+
+def test_a_row_to_remap_is_pending_until_a_reset() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.remap(of, of.gpus[0], uncorrected=True, failed=False)
+    rows = nvml.device_get_remapped_rows(gpu)
+    assert (rows.corrected, rows.uncorrected, rows.pending, rows.failed) == (0, 1, True, False)
+    assert nvml.device_get_row_remapper_histogram(gpu).max == 2559
+    of.restore(of.gpus[0])
+    rows = nvml.device_get_remapped_rows(gpu)
+    assert (rows.uncorrected, rows.pending) == (1, False)
+    assert code_of(nvml.device_get_retired_pages_pending_status, gpu) is codes.Return.NOT_SUPPORTED
+
+
+def test_a_failed_remapping_stays() -> None:
+    nvml = a_client()
+    of = nvml.machine
+    faults.remap(of, of.gpus[0], uncorrected=False, failed=True)
+    of.reboot()
+    assert nvml.device_get_remapped_rows(nvml.device_get_handle_by_index(0)).failed
+
+
+def test_the_recovery_action_is_told_by_xid_154_and_read_from_field_230() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    waiting = nvml.event_set_create()
+    nvml.device_register_events(gpu, 0x8008, waiting)
+    faults.recovery(of, of.gpus[0], "DRAIN_AND_RESET")
+    assert nvml.device_get_field_values(gpu, [230], [0])[0].value == 4
+    seen = [nvml.event_set_wait(waiting, 0) for _ in range(2)]
+    assert [(data.event_type, data.event_data) for data in seen] == [(8, 154), (0x8000, 4)]
+    of.restore(of.gpus[0])
+    assert nvml.device_get_field_values(gpu, [230], [0])[0].value == 0
+
+
+def test_refusals_are_counted_down() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.refuse(of, of.gpus[0], codes.Return.IN_USE, 1)
+    assert nvml.device_set_mig_mode(gpu, 1) == codes.Return.IN_USE
+    assert nvml.device_set_mig_mode(gpu, 1) == codes.Return.SUCCESS
+    faults.refuse(of, of.gpus[0], codes.Return.INSUFFICIENT_RESOURCES, 2)
+    for _ in range(2):
+        refused = code_of(nvml.device_create_gpu_instance, gpu, 19)
+        assert refused is codes.Return.INSUFFICIENT_RESOURCES
+    instance = nvml.device_create_gpu_instance(gpu, 19)
+    faults.refuse(of, of.gpus[0], codes.Return.IN_USE, 1)
+    assert code_of(nvml.gpu_instance_destroy, instance) is codes.Return.IN_USE
+    nvml.gpu_instance_destroy(instance)
+
+
+def test_after_a_driver_upgrade_new_clients_mismatch_until_the_reboot() -> None:
+    nvml = a_client()
+    of = nvml.machine
+    faults.upgrade(of, "590.48.01")
+    assert code_of(library.Library(of).init) is codes.Return.LIB_RM_VERSION_MISMATCH
+    assert nvml.system_get_driver_version() == "580.105.08"
+    of.reboot()
+    later = a_client(of)
+    assert later.system_get_driver_version() == "590.48.01"
+    assert later.system_get_nvml_version() == "13.590.48.01"
+
+
+def test_an_older_driver_does_not_have_the_recovery_field() -> None:
+    text = profile.text_of("hgx-h100").replace("580.105.08", "550.90.07")
+    nvml = a_client(machine.Machine(profile.parse("old", text), "node-1"))
+    gpu = nvml.device_get_handle_by_index(0)
+    answer = nvml.device_get_field_values(gpu, [230], [0])[0]
+    assert answer.code == codes.Return.NOT_SUPPORTED
+
+
+def test_processes_use_memory_and_end_with_a_reset() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.process(of, of.gpus[0], state.Process(41, 3 << 30))
+    faults.process(of, of.gpus[0], state.Process(42, 1 << 30))
+    faults.process(of, of.gpus[0], state.Process(41, 2 << 30))
+    found = nvml.device_get_compute_running_processes(gpu)
+    assert [(p.pid, p.used_gpu_memory) for p in found] == [(41, 2 << 30), (42, 1 << 30)]
+    assert nvml.device_get_memory_info(gpu).used == 3 << 30
+    of.restore(of.gpus[0])
+    assert nvml.device_get_compute_running_processes(gpu) == []
+
+
+def test_a_process_on_a_mig_device_is_that_devices() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    nvml.device_set_mig_mode(gpu, 1)
+    devices = []
+    for start in (0, 1):
+        made = nvml.device_create_gpu_instance_with_placement(gpu, 19, start, 1)
+        compute = nvml.gpu_instance_create_compute_instance(made, 0)
+        devices.append(nvml.compute_instance_get_info(compute).device)
+    faults.process(of, of.gpus[0], state.Process(41, 1 << 30, 8, 0))
+    processes = nvml.device_get_compute_running_processes
+    assert [len(processes(handle)) for handle in (gpu, *devices)] == [1, 0, 1]
+    assert nvml.device_get_memory_info(devices[1]).used == 1 << 30
+    assert nvml.device_get_memory_info(devices[0]).used == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda m: faults.xid(m, m.gpus[0], 0, WHOLE, WHOLE), "Xid 0: expected 1 to 999"),
+        (lambda m: faults.xid(m, m.gpus[0], 43, 7, 0), "GPU 0 has no GPU instance 7"),
+        (lambda m: faults.xid(m, m.gpus[0], 43, WHOLE, 0), "together with its GPU instance"),
+        (lambda m: faults.ecc(m, m.gpus[0], 0, 0), "a positive number of errors"),
+        (lambda m: faults.recovery(m, m.gpus[0], "PRAY"), "recovery action 'PRAY'"),
+        (lambda m: faults.refuse(m, m.gpus[0], codes.Return.IN_USE, -1), "-1 times"),
+        (lambda m: faults.refuse(m, m.gpus[0], 4, 1), "code 4: expected 19"),
+        (lambda m: faults.slow(m, "*", -1), "-1 ms"),
+        (lambda m: faults.slow(m, "device_get_wings", 1), "no call 'device_get_wings'"),
+        (lambda m: faults.upgrade(m, "new"), "driver version 'new'"),
+        (lambda m: faults.upgrade(m, "470.57.02"), "does not know this machine: it takes 515"),
+        (lambda m: faults.process(m, m.gpus[0], state.Process(1, 1 << 40)), "does not have"),
+        (lambda m: faults.process(m, m.gpus[0], state.Process(1, 1, 7, 0)), "when MIG is on"),
+    ],
+)
+def test_a_fault_that_cannot_happen_is_refused_in_words(
+    fault: Callable[[machine.Machine], None], words: str
+) -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    with pytest.raises(faults.BadFaultError, match=words):
+        fault(of)
+
+
+def test_every_state_survives_being_written_down() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    nvml.device_set_mig_mode(gpu, 1)
+    nvml.gpu_instance_create_compute_instance(nvml.device_create_gpu_instance(gpu, 9), 0)
+    faults.process(of, of.gpus[0], state.Process(41, 1 << 30, 1, 0))
+    faults.slow(of, "device_get_count", 5)
+    text = machine.STATE_FORMAT.dump_json(of.state)
+    assert machine.STATE_FORMAT.validate_json(text, extra="forbid") == of.state
