@@ -16,10 +16,23 @@ DEATH_S = 5.0
 """From the death of a thread to the end of the process (reliability row 23)."""
 _GRACE_S = 2.0
 _FOREVER_S = 3600.0
+_POLL_S = 0.2
 
 Target = Callable[[threading.Event], None]
 HardExit = Callable[[int], object]
 """`os._exit`."""
+
+
+def after(event: threading.Event, target: Target, time: clock.Clock) -> Target:
+    """`target`, begun once `event` is set."""
+
+    def run(stop: threading.Event) -> None:
+        while not stop.is_set():
+            if time.wait(event, _POLL_S):
+                target(stop)
+                return
+
+    return run
 
 
 class Log(Protocol):

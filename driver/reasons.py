@@ -86,7 +86,6 @@ class Reason(StrEnum):
         "The device uses a field of the API that the controller does not weigh yet.",
     )
     POOL_INCOMPLETE = ("PoolIncomplete", "Slices of the device's pool are missing or invalid.")
-    SEARCH_GAVE_UP = ("SearchGaveUp", "The search used up its steps without an answer.")
 
     # Why a node refuses to prepare a claim.
     CLAIM_REPLACED = ("ClaimReplaced", "A claim of that name exists, with another UID.")

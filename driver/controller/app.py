@@ -77,10 +77,13 @@ class App:
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
         for name, one in reflectors.items():
-            life.thread(f"reflector-{name}", self._when_leading(one.run), interrupt=one.interrupt)
+            follow = lifecycle.after(self._leading, one.run, self._clock)
+            life.thread(f"reflector-{name}", follow, interrupt=one.interrupt)
         life.thread(
             "decider",
-            self._when_leading(lambda stop: _decide(stop, reflectors, decider)),
+            lifecycle.after(
+                self._leading, lambda stop: _decide(stop, reflectors, decider), self._clock
+            ),
             interrupt=self._items.shut_down,
         )
         _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
@@ -93,15 +96,6 @@ class App:
         _log.info("leading", holder=term.holder, transitions=term.transitions)
         self._metrics.leading.set(1)
         self._leading.set()
-
-    def _when_leading(self, target: lifecycle.Target) -> lifecycle.Target:
-        def wait_then_run(stop: threading.Event) -> None:
-            while not stop.is_set():
-                if self._clock.wait(self._leading, 0.2):
-                    target(stop)
-                    return
-
-        return wait_then_run
 
     def _reflectors(self) -> dict[str, reflector.Reflector[object]]:
         found = self._stores

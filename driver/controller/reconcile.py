@@ -250,7 +250,8 @@ class Reconciler:
 
     def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
         reserved = any(not one.is_hold for one in claim.consumers)
-        pools = cluster.gather(self._stores.slices.snapshot().values()) if not reserved else ()
+        loose = claim.allocation is not None and not reserved
+        pools = cluster.gather(self._stores.slices.snapshot().values()) if loose else ()
         if not turn.unused(claim, pools, self._settings.driver):
             self._memory.unreserved.pop(claim.key, None)
             return None

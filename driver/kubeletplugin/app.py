@@ -109,15 +109,15 @@ class App:
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
-        life.thread("dra", stages.after(recovered, self._dra.run, time))
+        life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
             # Before the kubelet knows us it would refuse a pod, and try again a minute later.
-            stages.after(self._registration.once, self._publisher.run, time),
+            lifecycle.after(self._registration.once, self._publisher.run, time),
             interrupt=self._publisher.interrupt,
         )
-        life.thread("registration", stages.after(self._dra.serving, registrar.run, time))
+        life.thread("registration", lifecycle.after(self._dra.serving, registrar.run, time))
 
     def _telemetry(self) -> telemetry_server.Telemetry:
         def stale() -> str | None:

@@ -1,28 +1,16 @@
-"""The order in which the plugin's threads begin, and the threads that are nobody's."""
+"""The recovery that comes before all else, and the threads that are nobody's."""
 
 import threading
 from collections.abc import Callable
 
 import structlog
 
-from driver import clock, errors, lifecycle
+from driver import clock, errors
 from driver.kube import backoff
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 RECOVERING = backoff.Pace(base_s=2.0, max_s=20.0)
-
-
-def after(event: threading.Event, target: lifecycle.Target, time: clock.Clock) -> lifecycle.Target:
-    """`target`, begun once `event` is set."""
-
-    def run(stop: threading.Event) -> None:
-        while not stop.is_set():
-            if time.wait(event, _POLL_S):
-                target(stop)
-                return
-
-    return run
 
 
 class Recovery:

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from driver import clock, errors
+from driver import clock, errors, lifecycle
 from driver.kube import backoff
 from driver.kubeletplugin import stages
 from tests.fakes import waiting
@@ -68,7 +68,7 @@ def test_what_was_never_let_in_ends_when_told() -> None:
         raise AssertionError
 
     stop.set()
-    stages.after(threading.Event(), never, clock.SystemClock())(stop)
+    lifecycle.after(threading.Event(), never, clock.SystemClock())(stop)
 
 
 def test_a_dead_thread_of_a_library_is_raised_by_name() -> None:
