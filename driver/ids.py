@@ -7,6 +7,8 @@ PodUid = NewType("PodUid", str)
 NodeName = NewType("NodeName", str)
 GpuUuid = NewType("GpuUuid", str)
 """`GPU-` and a UUID, as NVML gives it (nvmlDeviceGetUUID)."""
+MigUuid = NewType("MigUuid", str)
+"""`MIG-` and a UUID (since R470); an instance made again has another."""
 PciAddress = NewType("PciAddress", str)
 """Lower case, four-digit domain: `0000:18:00.0`, as sysfs names it."""
 DeviceName = NewType("DeviceName", str)

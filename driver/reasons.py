@@ -73,6 +73,10 @@ class Reason(StrEnum):
 
     # Why a device does not fit a request.
     DEVICE_TAKEN = ("DeviceTaken", "The device is allocated to another claim.")
+    COUNTERS_TAKEN = (
+        "CountersTaken",
+        "Another face of the same GPU is in use, and what is left of the GPU is too little.",
+    )
     DEVICE_TAINTED = ("DeviceTainted", "The device has a taint that the request does not tolerate.")
     DEVICE_NOT_OURS = (
         "DeviceNotOurs",
@@ -106,4 +110,17 @@ class Reason(StrEnum):
         "FieldsDropped",
         "The API server dropped fields of the node's slices: a feature is switched off there.",
     )
+    GPU_UNREADABLE = (
+        "GpuUnreadable",
+        "A GPU is counted by the driver and cannot be read; the others are published.",
+    )
+    SHARING_OFF = (
+        "SharingOff",
+        "The cluster lacks what shared and partitioned GPUs need: whole GPUs are published only.",
+    )
+    FACE_NOT_PREPARED = (
+        "FaceNotPrepared",
+        "The node cannot set up this kind of device yet: shared GPUs and MIG are to come.",
+    )
+    ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")

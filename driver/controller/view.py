@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from driver import ids
+from driver.controller import counting
 from driver.resources import claims, classes, nodes, pods, selectors, slices, volumes
 
 
@@ -37,7 +38,8 @@ class NodeUse:
 class ClusterView:
     """One consistent picture.
 
-    `taken` maps each device in use to the claim that holds it; `volumes` maps a bound
+    `taken` maps each device in use to the claim that holds it; `drained` are devices whose counters
+    are used up by others (KEP-4815). `volumes` maps a bound
     PersistentVolumeClaim to the nodes that reach its volume.
     """
 
@@ -47,6 +49,7 @@ class ClusterView:
     classes: Mapping[str, classes.DeviceClass]
     taken: Mapping[claims.DeviceId, ids.Key]
     use: Mapping[ids.NodeName, NodeUse]
+    drained: frozenset[claims.DeviceId] = frozenset()
     volumes: Mapping[ids.Key, selectors.NodeSelector] = field(default_factory=dict)
 
 
@@ -79,12 +82,16 @@ def build(driver: str, caches: Caches, in_flight: Iterable[InFlight] = ()) -> Cl
     for decision in flying:
         for key, devices in decision.devices.items():
             taken.update(dict.fromkeys(devices, key))
+    pools = gather(caches.slices.values())
     return ClusterView(
         driver=driver,
         nodes={node.name: node for node in caches.nodes.values()},
-        pools=gather(caches.slices.values()),
+        pools=pools,
         classes={one.name: one for one in caches.classes.values()},
         taken=taken,
+        drained=frozenset(
+            device for pool in pools for device in counting.drained(pool.slices, taken)
+        ),
         use=_use(_placed(caches, flying)),
         volumes=dict(_volume_nodes(caches)),
     )

@@ -1,30 +1,65 @@
-"""The faces a GPU is published as (D1). Today: the whole GPU.
+"""The faces a GPU is published as (D1): whole, MIG placements, shares, a monitor.
 
-A face becomes one device of a ResourceSlice (`resources.slices`). The union grows by one class.
+A face becomes one device of a ResourceSlice (`resources.publish`). Which of them a GPU has follows
+from what it is now and from what is offered of it; that they exclude each other is the counters'.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
 
 from driver import ids, names
-from driver.devices import model
+from driver.devices import counters, mig, model
 
 FULL_COMPUTE_PERCENT = 100
-_STRING_LIMIT = 64
+
+
+class Kind(StrEnum):
+    """Faces as a person names them in configuration."""
+
+    WHOLE = "whole"
+    MIG = "mig"
+    MPS = names.SHARING_MPS
+    TIME_SLICING = names.SHARING_TIME_SLICING
+    MONITOR = "monitor"
+
+
+class Sharing(StrEnum):
+    """How a GPU is shared without MIG: the value of the attribute `sharing`."""
+
+    MPS = names.SHARING_MPS
+    TIME_SLICING = names.SHARING_TIME_SLICING
+
+
+class MigMode(StrEnum):
+    """What is done with MIG: every placement offered, or only the instances that exist."""
+
+    DYNAMIC = "dynamic"
+    STATIC = "static"
+
+
+EVERYDAY = frozenset({Kind.WHOLE, Kind.MIG, Kind.MPS, Kind.TIME_SLICING})
+"""Offered unless configuration says otherwise."""
+SHARED = frozenset({Kind.MPS, Kind.TIME_SLICING})
+"""Several claims may have them at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A `version` attribute: strict semantic versioning 2.0.0, at most 64 bytes."""
+class Offering:
+    """What is offered of a GPU.
 
-    text: str
+    `mps_shares` and `time_slices` are how many shares its shared faces have; a claim that names no
+    amount takes one. `memory_factor` is how many times the memory is given out to time-sliced
+    claims together: nothing but accounting keeps them to it.
+    """
 
-    def __str__(self) -> str:
-        return self.text
-
-
-AttributeValue = bool | int | str | Version
+    kinds: frozenset[Kind] = EVERYDAY
+    mig: MigMode = MigMode.DYNAMIC
+    mps_shares: int = 8
+    time_slices: int = 8
+    memory_factor: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +74,73 @@ class WholeFace:
         return device_name(self.gpu.pci)
 
     @property
-    def memory_bytes(self) -> int | None:
-        """The whole memory; None where the GPU shares the host's."""
-        return self.gpu.memory_bytes
+    def consumes(self) -> counters.Counters:
+        """Everything."""
+        return counters.of_gpu(self.gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class MigFace:
+    """A place for an instance; with `instance`, one that exists and that we did not make."""
+
+    gpu: model.Gpu
+    profile: mig.Profile
+    placement: mig.Placement
+    instance: mig.Instance | None = None
 
     @property
-    def compute_percent(self) -> int:
-        """All of the GPU."""
-        return FULL_COMPUTE_PERCENT
+    def name(self) -> ids.DeviceName:
+        """`gpu-0000-18-00-0-mig-1g10gb-4`: profile and first memory slice."""
+        whole = device_name(self.gpu.pci)
+        return ids.DeviceName(f"{whole}-mig-{self.profile.slug}-{self.placement.start}")
+
+    @property
+    def consumes(self) -> counters.Counters:
+        """Its memory slices and engines."""
+        return counters.of_placement(self.profile, self.placement)
 
 
-Face = WholeFace
+@dataclass(frozen=True, slots=True)
+class ShareFace:
+    """The GPU shared by several claims at once; `shares` of it can be given out."""
+
+    gpu: model.Gpu
+    sharing: Sharing
+    shares: int
+    memory_factor: Fraction = Fraction(1)
+
+    @property
+    def name(self) -> ids.DeviceName:
+        """`gpu-0000-18-00-0-mps`, `gpu-0000-18-00-0-ts`."""
+        suffix = "mps" if self.sharing is Sharing.MPS else "ts"
+        return ids.DeviceName(f"{device_name(self.gpu.pci)}-{suffix}")
+
+    @property
+    def consumes(self) -> counters.Counters:
+        """Everything, once for all who share it."""
+        return counters.of_gpu(self.gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorFace:
+    """The GPU for administrators' tools: it takes nothing from anyone."""
+
+    gpu: model.Gpu
+
+    @property
+    def name(self) -> ids.DeviceName:
+        """`gpu-0000-18-00-0-monitor`."""
+        return monitor_name(device_name(self.gpu.pci))
+
+    @property
+    def consumes(self) -> counters.Counters:
+        """Nothing."""
+        return {}
+
+
+Face = WholeFace | MigFace | ShareFace | MonitorFace
+
+_OF_DEVICE = re.compile(r"gpu(?:-[0-9a-f]+){3}-[0-7]")
 
 
 def device_name(pci: ids.PciAddress) -> ids.DeviceName:
@@ -57,47 +148,66 @@ def device_name(pci: ids.PciAddress) -> ids.DeviceName:
     return ids.DeviceName("gpu-" + re.sub(r"[:.]", "-", pci))
 
 
-def of_inventory(inventory: model.Inventory) -> tuple[Face, ...]:
-    """The faces of a node: GPUs in PCI order."""
-    return tuple(WholeFace(gpu) for gpu in model.in_pci_order(inventory.gpus))
+def monitor_name(whole: ids.DeviceName) -> ids.DeviceName:
+    """The name of the monitor face beside a whole face."""
+    return ids.DeviceName(f"{whole}-monitor")
 
 
-def attributes(
-    face: Face, inventory: model.Inventory, allocator: str
-) -> Mapping[str, AttributeValue]:
-    """The attributes of a face. `allocator` is `controller` or `scheduler` (D2).
+def gpu_name(device: str) -> ids.DeviceName | None:
+    """The name of the whole face beside any face: `gpu-0000-18-00-0-ts` is of `gpu-0000-18-00-0`.
 
-    What is not known is left out: Kubernetes knows no empty attribute.
+    None for what is no face's name.
     """
-    gpu = face.gpu
-    major, minor = gpu.cuda_capability
-    cuda_major, cuda_minor = gpu.cuda_driver_version
-    found: dict[str, AttributeValue | None] = {
-        names.ATTR_TYPE: names.TYPE_GPU,
-        names.ATTR_UUID: gpu.uuid,
-        names.ATTR_PRODUCT: gpu.product[:_STRING_LIMIT],
-        names.ATTR_BRAND: gpu.brand,
-        names.ATTR_ARCHITECTURE: gpu.architecture,
-        names.ATTR_CUDA_CAPABILITY: Version(f"{major}.{minor}.0"),
-        names.ATTR_DRIVER_VERSION: semver(gpu.driver_version),
-        names.ATTR_CUDA_DRIVER_VERSION: Version(f"{cuda_major}.{cuda_minor}.0"),
-        names.ATTR_ALLOCATOR: allocator,
-        names.ATTR_NVLINK_PEERS: _peers(gpu, inventory),
-        names.ATTR_PCI_BUS_ID: gpu.pci,
-        names.ATTR_PCIE_ROOT: gpu.pcie_root,
-        names.ATTR_NUMA_NODE: gpu.numa_node,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    found = _OF_DEVICE.match(device)
+    return ids.DeviceName(found.group()) if found else None
 
 
-def _peers(gpu: model.Gpu, inventory: model.Inventory) -> int:
-    ordered = model.in_pci_order(inventory.gpus)
-    return sum(1 << i for i, other in enumerate(ordered) if other.pci in gpu.nvlink_peers)
+def of_gpu(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
+    """The faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
+    return tuple(face for face in _possible(gpu, offering) if _kind(face) in offering.kinds)
 
 
-def semver(driver_version: str) -> Version | None:
-    """`580.05.1` is no semver (leading zeros): its numbers are written plainly, three of them."""
-    parts = re.findall(r"\d+", driver_version)[:3]
-    if not parts:
-        return None
-    return Version(".".join(str(int(part)) for part in [*parts, "0", "0"][:3]))
+def _possible(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:
+    undivided = not _is_divided(gpu, offering)
+    if undivided:
+        yield WholeFace(gpu)
+    yield from _mig_faces(gpu, offering)
+    if undivided:
+        yield ShareFace(gpu, Sharing.MPS, offering.mps_shares)
+        yield ShareFace(gpu, Sharing.TIME_SLICING, offering.time_slices, offering.memory_factor)
+    yield MonitorFace(gpu)
+
+
+def _is_divided(gpu: model.Gpu, offering: Offering) -> bool:
+    """Whether only its parts can be had: MIG is on and is not ours to turn off."""
+    if gpu.mig is None or not gpu.mig.enabled:
+        return False
+    fixed = not gpu.mig.resetless or offering.mig is MigMode.STATIC
+    return fixed or bool(gpu.mig.instances)
+
+
+def _mig_faces(gpu: model.Gpu, offering: Offering) -> Iterator[MigFace]:
+    """Instances that exist, and the places that are free of them."""
+    if gpu.mig is None:
+        return
+    there = {one.placement: one for one in gpu.mig.instances}
+    free = offering.mig is MigMode.DYNAMIC and (gpu.mig.enabled or gpu.mig.resetless)
+    for profile, at in mig.by_size(gpu.mig.profiles):
+        instance = there.get(at)
+        if instance is not None and instance.profile_id == profile.id:
+            if instance.uuid is not None:
+                yield MigFace(gpu, profile, at, instance)
+        elif free and not any(at.overlaps(taken) for taken in there):
+            yield MigFace(gpu, profile, at)
+
+
+def _kind(face: Face) -> Kind:
+    match face:
+        case WholeFace():
+            return Kind.WHOLE
+        case MigFace():
+            return Kind.MIG
+        case ShareFace():
+            return Kind(face.sharing)
+        case MonitorFace():
+            return Kind.MONITOR

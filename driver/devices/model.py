@@ -3,15 +3,19 @@
 from dataclasses import dataclass
 
 from driver import ids
+from driver.devices import mig as partition
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One physical GPU.
 
-    `memory_bytes` is None on unified-memory parts (NVML says NOT_SUPPORTED there). `numa_node` and
-    `pcie_root` come from sysfs; None where the machine does not tell. `nvlink_peers` are the GPUs
-    of this node that NVLink reaches, directly or through a switch.
+    `index` is NVML's, of now: it and `minor` move. `memory_bytes` is None on unified-memory parts
+    (NVML says NOT_SUPPORTED there). `numa_node` and `pcie_root` come from sysfs; None where the
+    machine does not tell. `nvlink_peers` are the GPUs of this node that NVLink reaches, directly
+    or through a switch; `nvlink_domain` is the fabric across nodes, `<cluster uuid>.<clique>`.
+    `mig` is None where the GPU has none, or where it is another's to manage (`virtual`: a vGPU
+    guest).
     """
 
     uuid: ids.GpuUuid
@@ -23,10 +27,16 @@ class Gpu:
     cuda_capability: tuple[int, int]
     driver_version: str
     cuda_driver_version: tuple[int, int]
+    index: int = 0
     memory_bytes: int | None = None
     numa_node: int | None = None
     pcie_root: str | None = None
     nvlink_peers: frozenset[ids.PciAddress] = frozenset()
+    nvlink_domain: str | None = None
+    module: int | None = None
+    addressing: str | None = None
+    virtual: bool = False
+    mig: partition.Mig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +49,19 @@ class BrokenGpu:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All GPUs of a node, in PCI order, and those that could not be read."""
+    """All GPUs of a node, in PCI order, and those that could not be read.
+
+    `lost` are GPUs that were read before and are not readable now, as they were last.
+    """
 
     gpus: tuple[Gpu, ...] = ()
     broken: tuple[BrokenGpu, ...] = ()
+    lost: tuple[Gpu, ...] = ()
+
+    @property
+    def known(self) -> tuple[Gpu, ...]:
+        """Every GPU that can be described, in PCI order, readable now or not."""
+        return in_pci_order((*self.gpus, *self.lost))
 
     def by_uuid(self, uuid: str) -> Gpu | None:
         """The GPU of that UUID."""
@@ -52,3 +71,16 @@ class Inventory:
 def in_pci_order(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """GPUs by PCI address: the only order that does not move (minors and indices do)."""
     return tuple(sorted(gpus, key=lambda gpu: gpu.pci))
+
+
+def remember(before: Inventory, now: Inventory) -> Inventory:
+    """`now`, with the GPUs of `before` that still count among the node's but cannot be read.
+
+    NVML may not tell which GPU it cannot read, so every one that is missing while something is
+    broken is lost; a GPU that is missing while nothing is broken has been taken out.
+    """
+    if not now.broken:
+        return now
+    read = {gpu.uuid for gpu in now.gpus}
+    missing = tuple(gpu for gpu in before.known if gpu.uuid not in read)
+    return Inventory(now.gpus, now.broken, in_pci_order(missing))

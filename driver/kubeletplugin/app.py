@@ -150,11 +150,13 @@ def _publisher(
     tools: tuple[telling.Teller, metrics.Metrics],
 ) -> publisher.Publisher:
     looking = backoff.Backoff(_LOOKING, outside.jitter)
-    devices = supply.Supply(core.look, config.rediscover_seconds, looking, outside.clock)
+    sources = supply.Sources(core.look, core.offerings, held=core.held)
+    devices = supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)
     settings = publisher.Settings(
         config.driver_name,
         ids.NodeName(config.node_name),
         config.allocator,
+        config.share_domain,
         jitter=outside.jitter,
     )
     return publisher.Publisher(

@@ -43,6 +43,14 @@ class PluginConfig(settings.ProcessSettings):
         default="controller",
         description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
     )
+    offerings: Path | None = pydantic.Field(
+        default=None,
+        description="NodeOfferings document (YAML): which faces which GPUs are published as.",
+    )
+    share_domain: Literal["none", "cluster"] = pydantic.Field(
+        default="none",
+        description="Whether kube-scheduler, which knows no namespaces in this, may share GPUs.",
+    )
     instance: str = pydantic.Field(
         default="", description="UID of this pod, for rolling updates; empty for fixed sockets."
     )

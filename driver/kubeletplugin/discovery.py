@@ -21,5 +21,5 @@ class Discovery:
     def refresh(self) -> model.Inventory:
         """Read it again. Raises DeviceFault, and the last one stays."""
         with self._reading:
-            self._inventory = self._nvml.inventory()
+            self._inventory = model.remember(self._inventory, self._nvml.inventory())
             return self._inventory

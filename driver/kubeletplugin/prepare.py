@@ -144,6 +144,9 @@ class Preparer:
     def _granted(
         self, results: list[claims.Result], documents: _Documents
     ) -> _Granted | ports.Refused:
+        for result in results:
+            if (refused := _unpreparable(result)) is not None:
+                return refused
         known = self._known({result.device.device for result in results})
         if isinstance(known, ports.Refused):
             return known
@@ -164,7 +167,7 @@ class Preparer:
             return _refused(
                 reasons.Reason.DEVICE_UNKNOWN,
                 f"{', '.join(missing)} is not, or no longer, on this node; it has "
-                f"{', '.join(sorted(known)) or 'no GPU that can be read'}",
+                f"{', '.join(_whole(known)) or 'no GPU that can be read'}",
             )
         return known
 
@@ -213,8 +216,32 @@ def _grant(result: claims.Result, gpu: model.Gpu) -> steps.Grant:
     )
 
 
+def _unpreparable(result: claims.Result) -> ports.Refused | None:
+    """Whole GPUs can be prepared, and their monitors for administrators; no other face yet."""
+    name = result.device.device
+    whole = faces.gpu_name(name)
+    if whole is None or name == whole:
+        return None
+    if name != faces.monitor_name(whole):
+        text = f"{name} is shared or part of a GPU, which this node cannot set up yet"
+        return ports.Refused(reasons.Reason.FACE_NOT_PREPARED, text, permanent=True)
+    if result.admin_access:
+        return None
+    text = f"{name} is for requests with adminAccess: true"
+    return ports.Refused(reasons.Reason.ADMIN_ONLY, text, permanent=True)
+
+
 def _by_name(inventory: model.Inventory) -> dict[str, model.Gpu]:
-    return {face.name: face.gpu for face in faces.of_inventory(inventory)}
+    """GPUs by the names of their whole faces and their monitors."""
+    found: dict[str, model.Gpu] = {}
+    for gpu in inventory.gpus:
+        whole = faces.device_name(gpu.pci)
+        found |= {whole: gpu, faces.monitor_name(whole): gpu}
+    return found
+
+
+def _whole(known: dict[str, model.Gpu]) -> list[str]:
+    return sorted(name for name in known if faces.gpu_name(name) == name)
 
 
 def _name(ref: ports.ClaimRef) -> str:

@@ -13,8 +13,8 @@ import structlog
 
 from driver import clock, errors, ids, names, reasons
 from driver.kube import backoff, client, reflector, resource, store
-from driver.kubeletplugin import metrics, slice_plan, supply, telling
-from driver.resources import nodes, slices
+from driver.kubeletplugin import floor, metrics, notices, slice_plan, supply, telling
+from driver.resources import nodes, publish
 
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
@@ -32,6 +32,7 @@ def _no_jitter() -> float:
 class Settings:
     """Whose slices, and how often.
 
+    `share_domain`: `cluster` publishes shared faces where kube-scheduler allocates too (D18).
     `settle_s`: what follows a change is awaited so long. `quiet_s`: without a write for so long,
     the next one is made at once again.
     """
@@ -39,6 +40,7 @@ class Settings:
     driver: str
     node: ids.NodeName
     allocator: str
+    share_domain: str = "none"
     settle_s: float = 0.3
     quiet_s: float = 60.0
     writing: backoff.Pace = WRITING
@@ -70,10 +72,12 @@ class Publisher:
         self._wrote_at = -math.inf
         self._round_at = tools.clock.monotonic()
         self._node: nodes.Node | None = None
+        self._version = ""
         self._allocator = ""
         self._generation = 0
         self._accepted: dict[str, slice_plan.Accepted] = {}
-        self._told: dict[reasons.Reason, str] = {}
+        self._lacking: str | None = None
+        self._notices = notices.Notices(tools.teller)
         self._problem: str | None = "the slices have not been published yet"
         self.slices = self._reflector()
 
@@ -138,29 +142,45 @@ class Publisher:
         """Compare and write; how many writes it took. Raises ApiError."""
         node = self._node or self._read_node()
         settings = self._settings
-        offer = self._supply.offer(settings.driver, settings.node, self._allocator)
-        self._tell_of(offer.problem)
+        place = supply.Place(
+            settings.driver,
+            settings.node,
+            self._allocator,
+            plain=self._lacking is not None,
+            shares=settings.share_domain == "cluster",
+        )
+        offer = self._supply.offer(place, self._store.snapshot().values())
+        self._notices.settle(node, (*offer.problems, *self._sharing_off()))
         wrote = 0
         if offer.pool is not None:
             self._tools.metrics.devices.set(len(offer.pool.devices))
             wrote = self._make(offer.pool, node)
-        problem = offer.problem
-        self._problem = f"{problem.reason.value}: {problem.message}" if problem else None
+        told = (f"{problem.reason.value}: {problem.message}" for problem in offer.problems)
+        self._problem = "; ".join(told) or None
         return wrote
 
-    def _make(self, pool: slices.Pool, node: nodes.Node) -> int:
+    def _make(self, pool: publish.Pool, node: nodes.Node) -> int:
         """Write what the pool lacks; how many writes it took."""
         if not self._planned(pool, node):
             return 0
         # The Node may be another one of that name by now, and the slices gone with the old one.
-        writes = self._planned(pool, self._read_node())
-        self._write(writes)
+        node = self._read_node()
+        writes = self._planned(pool, node)
+        self._write(writes, node)
         return len(writes)
+
+    def _sharing_off(self) -> tuple[supply.Problem, ...]:
+        if self._lacking is None:
+            return ()
+        return (supply.Problem(reasons.Reason.SHARING_OFF, self._lacking),)
 
     def _read_node(self) -> nodes.Node:
         """The Node now; its label decides who allocates for as long as this process runs."""
         node = nodes.parse(self._tools.kube.get(resource.NODES, self._settings.node))
         self._node = node
+        version = self._tools.kube.server_version().git
+        if self._version != version:
+            self._version, self._lacking = version, floor.below(version)
         if not self._allocator:
             self._allocator = self._allocator_of(node)
             _log.info("allocator of this node", allocator=self._allocator)
@@ -173,24 +193,24 @@ class Publisher:
         _log.warning("node label not usable", label=names.ALLOCATOR_LABEL, value=label)
         return self._settings.allocator
 
-    def _planned(self, pool: slices.Pool, node: nodes.Node) -> slice_plan.Writes:
+    def _planned(self, pool: publish.Pool, node: nodes.Node) -> slice_plan.Writes:
         """The writes from what the cache holds to the pool."""
         current = list(self._store.snapshot().values())
         self._generation = max(self._generation, slice_plan.generation_of(current))
         memory = slice_plan.Memory(self._generation, self._accepted)
-        return slice_plan.plan_writes(pool, slices.Owner(node.name, node.uid), current, memory)
+        return slice_plan.plan_writes(pool, publish.Owner(node.name, node.uid), current, memory)
 
-    def _write(self, writes: slice_plan.Writes) -> None:
+    def _write(self, writes: slice_plan.Writes, node: nodes.Node) -> None:
         kube, count = self._tools.kube, self._tools.metrics.writes
         for one in writes.deletes:
             self._delete(one["metadata"])
             count["delete"].inc()
         for one in writes.updates:
             name = one["metadata"]["name"]
-            self._take(one, kube.replace(resource.RESOURCE_SLICES, name, one))
+            self._take(one, kube.replace(resource.RESOURCE_SLICES, name, one), node)
             count["update"].inc()
         for one in writes.creates:
-            self._take(one, kube.create(resource.RESOURCE_SLICES, one))
+            self._take(one, kube.create(resource.RESOURCE_SLICES, one), node)
             count["create"].inc()
         deleted, updated, created = map(len, (writes.deletes, writes.updates, writes.creates))
         _log.info("slices published", deleted=deleted, updated=updated, created=created)
@@ -205,7 +225,7 @@ class Publisher:
         except errors.NotFound:
             _log.debug("slice already gone", slice=name)
 
-    def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object) -> None:
+    def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
         self._generation = max(self._generation, slice_plan.generation_of([answer]))
@@ -215,25 +235,10 @@ class Publisher:
         if not lost:
             return
         self._accepted[name] = slice_plan.accepted(wanted, answer)
-        if reasons.Reason.FIELDS_DROPPED in self._told:
+        if (lacking := floor.dropped(lost)) is not None:
+            self._lacking = lacking
+            self._wake.set()
             return
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         text = f"the API server changed {', '.join(lost[:_SHOWN])}{more} of slice {name}"
-        self._tell(supply.Problem(reasons.Reason.FIELDS_DROPPED, text))
-
-    def _tell_of(self, problem: supply.Problem | None) -> None:
-        if problem is not None:
-            self._tell(problem)
-            return
-        for reason in (reasons.Reason.DRIVER_NOT_READY, reasons.Reason.SLICES_INVALID):
-            self._told.pop(reason, None)
-
-    def _tell(self, problem: supply.Problem) -> None:
-        """An event on the Node, once for the same words."""
-        if self._node is None or self._told.get(problem.reason) == problem.message:
-            return
-        self._told[problem.reason] = problem.message
-        _log.warning("devices not as they should be", reason=problem.reason, text=problem.message)
-        self._tools.teller.node_warning(
-            self._node.name, self._node.uid, problem.reason, problem.message
-        )
+        self._notices.tell(node, supply.Problem(reasons.Reason.FIELDS_DROPPED, text))

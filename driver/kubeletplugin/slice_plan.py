@@ -1,8 +1,8 @@
 """Which writes make a node's ResourceSlices what they should be. Values in, values out.
 
 A pool is read whole or not at all: consumers take the slices of its newest generation, once there
-are as many as they say. So a change that touches one slice keeps the generation, and any other
-writes every slice with the next one (dra-contract.md §5, items 15-19).
+are as many as they say. So a change that touches one slice, or nothing but taints, keeps the
+generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19).
 """
 
 import copy
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from driver import errors
-from driver.resources import fields, quantity, slices
+from driver.resources import fields, publish, quantity
 
 Object: TypeAlias = dict[str, Any]
 Shape: TypeAlias = Any
@@ -52,7 +52,10 @@ class Accepted:
 
 
 def plan_writes(
-    pool: slices.Pool, owner: slices.Owner, current: Iterable[Object], memory: Memory | None = None
+    pool: publish.Pool,
+    owner: publish.Owner,
+    current: Iterable[Object],
+    memory: Memory | None = None,
 ) -> Writes:
     """The writes from `current`, every slice of this driver and node, to the pool.
 
@@ -70,7 +73,9 @@ def plan_writes(
         for name, one in wanted.items()
         if name in found and not _agrees(one, found[name], past, base)
     ]
-    if not missing and (not changed or (len(changed) == 1 and not deletes)):
+    if not missing and (
+        _only_taints(wanted, found, changed) or (len(changed) == 1 and not deletes)
+    ):
         return Writes(deletes, tuple(_replacing(found[name], wanted[name]) for name in changed))
     fresh = _rendered(pool, owner, base + 1)
     return Writes(
@@ -78,6 +83,22 @@ def plan_writes(
         tuple(_replacing(found[name], one) for name, one in fresh.items() if name in found),
         tuple(one for name, one in fresh.items() if name not in found),
     )
+
+
+def _only_taints(
+    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Sequence[str]
+) -> bool:
+    """Whether each slice holds on its own: the devices are the same, whatever ails them."""
+    return all(_untainted(wanted[name]) == _untainted(found[name]) for name in changed)
+
+
+def _untainted(obj: Object) -> Shape:
+    spec = dict(shape(obj))
+    spec["devices"] = [
+        {key: value for key, value in device.items() if key != "taints"}
+        for device in spec.get("devices", ())
+    ]
+    return spec
 
 
 def shape(obj: fields.Raw) -> Shape:
@@ -107,8 +128,8 @@ def dropped(wanted: Object, kept: Object) -> tuple[str, ...]:
     return tuple(_differences(shape(wanted), shape(kept), "spec"))
 
 
-def _rendered(pool: slices.Pool, owner: slices.Owner, generation: int) -> dict[str, Object]:
-    rendered: Sequence[Object] = slices.render(pool, owner, generation)
+def _rendered(pool: publish.Pool, owner: publish.Owner, generation: int) -> dict[str, Object]:
+    rendered: Sequence[Object] = publish.render(pool, owner, generation)
     return {one["metadata"]["name"]: one for one in rendered}
 
 

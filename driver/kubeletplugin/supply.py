@@ -1,15 +1,17 @@
 """What this node has to publish: its GPUs, looked at now and then, as a pool of devices."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from driver import clock, errors, ids, reasons
-from driver.devices import model
+from driver.api import offerings
+from driver.devices import faces, model
 from driver.kube import backoff
-from driver.resources import slices
+from driver.kubeletplugin import held
+from driver.resources import fields, publish, slices
 
 _log = structlog.get_logger(__name__)
 _DRIVER_ABSENT = frozenset({9, 12})
@@ -31,27 +33,68 @@ class Problem:
 class Offer:
     """What to publish, and what is wrong. Without a pool, what is published stays as it is."""
 
-    pool: slices.Pool | None
-    problem: Problem | None
+    pool: publish.Pool | None
+    problems: tuple[Problem, ...] = ()
+
+
+def _no_taints(_inventory: model.Inventory) -> publish.Taints:
+    return {}
+
+
+def _nothing_held() -> frozenset[ids.DeviceName]:
+    return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the offer is made of.
+
+    `look` reads the GPUs; raises DeviceFault. `ailing` says what is wrong with devices, and `held`
+    which ones claims of this node hold; raises NodeFault.
+    """
+
+    look: Look
+    rules: offerings.NodeOfferings = field(default_factory=offerings.NodeOfferings)
+    ailing: Callable[[model.Inventory], publish.Taints] = _no_taints
+    held: Callable[[], frozenset[ids.DeviceName]] = _nothing_held
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """For whom is offered. `plain`: without counters and shares, which the cluster lacks (D17).
+
+    `shares`: whether shared faces may be published where kube-scheduler allocates (D18).
+    """
+
+    driver: str
+    node: ids.NodeName
+    allocator: str
+    plain: bool = False
+    shares: bool = False
 
 
 class Supply:
     """Used by one thread. A GPU driver that is absent is an empty pool, and looked for again."""
 
     def __init__(
-        self, look: Look, rediscover_s: float, looking: backoff.Backoff, clock: clock.Clock
+        self, sources: Sources, rediscover_s: float, looking: backoff.Backoff, clock: clock.Clock
     ) -> None:
-        self._look = look
+        self._sources = sources
         self._rediscover_s = rediscover_s
         self._looking = looking
         self._clock = clock
         self._due_at = -math.inf
         self._inventory: model.Inventory | None = None
         self._problem: Problem | None = None
+        self._before: publish.Pool | None = None
 
     def due_in_s(self) -> float:
         """Seconds until the GPUs should be looked at again."""
         return max(0.0, self._due_at - self._clock.monotonic())
+
+    def look_soon(self) -> None:
+        """Let the next `refresh` look, whenever the last one was."""
+        self._due_at = -math.inf
 
     def refresh(self) -> None:
         """Look at the GPUs, if it is time."""
@@ -59,7 +102,7 @@ class Supply:
         if now < self._due_at:
             return
         try:
-            self._inventory = self._look()
+            self._inventory = self._sources.look()
         except errors.DeviceFault as e:
             if e.code in _DRIVER_ABSENT:
                 self._inventory = model.Inventory()
@@ -67,17 +110,64 @@ class Supply:
             wait_s = self._looking.after_failure()
             _log.warning("GPUs not readable", error=str(e), next_look_s=round(wait_s, 1))
         else:
-            self._looking.reset()
-            self._problem = None
-            wait_s = self._rediscover_s
+            self._problem = _unreadable(self._inventory)
+            wait_s = self._rediscover_s if self._problem is None else self._looking.after_failure()
+            if self._problem is None:
+                self._looking.reset()
         self._due_at = now + wait_s
 
-    def offer(self, driver: str, node: ids.NodeName, allocator: str) -> Offer:
-        """The pool of what was seen last."""
+    def offer(self, place: Place, stored: Iterable[fields.Raw]) -> Offer:
+        """The pool of what was seen last; what claims hold is as it was published, or `stored`."""
         if self._inventory is None:
-            return Offer(None, self._problem)
+            return Offer(None, self._problems())
+        wanted, refused = publish.pool_of(
+            self._inventory, self._terms(place), self._sources.ailing(self._inventory)
+        )
+        problems = tuple(Problem(reasons.Reason.SLICES_INVALID, str(one)) for one in refused)
         try:
-            pool = slices.pool_of(self._inventory, driver, node, allocator)
-        except errors.BadInput as e:
-            return Offer(None, Problem(reasons.Reason.SLICES_INVALID, str(e)))
-        return Offer(pool, self._problem)
+            pool = self._kept(wanted, place, stored)
+        except errors.RationError as e:
+            trouble = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
+            return Offer(None, (*self._problems(), trouble))
+        return Offer(pool, (*self._problems(), *problems))
+
+    def _kept(
+        self, wanted: publish.Pool, place: Place, stored: Iterable[fields.Raw]
+    ) -> publish.Pool:
+        holding = self._sources.held()
+        if holding:
+            before = self._before or held.published(
+                (slices.parse(one) for one in stored), place.driver, place.node
+            )
+            wanted = held.keep(wanted, before, holding)
+        self._before = wanted
+        return wanted
+
+    def _terms(self, place: Place) -> publish.Terms:
+        found = self._inventory.known if self._inventory else ()
+        rules = self._sources.rules
+        return publish.Terms(
+            place.driver,
+            place.node,
+            place.allocator,
+            {gpu.uuid: _allowed(rules.of(place.node, gpu), place) for gpu in found},
+            place.plain,
+        )
+
+    def _problems(self) -> tuple[Problem, ...]:
+        return () if self._problem is None else (self._problem,)
+
+
+def _allowed(offering: faces.Offering, place: Place) -> faces.Offering:
+    """kube-scheduler knows no namespaces: it gets shares only where that was asked for (D18)."""
+    if place.allocator == "controller" or place.shares:
+        return offering
+    return replace(offering, kinds=offering.kinds - faces.SHARED)
+
+
+def _unreadable(inventory: model.Inventory) -> Problem | None:
+    """GPUs that are counted and cannot be read: looked at again soon, and told of."""
+    if not inventory.broken:
+        return None
+    text = "; ".join(f"{one.where}: {one.problem}" for one in inventory.broken)
+    return Problem(reasons.Reason.GPU_UNREADABLE, text)

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
+import yaml
 
-from driver import clock, errors
+from driver import clock, errors, ids
+from driver.api import offerings
 from driver.devices import model
 from driver.kubeletplugin import (
     checkpoint,
@@ -14,7 +17,6 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
-    nvml,
     patience,
     ports,
     prepare,
@@ -23,6 +25,7 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.nvml import library as nvml
 
 _log = structlog.get_logger(__name__)
 
@@ -33,12 +36,15 @@ class Core:
 
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
+    `held` are the devices that claims hold, by the records; raises NodeFault.
     """
 
     preparation: ports.Preparation
     look: Callable[[], model.Inventory]
     recover: Callable[[], tuple[str, ...]]
     close: Callable[[], None]
+    offerings: offerings.NodeOfferings
+    held: Callable[[], frozenset[ids.DeviceName]]
 
 
 def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> Core:
@@ -46,6 +52,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
 
     Raises:
         NodeFault: the host's boot id cannot be read.
+        BadInput: the offerings document is wrong.
     """
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library)
@@ -76,4 +83,19 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         gpus.refresh,
         recover,
         library.close,
+        _offerings(config.offerings),
+        lambda: frozenset(device.device for one in records.all() for device in one.devices),
     )
+
+
+def _offerings(path: Path | None) -> offerings.NodeOfferings:
+    """The document at a path; without one, everything as by default. Raises BadInput."""
+    if path is None:
+        return offerings.NodeOfferings()
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
+        raise errors.BadInput(str(path), str(e), "a NodeOfferings document") from e
+    if not isinstance(document, dict):
+        raise errors.BadInput(str(path), f"is {type(document).__name__}", "a YAML mapping")
+    return offerings.read(document, path.name)

@@ -4,25 +4,21 @@
 not dropped silently: a device that carries one says so in `beyond`, and is left alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driver import errors, ids, names
-from driver.devices import faces, model
-from driver.resources import fields, quantity, selectors
+from driver import ids, names
+from driver.devices import description
+from driver.resources import capacities, fields, quantity, selectors
 
-MAX_DEVICES = 64
-"""Devices a slice: the limit once one of them carries a taint or consumes counters (api v1)."""
-MAX_PROPERTIES = 32
-"""Attributes and capacities a device (api v1)."""
-_MAX_STRING = 64
 _BEYOND = (
-    "consumesCounters",
     "bindsToNode",
     "bindingConditions",
     "nodeAllocatableResources",
     "skipNodeOperations",
 )
+Raw = dict[str, object]
+Amounts = Mapping[str, quantity.Quantity]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +37,31 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """One device of a slice. `node` is its own node selection; () when the slice decides.
+class CounterUse:
+    """What a device takes of a counter set of its pool (KEP-4815)."""
 
-    `beyond` names the fields that this version does not weigh yet.
-    """
+    set: str
+    counters: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSet:
+    """What devices of a pool share, by counter (KEP-4815)."""
+
+    name: str
+    counters: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of a slice. `beyond` names the fields that this version does not weigh yet."""
 
     name: ids.DeviceName
-    attributes: Mapping[str, faces.AttributeValue] = field(default_factory=dict)
-    capacity: Mapping[str, quantity.Quantity] = field(default_factory=dict)
+    attributes: description.Attributes = field(default_factory=dict)
+    capacity: Mapping[str, capacities.Capacity] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allow_multiple: bool = False
+    consumes: tuple[CounterUse, ...] = ()
     beyond: tuple[str, ...] = ()
 
     def tainted_for(self, allocator: str) -> bool:
@@ -74,125 +84,26 @@ class Slice:
     selector: selectors.NodeSelector | None
     everywhere: bool
     devices: tuple[Device, ...]
+    counter_sets: tuple[CounterSet, ...] = ()
     beyond: tuple[str, ...] = ()
     uid: str = ""
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The Node that owns the slices: they go when it goes."""
-
-    node: ids.NodeName
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """All that a node publishes: devices in their order, to be cut into slices."""
-
-    driver: str
-    name: str
-    devices: tuple[Device, ...]
-
-
-def pool_of(inventory: model.Inventory, driver: str, node: ids.NodeName, allocator: str) -> Pool:
-    """The pool of a node: every face of its GPUs, tainted as D2 says.
-
-    Raises:
-        BadInput: a device breaks a limit of the API; nothing of it may be published.
-    """
-    devices = tuple(
-        _device_of(face, inventory, allocator) for face in faces.of_inventory(inventory)
-    )
-    for device in devices:
-        _check(device)
-    return Pool(driver, node, devices)
-
-
-def _device_of(face: faces.Face, inventory: model.Inventory, allocator: str) -> Device:
-    capacity = {names.CAP_COMPUTE: quantity.of_units(face.compute_percent)}
-    if face.memory_bytes is not None:
-        capacity[names.CAP_MEMORY] = quantity.of_bytes(face.memory_bytes)
-    taints = (Taint(names.ALLOCATOR_TAINT, "controller", "NoSchedule"),)
-    return Device(
-        name=face.name,
-        attributes=faces.attributes(face, inventory, allocator),
-        capacity=capacity,
-        taints=taints if allocator == "controller" else (),
-    )
-
-
-def _check(device: Device) -> None:
-    where = f"device {device.name}"
-    count = len(device.attributes) + len(device.capacity)
-    if count > MAX_PROPERTIES:
-        raise errors.BadInput(
-            where, f"has {count} attributes and capacities", f"at most {MAX_PROPERTIES}"
-        )
-    for key, value in device.attributes.items():
-        if len(str(value).encode()) > _MAX_STRING:
-            raise errors.BadInput(
-                f"{where}, attribute {key}",
-                f"{value!s} is too long",
-                f"at most {_MAX_STRING} bytes",
-            )
-
-
-def render(pool: Pool, owner: Owner, generation: int) -> list[dict[str, object]]:
-    """The slices of a pool, <= 64 devices each; a pool without devices is one empty slice.
-
-    Names are zero-padded, because pools are read in the order of their names (D1).
-    """
-    cuts: Sequence[tuple[Device, ...]] = [
-        pool.devices[start : start + MAX_DEVICES]
-        for start in range(0, len(pool.devices), MAX_DEVICES)
-    ] or [()]
-    return [
-        _slice_object(pool, owner, generation, (index, len(cuts), devices))
-        for index, devices in enumerate(cuts)
-    ]
-
-
-def slice_name(driver: str, node: str, index: int) -> str:
-    """`node-a-gpu.ration.dev-00000`: a fixed name, so that a retry meets its own work."""
-    return f"{node}-{driver}-{index:05d}"
-
-
-def _slice_object(
-    pool: Pool, owner: Owner, generation: int, cut: tuple[int, int, tuple[Device, ...]]
-) -> dict[str, object]:
-    index, count, devices = cut
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {
-            "name": slice_name(pool.driver, owner.node, index),
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "name": owner.node,
-                    "uid": owner.uid,
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "driver": pool.driver,
-            "nodeName": owner.node,
-            "pool": {"name": pool.name, "generation": generation, "resourceSliceCount": count},
-            "devices": [_render_device(device) for device in devices],
-        },
-    }
-
-
-def _render_device(device: Device) -> dict[str, object]:
-    shown: dict[str, object] = {
+def render_device(device: Device) -> Raw:
+    """As the API writes it."""
+    shown: Raw = {
         "name": device.name,
         "attributes": {key: _render_value(value) for key, value in device.attributes.items()},
-        "capacity": {key: {"value": amount.text} for key, amount in device.capacity.items()},
+        "capacity": {key: capacities.render(amount) for key, amount in device.capacity.items()},
     }
+    if device.allow_multiple:
+        shown["allowMultipleAllocations"] = True
+    if device.consumes:
+        shown["consumesCounters"] = [
+            {"counterSet": use.set, "counters": _render_counters(use.counters)}
+            for use in device.consumes
+        ]
     if device.taints:
         shown["taints"] = [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}
@@ -201,13 +112,22 @@ def _render_device(device: Device) -> dict[str, object]:
     return shown
 
 
-def _render_value(value: faces.AttributeValue) -> dict[str, object]:
+def render_counter_set(one: CounterSet) -> Raw:
+    """As the API writes it."""
+    return {"name": one.name, "counters": _render_counters(one.counters)}
+
+
+def _render_counters(found: Amounts) -> Raw:
+    return {key: {"value": amount.text} for key, amount in found.items()}
+
+
+def _render_value(value: description.Value) -> dict[str, object]:
     match value:
         case bool():
             return {"bool": value}
         case int():
             return {"int": value}
-        case faces.Version():
+        case description.Version():
             return {"version": value.text}
         case str():
             return {"string": value}
@@ -233,20 +153,28 @@ def parse(obj: fields.Raw) -> Slice:
         node=ids.NodeName(node) if node else None,
         selector=selectors.parse(fields.mapping(spec, "nodeSelector")) if selector else None,
         everywhere=fields.flag(spec, "allNodes", "spec"),
-        devices=tuple(_parse_device(d, at) for at, d in fields.objects(spec, "devices", "spec")),
+        devices=tuple(parse_device(d, at) for at, d in fields.objects(spec, "devices", "spec")),
+        counter_sets=tuple(
+            CounterSet(
+                fields.required_text(one, "name", at),
+                _parse_counters(fields.mapping(one, "counters", at), at),
+            )
+            for at, one in fields.objects(spec, "sharedCounters", "spec")
+        ),
         beyond=tuple(key for key in ("perDeviceNodeSelection",) if spec.get(key)),
         uid=fields.text(meta, "uid", "metadata"),
         version=fields.text(meta, "resourceVersion", "metadata"),
     )
 
 
-def _parse_device(obj: fields.Raw, at: str) -> Device:
-    attributes = fields.mapping(obj, "attributes", at)
+def parse_device(obj: fields.Raw, at: str) -> Device:
+    """Read one device. Raises BadInput."""
+    shown = fields.mapping(obj, "attributes", at)
     capacity = fields.mapping(obj, "capacity", at)
-    values: dict[str, faces.AttributeValue] = {}
+    values: dict[str, description.Value] = {}
     beyond = [key for key in _BEYOND if obj.get(key)]
-    for key in attributes:
-        value = _parse_value(fields.mapping(attributes, key, at))
+    for key in shown:
+        value = _parse_value(fields.mapping(shown, key, at))
         if value is None:
             beyond.append(f"attributes[{key}]")
         else:
@@ -255,18 +183,33 @@ def _parse_device(obj: fields.Raw, at: str) -> Device:
         name=ids.DeviceName(fields.required_text(obj, "name", at)),
         attributes=values,
         capacity={
-            key: quantity.parse(fields.mapping(capacity, key, at).get("value"), f"{at}.capacity")
+            key: capacities.parse(fields.mapping(capacity, key, at), f"{at}.capacity[{key}]")
             for key in capacity
         },
         taints=tuple(
             _parse_taint(taint, path) for path, taint in fields.objects(obj, "taints", at)
         ),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
+        consumes=tuple(
+            CounterUse(
+                fields.required_text(one, "counterSet", path),
+                _parse_counters(fields.mapping(one, "counters", path), path),
+            )
+            for path, one in fields.objects(obj, "consumesCounters", at)
+        ),
         beyond=tuple(beyond),
     )
 
 
-def _parse_value(obj: fields.Raw) -> faces.AttributeValue | None:
+def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
+    where = f"{at}.counters"
+    return {
+        key: quantity.parse(fields.mapping(obj, key, where).get("value"), f"{where}[{key}]")
+        for key in obj
+    }
+
+
+def _parse_value(obj: fields.Raw) -> description.Value | None:
     """An attribute's value; None for the list kinds, which are weighed later."""
     match dict(obj):
         case {"bool": bool(value)}:
@@ -276,7 +219,7 @@ def _parse_value(obj: fields.Raw) -> faces.AttributeValue | None:
         case {"string": str(value)}:
             return value
         case {"version": str(value)}:
-            return faces.Version(value)
+            return description.Version(value)
         case _:
             return None
 

@@ -1,10 +1,16 @@
 """The plugin's view of NVML, over the simulator's machine model and without its C library."""
 
 import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import TypeVar
 
 from driver import errors, ids
 from driver.devices import model
 from simulator import client, codes, library, machine
+from tests.fakes import partitions
+
+T = TypeVar("T")
 
 BRANDS = {codes.Brand.NVIDIA: "Nvidia", codes.Brand.TESLA: "Tesla"}
 ARCHITECTURES = {
@@ -13,6 +19,11 @@ ARCHITECTURES = {
     codes.Architecture.ADA: "Ada Lovelace",
     codes.Architecture.HOPPER: "Hopper",
     codes.Architecture.BLACKWELL: "Blackwell",
+}
+ADDRESSING = {
+    codes.AddressingMode.NONE: "None",
+    codes.AddressingMode.HMM: "HMM",
+    codes.AddressingMode.ATS: "ATS",
 }
 
 
@@ -46,7 +57,11 @@ class FakeNvml:
         handle = ask.device_get_handle_by_index(index)
         slot = self.machine.find(ask.device_get_uuid(handle)).slot
         cuda = ask.system_get_cuda_driver_version()
+        addressing = self._optional(ask.device_get_addressing_mode, handle)
+        virtual = ask.device_get_virtualization_mode(handle) == codes.Virtualization.VGPU
+        gpu = self.machine.find(ask.device_get_uuid(handle))
         return model.Gpu(
+            index=index,
             uuid=ids.GpuUuid(ask.device_get_uuid(handle)),
             pci=ids.PciAddress(slot.pci),
             minor=ask.device_get_minor_number(handle),
@@ -59,7 +74,25 @@ class FakeNvml:
             memory_bytes=ask.device_get_memory_info(handle).total,
             numa_node=slot.numa if slot.numa >= 0 else None,
             pcie_root=f"pci{slot.host_bridge}",
+            nvlink_domain=self._domain(handle),
+            module=self._optional(ask.device_get_module_id, handle),
+            addressing=None if addressing is None else ADDRESSING[codes.AddressingMode(addressing)],
+            virtual=virtual,
+            mig=None if virtual else partitions.of_gpu(ask, gpu, handle),
         )
+
+    def _domain(self, handle: client.Handle) -> str | None:
+        info = self._optional(self._library.device_get_gpu_fabric_info, handle)
+        if info is None or not info.cluster.strip("0"):
+            return None
+        return f"{uuid.UUID(info.cluster)}.{info.clique}"
+
+    @staticmethod
+    def _optional(call: Callable[[client.Handle], T], handle: client.Handle) -> T | None:
+        try:
+            return call(handle)
+        except codes.NvmlError:
+            return None
 
     def _switched(self, gpu: model.Gpu) -> bool:
         handle = self._library.device_get_handle_by_uuid(gpu.uuid)

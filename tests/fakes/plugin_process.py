@@ -8,6 +8,7 @@ import sys
 import threading
 
 from driver import clock, errors
+from driver.api import offerings
 from driver.devices import model
 from driver.kube import client
 from driver.kubeletplugin import app, wiring
@@ -37,7 +38,14 @@ def main() -> int:
             threading.Thread(target=_fail, name="library").start()
         return gpus.look()
 
-    core = wiring.Core(preparation.Preparation(), look, tuple, lambda: None)
+    core = wiring.Core(
+        preparation.Preparation(),
+        look,
+        tuple,
+        lambda: None,
+        offerings.NodeOfferings(),
+        frozenset,
+    )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:
         return app.App(config, core, outside).run()

@@ -4,9 +4,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.devices import model
-from driver.resources import claims, quantity, selectors, slices
+from driver.devices import faces, mig, model
+from driver.resources import claims, publish, quantity, selectors, slices
 from tests import objects
+
+
+@st.composite
+def migs(draw: st.DrawFn) -> mig.Mig:
+    """Halves and quarters, one of which may exist already."""
+    places = [mig.Placement(start, 2) for start in (0, 2, 4, 6)]
+    quarters = mig.Profile(14, "2g.20gb", 2, 20480, 4, tuple(places), mig.Engines(32, 2, 1))
+    halves = mig.Profile(
+        9, "3g.40gb", 3, 40448, 2, (mig.Placement(0, 4), mig.Placement(4, 4)), mig.Engines(60, 3, 2)
+    )
+    taken = draw(st.none() | st.sampled_from(places))
+    enabled = draw(st.booleans())
+    there = (mig.Instance(3, 14, taken, 0, ids.MigUuid("MIG-1")),) if taken and enabled else ()
+    return mig.Mig(enabled, draw(st.booleans()), (quarters, halves), there)
+
+
+OFFERINGS = st.builds(
+    faces.Offering,
+    kinds=st.frozensets(st.sampled_from(list(faces.Kind))),
+    mig=st.sampled_from(list(faces.MigMode)),
+    mps_shares=st.integers(1, 48),
+    time_slices=st.integers(1, 200),
+    memory_factor=st.fractions(1, 4),
+)
+NODE = ids.NodeName("node-a")
 
 
 @st.composite
@@ -26,37 +51,88 @@ def gpus(draw: st.DrawFn) -> tuple[model.Gpu, ...]:
             memory_bytes=draw(st.none() | st.integers(0, 2**40)),
             numa_node=draw(st.none() | st.integers(0, 7)),
             pcie_root=draw(st.none() | st.just("pci0000:50")),
+            mig=draw(st.none() | migs()),
         )
         for index, bus in enumerate(buses)
     )
 
 
-@given(gpus(), st.sampled_from(["controller", "scheduler"]))
+@given(
+    found=gpus(),
+    offering=OFFERINGS,
+    allocator=st.sampled_from(["controller", "scheduler"]),
+    plain=st.booleans(),
+)
 def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
-    found: tuple[model.Gpu, ...], allocator: str
+    found: tuple[model.Gpu, ...], offering: faces.Offering, allocator: str, *, plain: bool
 ) -> None:
-    inventory = model.Inventory(found)
-    node = ids.NodeName("node-a")
-    pool = slices.pool_of(inventory, "gpu.ration.dev", node, allocator)
-    rendered = slices.render(pool, slices.Owner(node, "uid"), 3)
-    read = [slices.parse(one) for one in rendered]
+    each = {gpu.uuid: offering for gpu in found}
+    terms = publish.Terms("gpu.ration.dev", NODE, allocator, each, plain)
+    pool, refused = publish.pool_of(model.Inventory(found), terms, {})
+    assert not refused
+    read = [slices.parse(one) for one in publish.render(pool, publish.Owner(NODE, "uid"), 3)]
     assert tuple(device for one in read for device in one.devices) == pool.devices
-    assert all(len(one.devices) <= slices.MAX_DEVICES for one in read)
+    assert all(len(one.devices) <= publish.MAX_DEVICES for one in read)
+    assert all(len(one.counter_sets) <= publish.MAX_COUNTER_SETS for one in read)
+    assert not any(one.devices and one.counter_sets for one in read)
     assert {one.slice_count for one in read} == {len(read)}
     assert [one.name for one in read] == sorted(one.name for one in read)
-    assert all(device.tainted_for("controller") for device in pool.devices) or (
-        allocator == "scheduler" or not pool.devices
+    for device in pool.devices:
+        monitor = device.attributes["type"] == "gpu-monitor"
+        assert device.tainted_for("controller") == (allocator == "controller" and not monitor)
+
+
+@given(gpus(), OFFERINGS)
+def test_a_gpu_is_in_one_slice_and_its_devices_draw_on_what_its_counters_have(
+    found: tuple[model.Gpu, ...], offering: faces.Offering
+) -> None:
+    each = {gpu.uuid: offering for gpu in found}
+    pool, _ = publish.pool_of(
+        model.Inventory(found), publish.Terms("d", NODE, "controller", each), {}
     )
+    read = [slices.parse(one) for one in publish.render(pool, publish.Owner(NODE, "uid"), 1)]
+    sets = {shared.name: shared.counters for one in read for shared in one.counter_sets}
+    homes: dict[str, set[str]] = {}
+    for one in read:
+        for device in one.devices:
+            homes.setdefault(str(faces.gpu_name(device.name)), set()).add(one.name)
+            for use in device.consumes:
+                assert all(amount <= sets[use.set][key] for key, amount in use.counters.items())
+    assert all(len(slices_of) == 1 for slices_of in homes.values())
+
+
+@given(gpus(), OFFERINGS)
+def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
+    found: tuple[model.Gpu, ...], offering: faces.Offering
+) -> None:
+    each = {gpu.uuid: offering for gpu in found}
+    pool, _ = publish.pool_of(
+        model.Inventory(found), publish.Terms("d", NODE, "controller", each), {}
+    )
+    shared = [device for device in pool.devices if device.allow_multiple]
+    for capacity in (one for device in shared for one in device.capacity.values()):
+        policy = capacity.policy
+        assert policy is not None
+        assert policy.default <= capacity.value
+        if policy.range is None:
+            assert policy.default in policy.values
+            continue
+        low, high, step = policy.range.minimum, policy.range.maximum, policy.range.step
+        assert high is not None
+        assert step is not None
+        assert low.nanos + step.nanos <= capacity.value.nanos
+        assert high <= capacity.value
+        assert (high.nanos - low.nanos) % step.nanos == 0
+        assert (policy.default.nanos - low.nanos) % step.nanos == 0
 
 
 @given(gpus())
 def test_the_order_of_discovery_does_not_change_what_is_published(
     found: tuple[model.Gpu, ...],
 ) -> None:
-    node = ids.NodeName("node-a")
-    there = slices.pool_of(model.Inventory(found), "d.example.com", node, "controller")
-    back = slices.pool_of(model.Inventory(found[::-1]), "d.example.com", node, "controller")
-    assert there == back
+    terms = publish.Terms("d.example.com", NODE, "controller", {})
+    there = publish.pool_of(model.Inventory(found), terms, {})
+    assert there == publish.pool_of(model.Inventory(found[::-1]), terms, {})
 
 
 @given(st.integers(-(10**30), 10**30), st.sampled_from(["", "m", "k", "Ki", "Gi", "n", "E"]))

@@ -183,16 +183,19 @@ def _why_not(
     """The first thing that keeps a device from a request; whether it is taken comes last."""
     matched = _matches(resolved, view.driver, device)
     identity = claims.DeviceId(pool.driver, pool.name, device.name)
-    beyond = bool(device.beyond or one.beyond or device.allow_multiple)
+    beyond = bool(device.beyond or one.beyond)
+    whole = device.attributes.get(names.ATTR_TYPE, names.TYPE_GPU) == names.TYPE_GPU
     checks = (
         (reasons.Reason.SELECTOR_FAILED, isinstance(matched, cel.Failed)),
         (reasons.Reason.SELECTOR_MISMATCH, matched is not True),
         (reasons.Reason.POOL_INCOMPLETE, bool(pool.problem)),
         (reasons.Reason.DEVICE_BEYOND, beyond),
+        (reasons.Reason.FACE_NOT_PREPARED, device.allow_multiple or not whole),
         (reasons.Reason.DEVICE_NOT_OURS, not device.tainted_for("controller")),
         (reasons.Reason.DEVICE_TAINTED, _untolerated(resolved.request, device)),
         (reasons.Reason.CAPACITY_SHORT, _short(resolved.request, device)),
         (reasons.Reason.DEVICE_TAKEN, identity in view.taken),
+        (reasons.Reason.COUNTERS_TAKEN, identity in view.drained),
     )
     return next((reason for reason, holds in checks if holds), None)
 
@@ -204,7 +207,7 @@ def _matches(resolved: Resolved, driver: str, device: slices.Device) -> bool | c
             key: value if isinstance(value, bool | int | str) else str(value).encode()
             for key, value in device.attributes.items()
         },
-        {key: amount.text.encode() for key, amount in device.capacity.items()},
+        {key: amount.value.text.encode() for key, amount in device.capacity.items()},
         device.allow_multiple,
     )
     for one in resolved.selectors:
@@ -228,6 +231,6 @@ def _short(request: claims.Request, device: slices.Device) -> bool:
     """For devices that are not shared, a capacity request is a mere filter (KEP-5075)."""
     for key, minimum in (request.minimums or {}).items():
         amount = device.capacity.get(key)
-        if amount is None or amount < minimum:
+        if amount is None or amount.value < minimum:
             return True
     return False

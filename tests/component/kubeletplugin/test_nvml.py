@@ -9,7 +9,7 @@ import pynvml
 import pytest
 
 from driver import errors
-from driver.kubeletplugin import nvml
+from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, control, layout, machine, store
 from tests.fakes import nvml as fakes
 

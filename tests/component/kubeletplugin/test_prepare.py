@@ -16,12 +16,12 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
-    nvml,
     ports,
     prepare,
     recovery,
 )
 from driver.kubeletplugin.cdi import model, store
+from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, layout, node
 from simulator import store as machines
 from tests import builders

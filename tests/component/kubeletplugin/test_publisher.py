@@ -78,7 +78,7 @@ def start(
             failing=FAST,
         )
         tools = publisher.Tools(kube, telling.Teller(told), counters, time)
-        devices = supply.Supply(gpus.look, 0.05, looking, time)
+        devices = supply.Supply(supply.Sources(gpus.look), 0.05, looking, time)
         running.append(Running(publisher.Publisher(devices, settings, tools)))
         return running[-1]
 

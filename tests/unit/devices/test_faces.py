@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 
 from driver import ids
-from driver.devices import faces, model
+from driver.devices import faces, mig, model
 
-GPU = model.Gpu(
+PLAIN = model.Gpu(
     uuid=ids.GpuUuid("GPU-1"),
     pci=ids.PciAddress("0000:18:00.0"),
     minor=3,
@@ -17,42 +17,92 @@ GPU = model.Gpu(
     cuda_driver_version=(13, 0),
     memory_bytes=81559 * 2**20,
 )
+EIGHTH = mig.Profile(19, "1g.10gb", 1, 9984, 2, (mig.Placement(0, 1), mig.Placement(1, 1)))
+HALF = mig.Profile(9, "3g.40gb", 3, 40448, 2, (mig.Placement(0, 4), mig.Placement(4, 4)))
+NAME = "gpu-0000-18-00-0"
+FREE = [f"{NAME}-mig-1g10gb-0", f"{NAME}-mig-1g10gb-1", f"{NAME}-mig-3g40gb-0"]
+SHARES = [f"{NAME}-mps", f"{NAME}-ts"]
 
 
-def test_a_face_is_named_after_the_pci_address() -> None:
-    assert faces.WholeFace(GPU).name == "gpu-0000-18-00-0"
-
-
-def test_faces_stand_in_pci_order_whatever_the_minors_are() -> None:
-    other = dataclasses.replace(GPU, pci=ids.PciAddress("0000:0a:00.0"), minor=9)
-    found = faces.of_inventory(model.Inventory((GPU, other)))
-    assert [face.name for face in found] == ["gpu-0000-0a-00-0", "gpu-0000-18-00-0"]
-
-
-def test_what_is_not_known_is_not_published() -> None:
-    found = faces.attributes(faces.WholeFace(GPU), model.Inventory((GPU,)), "controller")
-    assert not {"resource.kubernetes.io/numaNode", "resource.kubernetes.io/pcieRoot"} & set(found)
-    assert found["type"] == "gpu"
-    assert found["allocator"] == "controller"
-
-
-def test_nvlink_peers_are_a_bitmask_in_pci_order() -> None:
-    pcis = [ids.PciAddress(f"0000:{bus:02x}:00.0") for bus in (1, 2, 3)]
-    gpus = tuple(
-        dataclasses.replace(GPU, pci=pci, nvlink_peers=frozenset(pcis) - {pci}) for pci in pcis
+def a_gpu(*instances: mig.Instance, enabled: bool = False, resetless: bool = True) -> model.Gpu:
+    return dataclasses.replace(
+        PLAIN, mig=mig.Mig(enabled, resetless, (HALF, EIGHTH), tuple(instances))
     )
-    inventory = model.Inventory(gpus)
-    masks = [
-        faces.attributes(face, inventory, "controller")["nvlinkPeers"]
-        for face in faces.of_inventory(inventory)
-    ]
-    assert masks == [0b110, 0b101, 0b011]
+
+
+def an_instance(profile: mig.Profile, start: int, uuid: str | None = "MIG-1") -> mig.Instance:
+    at = next(at for at in profile.placements if at.start == start)
+    return mig.Instance(7, profile.id, at, 0, ids.MigUuid(uuid) if uuid else None)
+
+
+def names_of(gpu: model.Gpu, offering: faces.Offering | None = None) -> list[str]:
+    return [face.name for face in faces.of_gpu(gpu, offering or faces.Offering())]
+
+
+def test_a_gpu_without_mig_is_whole_and_shared() -> None:
+    assert names_of(PLAIN) == [NAME, *SHARES]
+
+
+def test_mig_placements_stand_between_by_size() -> None:
+    assert names_of(a_gpu()) == [NAME, *FREE, f"{NAME}-mig-3g40gb-4", *SHARES]
+
+
+def test_only_the_faces_of_the_present_mode_where_a_change_needs_a_reset() -> None:
+    assert names_of(a_gpu(resetless=False)) == [NAME, *SHARES]
+    assert names_of(a_gpu(enabled=True, resetless=False)) == [*FREE, f"{NAME}-mig-3g40gb-4"]
+
+
+def test_a_mode_that_can_be_turned_off_hides_nothing() -> None:
+    assert names_of(a_gpu(enabled=True)) == names_of(a_gpu())
+
+
+def test_an_instance_we_did_not_make_takes_its_place_and_what_overlaps_it() -> None:
+    found = faces.of_gpu(a_gpu(an_instance(HALF, 0), enabled=True), faces.Offering())
+    assert [face.name for face in found] == [f"{NAME}-mig-3g40gb-0", f"{NAME}-mig-3g40gb-4"]
+    first = found[0]
+    assert isinstance(first, faces.MigFace)
+    assert first.instance is not None
+    assert first.instance.uuid == "MIG-1"
+
+
+def test_an_instance_that_is_no_device_takes_its_place_and_is_not_shown() -> None:
+    gpu = a_gpu(an_instance(HALF, 0, uuid=None), enabled=True)
+    assert names_of(gpu) == [f"{NAME}-mig-3g40gb-4"]
+
+
+def test_static_mig_is_the_instances_that_exist() -> None:
+    static = faces.Offering(mig=faces.MigMode.STATIC)
+    there = a_gpu(an_instance(EIGHTH, 1), enabled=True)
+    assert names_of(there, static) == [f"{NAME}-mig-1g10gb-1"]
+    assert names_of(a_gpu(enabled=True), static) == []
+    assert names_of(a_gpu(), static) == [NAME, *SHARES]
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"),
-    [("580.105.08", "580.105.8"), ("535.54", "535.54.0"), ("1.2.3.4", "1.2.3"), ("", None)],
+    ("kind", "expected"),
+    [
+        ("whole", NAME),
+        ("mps", SHARES[0]),
+        ("time-slicing", SHARES[1]),
+        ("monitor", f"{NAME}-monitor"),
+    ],
 )
-def test_a_driver_version_becomes_a_semantic_version(version: str, expected: str | None) -> None:
-    found = faces.semver(version)
-    assert (found.text if found else None) == expected
+def test_a_gpu_is_offered_as_what_is_asked_for(kind: str, expected: str) -> None:
+    offering = faces.Offering(kinds=frozenset({faces.Kind(kind)}))
+    assert names_of(a_gpu(), offering) == [expected]
+
+
+def test_a_monitor_takes_nothing_and_stays_beside_anything() -> None:
+    offering = faces.Offering(kinds=frozenset(faces.Kind))
+    *_, last = faces.of_gpu(a_gpu(an_instance(HALF, 0), enabled=True), offering)
+    assert isinstance(last, faces.MonitorFace)
+    assert not last.consumes
+
+
+@pytest.mark.parametrize("suffix", ["", "-mig-1g10gb-me-4", "-mps", "-ts", "-monitor"])
+def test_every_face_tells_its_gpu_by_its_name(suffix: str) -> None:
+    assert faces.gpu_name(f"{NAME}{suffix}") == NAME
+
+
+def test_another_drivers_device_is_of_no_gpu() -> None:
+    assert faces.gpu_name("nic-0") is None

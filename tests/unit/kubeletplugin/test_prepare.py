@@ -193,7 +193,7 @@ def test_admin_access_shares_a_gpu_that_is_held(node: gpunode.GpuNode) -> None:
 
 
 def test_all_eight_gpus_are_one_spec_with_eight_devices(node: gpunode.GpuNode) -> None:
-    names = [face.name for face in faces.of_inventory(node.nvml.inventory())]
+    names = [faces.device_name(gpu.pci) for gpu in node.nvml.inventory().gpus]
     ref = node.allocate(builders.an_allocated_claim(*map(builders.a_result, names)))
     answer = prepared(node, ref)
     spec = json.loads(node.spec_path().read_bytes())

@@ -4,25 +4,26 @@ import pytest
 
 from driver import ids, names
 from driver.kubeletplugin import slice_plan
-from driver.resources import quantity, slices
+from driver.resources import capacities, publish, quantity, slices
 
-OWNER = slices.Owner(ids.NodeName("node-a"), "node-uid")
+OWNER = publish.Owner(ids.NodeName("node-a"), "node-uid")
 TAINT = slices.Taint(names.ALLOCATOR_TAINT, "controller", "NoSchedule")
 
 
 def pool(
     count: int = 8, *, brand: str = "NVIDIA", taints: tuple[slices.Taint, ...] = ()
-) -> slices.Pool:
+) -> publish.Pool:
     devices = tuple(
         slices.Device(
             ids.DeviceName(f"gpu-{index:04d}"),
             {"type": "gpu", "brand": brand},
-            {"memory": quantity.parse("80Gi")},
+            {"memory": capacities.Capacity(quantity.parse("80Gi"))},
             taints,
         )
         for index in range(count)
     )
-    return slices.Pool("gpu.ration.dev", "node-a", devices)
+    groups = (publish.Group(device.name, (device,), {}) for device in devices)
+    return publish.Pool("gpu.ration.dev", "node-a", tuple(groups))
 
 
 class Server:
@@ -58,7 +59,7 @@ class Server:
         self.objects[kept["metadata"]["name"]] = kept
 
     def plan(
-        self, wanted: slices.Pool, memory: slice_plan.Memory | None = None
+        self, wanted: publish.Pool, memory: slice_plan.Memory | None = None
     ) -> slice_plan.Writes:
         return slice_plan.plan_writes(wanted, OWNER, self.objects.values(), memory)
 
@@ -131,7 +132,7 @@ def test_left_overs_of_other_names_go_and_nothing_else_is_written(server: Server
 
 def test_another_node_uid_is_written(server: Server) -> None:
     server.apply(server.plan(pool(8)))
-    owner = slices.Owner(ids.NodeName("node-a"), "another-uid")
+    owner = publish.Owner(ids.NodeName("node-a"), "another-uid")
     writes = slice_plan.plan_writes(pool(8), owner, server.objects.values())
     assert [one["metadata"]["ownerReferences"][0]["uid"] for one in writes.updates] == [
         "another-uid"

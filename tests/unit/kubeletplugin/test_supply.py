@@ -1,6 +1,9 @@
+import dataclasses
+
 import pytest
 
 from driver import errors, ids, reasons
+from driver.devices import faces, model
 from driver.kube import backoff
 from driver.kubeletplugin import supply
 from tests.fakes import clock as fake_clock
@@ -22,15 +25,19 @@ def time() -> fake_clock.FakeClock:
 @pytest.fixture
 def devices(gpus: plugin_shell.Gpus, time: fake_clock.FakeClock) -> supply.Supply:
     looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
-    return supply.Supply(gpus.look, 60.0, looking, time)
+    return supply.Supply(supply.Sources(gpus.look), 60.0, looking, time)
 
 
 def offer(devices: supply.Supply) -> supply.Offer:
-    return devices.offer("gpu.ration.dev", NODE, "controller")
+    return devices.offer(supply.Place("gpu.ration.dev", NODE, "controller"), ())
+
+
+def told(found: supply.Offer) -> list[reasons.Reason]:
+    return [problem.reason for problem in found.problems]
 
 
 def test_before_the_first_look_there_is_nothing_to_publish(devices: supply.Supply) -> None:
-    assert offer(devices) == supply.Offer(None, None)
+    assert offer(devices) == supply.Offer(None)
     assert devices.due_in_s() == 0
 
 
@@ -60,11 +67,10 @@ def test_an_absent_driver_is_an_empty_pool_with_its_reason_and_looked_for_soon(
     found = offer(devices)
     assert found.pool is not None
     assert not found.pool.devices
-    assert found.problem is not None
-    assert found.problem.reason is reasons.Reason.DRIVER_NOT_READY
+    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
     gpus.found = present
     devices.refresh()
-    assert offer(devices).problem is None
+    assert not offer(devices).problems
     assert devices.due_in_s() == 60
 
 
@@ -77,16 +83,49 @@ def test_another_fault_keeps_what_was_seen_last(
     devices.refresh()
     found = offer(devices)
     assert found.pool is not None
-    assert len(found.pool.devices) == 2
-    assert found.problem is not None
+    assert len(found.pool.groups) == 2
+    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
 
 
-def test_devices_that_break_a_limit_are_no_pool(
+def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
     devices: supply.Supply, gpus: plugin_shell.Gpus
 ) -> None:
-    gpus.found = plugin_shell.inventory(1, brand="B" * 65)
+    good, bad = plugin_shell.inventory(2).gpus
+    odd = dataclasses.replace(bad, brand="B" * 65)
+    gpus.found = model.Inventory((good, odd))
     devices.refresh()
     found = offer(devices)
-    assert found.pool is None
-    assert found.problem is not None
-    assert found.problem.reason is reasons.Reason.SLICES_INVALID
+    assert found.pool is not None
+    assert [group.name for group in found.pool.groups] == [faces.device_name(good.pci)]
+    assert told(found) == [reasons.Reason.SLICES_INVALID]
+    assert "attribute brand: has 65 bytes; expected at most 64" in found.problems[0].message
+
+
+def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
+    devices: supply.Supply, gpus: plugin_shell.Gpus
+) -> None:
+    two = plugin_shell.inventory(2)
+    gpus.found = dataclasses.replace(two, broken=(model.BrokenGpu("GPU at index 2", "lost"),))
+    devices.refresh()
+    assert told(offer(devices)) == [reasons.Reason.GPU_UNREADABLE]
+    assert devices.due_in_s() == 2
+    gpus.found = two
+    devices.look_soon()
+    devices.refresh()
+    assert not offer(devices).problems
+
+
+def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
+    devices: supply.Supply,
+) -> None:
+    devices.refresh()
+
+    def sharing(allocator: str, *, shares: bool) -> bool:
+        place = supply.Place("gpu.ration.dev", NODE, allocator, shares=shares)
+        pool = devices.offer(place, ()).pool
+        assert pool is not None
+        return any(device.allow_multiple for device in pool.devices)
+
+    assert sharing("controller", shares=False)
+    assert not sharing("scheduler", shares=False)
+    assert sharing("scheduler", shares=True)

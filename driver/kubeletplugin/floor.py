@@ -1,0 +1,27 @@
+"""What the cluster must know for shared and partitioned GPUs (D17). Pure."""
+
+import re
+from collections.abc import Iterable
+
+FLOOR = (1, 36, 4)
+"""1.36.0 and .1 do not charge the counters of a shared device in use, so they give the same GPU
+twice, and panic on `All` over counter devices; before 1.36.4 counter caches mix the pools of two
+drivers (architecture, D17)."""
+_NEEDED = ("sharedCounters", "consumesCounters", "allowMultipleAllocations", "requestPolicy")
+
+
+def below(git_version: str) -> str | None:
+    """Why a server of that version (`v1.36.5`, `v1.36.4-gke.100`) is too old; None when it is not.
+
+    A version that cannot be read counts as new enough: what is dropped shows all the same.
+    """
+    found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", git_version)
+    if found is None or tuple(int(part) for part in found.groups()) >= FLOOR:
+        return None
+    return f"Kubernetes is {git_version}, below {'.'.join(str(part) for part in FLOOR)}"
+
+
+def dropped(paths: Iterable[str]) -> str | None:
+    """Why a server that changed these fields of a slice is not enough; None when it is."""
+    needed = sorted({field for path in paths for field in _NEEDED if field in path})
+    return f"the API server drops {', '.join(needed)}" if needed else None

@@ -1,0 +1,1 @@
+"""NVML, through pynvml: the only room that knows it. Errors leave as DeviceFault."""

@@ -1,0 +1,40 @@
+import pytest
+
+from driver.devices import mig
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("1g.10gb", "1g10gb"),
+        ("1g.10gb+me", "1g10gb-me"),
+        ("1g.24gb-me", "1g24gb-nome"),
+        ("1g.24gb+me.all", "1g24gb-meall"),
+        ("2g.48gb+gfx", "2g48gb-gfx"),
+    ],
+)
+def test_profiles_have_distinct_names_fit_for_a_device(name: str, slug: str) -> None:
+    assert mig.Profile(0, name, 1, 1, 1, ()).slug == slug
+
+
+@pytest.mark.parametrize(
+    ("total_mib", "slices", "memory_mib", "name"),
+    [
+        (183359, 1, 22528, "1g.23gb"),
+        (143771, 3, 71168, "3g.71gb"),
+        (189471, 2, 46080, "2g.47gb"),
+        (81559, 1, 9984, "1g.10gb"),
+        (40960, 1, 4864, "1g.5gb"),
+        (24576, 2, 11968, "2g.12gb"),
+        (97887, 1, 24192, "1g.24gb"),
+    ],
+)
+def test_an_older_drivers_profile_is_named_as_nvidia_names_it(
+    total_mib: int, slices: int, memory_mib: int, name: str
+) -> None:
+    assert mig.name_of(slices, memory_mib, total_mib << 20) == name
+
+
+def test_placements_that_share_a_slice_overlap() -> None:
+    assert mig.Placement(0, 4).overlaps(mig.Placement(3, 1))
+    assert not mig.Placement(0, 4).overlaps(mig.Placement(4, 4))
