@@ -1,5 +1,6 @@
 """The real adapter, by unmodified pynvml, on the simulated C library."""
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,11 +10,18 @@ import pynvml
 import pytest
 
 from driver import errors
+from driver.devices import mig
 from driver.kubeletplugin.nvml import library as nvml
-from simulator import builder, control, layout, machine, store
+from simulator import builder, control, layout, machine, node, profile, store
 from tests.fakes import nvml as fakes
 
 SEED = "node-1"
+
+
+def forget() -> None:
+    """Let pynvml load the next machine's library."""
+    pynvml.nvmlLib = None
+    pynvml._nvmlGetFunctionPointer_cache.clear()
 
 
 @pytest.fixture
@@ -49,16 +57,69 @@ def adapter(base: Path) -> Iterator[nvml.NvmlLibrary]:
     made = nvml.NvmlLibrary(at.driver_root, at.host_root)
     yield made
     made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    forget()
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_the_adapter_sees_of_every_machine_what_the_fake_sees(tmp_path: Path, name: str) -> None:
+    builder.build(tmp_path, store.create(tmp_path, name, SEED))
+    running = node.Node(tmp_path)
+    running.start()
+    at = layout.Layout(tmp_path)
+    library = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    try:
+        seen = library.inventory()
+    finally:
+        library.close()
+        forget()
+        running.stop()
+    assert seen == fakes.FakeNvml(machine.build(name, seed=SEED)).inventory()
+    assert seen.gpus
+    assert not seen.broken
 
 
 @pytest.mark.usefixtures("running")
-def test_the_adapter_sees_what_the_fake_sees(adapter: nvml.NvmlLibrary) -> None:
-    expected = fakes.FakeNvml(machine.build("hgx-h100", seed=SEED)).inventory()
-    assert adapter.inventory() == expected
-    assert len(expected.gpus) == 8
-    assert all(len(gpu.nvlink_peers) == 7 for gpu in expected.gpus)
+def test_instances_that_exist_are_seen_with_their_places(adapter: nvml.NvmlLibrary) -> None:
+    adapter.inventory()
+    third = pynvml.nvmlDeviceGetHandleByIndex(2)
+    assert pynvml.nvmlDeviceSetMigMode(third, 1) == pynvml.NVML_SUCCESS
+    whole, empty = partition(third, 4), partition(third, 0)
+    compute(whole, 2)
+    found = adapter.inventory().gpus[2].mig
+    assert found is not None
+    assert found.enabled
+    spanning = found.instance(gpu_instance(whole))
+    assert spanning is not None
+    assert (spanning.profile_id, spanning.placement) == (9, mig.Placement(4, 4))
+    assert str(spanning.uuid).startswith("MIG-")
+    bare = found.instance(gpu_instance(empty))
+    assert bare is not None
+    assert bare.uuid is None
+    compute(empty, 0)
+    again = adapter.inventory().gpus[2].mig
+    assert again is not None
+    assert again.instance(gpu_instance(empty)) == bare
+
+
+def partition(device: object, start: int) -> object:
+    """A 3g.40gb at a place, without compute instances."""
+    place = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, 4))
+    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, 9, place)
+
+
+def compute(instance: object, profile_id: int) -> None:
+    pynvml.nvmlGpuInstanceCreateComputeInstance(instance, profile_id)
+
+
+def gpu_instance(instance: object) -> int:
+    return int(pynvml.nvmlGpuInstanceGetInfo(instance).id)
+
+
+@pytest.mark.usefixtures("running")
+def test_the_links_of_a_switched_board_reach_every_gpu(adapter: nvml.NvmlLibrary) -> None:
+    found = adapter.inventory()
+    assert len(found.gpus) == 8
+    assert all(len(gpu.nvlink_peers) == 7 for gpu in found.gpus)
 
 
 def test_a_lost_gpu_is_counted_and_the_others_are_read(

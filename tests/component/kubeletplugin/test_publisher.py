@@ -48,6 +48,12 @@ def gpus() -> plugin_shell.Gpus:
 
 
 @pytest.fixture
+def holding() -> set[str]:
+    """Devices that claims hold."""
+    return set()
+
+
+@pytest.fixture
 def node(api: api_server.ApiServer) -> NodeMaker:
     def put(labels: dict[str, str]) -> None:
         meta = {"name": "node-a", "uid": "node-uid", "labels": labels}
@@ -63,6 +69,7 @@ def start(
     gpus: plugin_shell.Gpus,
     told: plugin_shell.Events,
     counters: metrics.Metrics,
+    holding: set[str],
 ) -> Iterator[Start]:
     running: list[Running] = []
     time = clock.SystemClock()
@@ -78,7 +85,8 @@ def start(
             failing=FAST,
         )
         tools = publisher.Tools(kube, telling.Teller(told), counters, time)
-        devices = supply.Supply(supply.Sources(gpus.look), 0.05, looking, time)
+        sources = supply.Sources(gpus.look, held=lambda: frozenset(map(ids.DeviceName, holding)))
+        devices = supply.Supply(sources, 0.05, looking, time)
         running.append(Running(publisher.Publisher(devices, settings, tools)))
         return running[-1]
 
@@ -91,8 +99,13 @@ def writes(api: api_server.ApiServer) -> list[str]:
     return [one.method for one in api.requests if faults.writes(one)]
 
 
+FACES = 3
+"""Of a GPU without MIG: whole, MPS, time-sliced."""
+
+
 def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
-    (found,) = api.all(SLICES)
+    """The one slice with devices; counters have theirs."""
+    (found,) = (one for one in api.all(SLICES) if "sharedCounters" not in one["spec"])
     return found
 
 
@@ -101,18 +114,18 @@ def published(one: Running) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_the_nodes_gpus_are_published_as_one_slice_of_the_node(
+def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
 ) -> None:
     published(start())
     found = only_slice(api)
-    assert found["metadata"]["name"] == "node-a-gpu.ration.dev-00000"
+    assert found["metadata"]["name"] == "node-a-gpu.ration.dev-00001"
     owner = found["metadata"]["ownerReferences"][0]
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
-    assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 1}
-    assert len(found["spec"]["devices"]) == 8
-    assert registry.get_sample_value("dra_gpu_plugin_devices") == 8
-    waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 1)
+    assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
+    assert len(found["spec"]["devices"]) == 8 * FACES
+    assert registry.get_sample_value("dra_gpu_plugin_devices") == 8 * FACES
+    waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 2)
 
 
 @pytest.mark.usefixtures("node")
@@ -120,7 +133,8 @@ def test_slices_that_were_wiped_come_back_at_once(api: api_server.ApiServer, sta
     published(start())
     for _ in range(3):
         api.remove(SLICES, "node-a-gpu.ration.dev-00000")
-        waiting.until(lambda: api.all(SLICES), within_s=2)
+        waiting.until(lambda: len(api.all(SLICES)) == 2, within_s=2)
+    waiting.until(lambda: only_slice(api)["spec"]["pool"]["generation"] == 4)
     assert only_slice(api)["spec"]["pool"]["generation"] == 4
 
 
@@ -137,7 +151,7 @@ def test_nothing_is_written_when_nothing_changed_not_even_after_a_restart(
     published(again)
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    assert writes(api) == ["POST"]
+    assert writes(api) == ["POST", "POST"]
 
 
 @pytest.mark.usefixtures("node")
@@ -146,8 +160,8 @@ def test_a_gpu_that_changed_is_published(
 ) -> None:
     published(start())
     gpus.found = plugin_shell.inventory(7)
-    waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7)
-    assert writes(api) == ["POST", "PUT"]
+    waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES)
+    assert writes(api) == ["POST", "POST", "PUT", "PUT"]
 
 
 def test_the_nodes_label_decides_who_allocates(
@@ -184,8 +198,9 @@ def test_a_node_that_was_made_anew_owns_the_new_slices(
     del node
     published(start())
     api.put(NODES, {"metadata": {"name": "node-a", "uid": "second"}})
-    api.remove(SLICES, "node-a-gpu.ration.dev-00000")
-    waiting.until(lambda: api.all(SLICES))
+    for index in range(2):
+        api.remove(SLICES, f"node-a-gpu.ration.dev-{index:05d}")
+    waiting.until(lambda: len(api.all(SLICES)) == 2)
     assert only_slice(api)["metadata"]["ownerReferences"][0]["uid"] == "second"
 
 
@@ -196,7 +211,7 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
     api.faults.add(faults.Answer(500), faults.writes, times=4)
     one = start()
     published(one)
-    assert len(writes(api)) == 5
+    assert len(writes(api)) == 6
     assert registry.get_sample_value("dra_gpu_plugin_publish_failures_total") == 4
 
 
@@ -219,7 +234,7 @@ def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
     published(start())
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    assert writes(api) == ["POST"]
+    assert writes(api) == ["POST", "POST"]
     (event,) = told.told
     assert event[:3] == ("Node", "node-a", "FieldsDropped")
     assert "spec.devices[0].taints" in event[3]
@@ -236,7 +251,7 @@ def test_an_absent_gpu_driver_is_an_empty_pool_until_it_comes(
     assert str(one.publisher.problem()).startswith("DriverNotReady: ")
     gpus.found = present
     published(one)
-    assert len(only_slice(api)["spec"]["devices"]) == 8
+    assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
     assert [event[2] for event in told.told] == ["DriverNotReady"]
 
 
@@ -248,18 +263,18 @@ def test_a_gpu_driver_that_fails_for_a_while_withdraws_nothing(
     published(one)
     gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
     waiting.until(one.publisher.problem)
-    assert len(only_slice(api)["spec"]["devices"]) == 8
+    assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
 
 
 @pytest.mark.usefixtures("node")
-def test_devices_that_break_a_limit_are_not_published_and_the_node_says_so(
+def test_a_gpu_that_breaks_a_limit_is_not_published_and_the_node_says_so(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, told: plugin_shell.Events
 ) -> None:
     found = plugin_shell.inventory(1, brand="B" * 65)
     present, gpus.found = gpus.found, found
     one = start()
     waiting.until(lambda: "SlicesInvalid" in str(one.publisher.problem()))
-    assert not api.all(SLICES)
+    assert not only_slice(api)["spec"]["devices"]
     assert [event[:3] for event in told.told] == [("Node", "node-a", "SlicesInvalid")]
     gpus.found = present
     published(one)
@@ -274,7 +289,7 @@ def test_slices_of_others_are_neither_read_nor_touched(
         spec = {"driver": driver, "nodeName": where, "pool": pool}
         api.put(SLICES, {"metadata": {"name": f"{where}-{driver}-00000"}, "spec": spec})
     published(start())
-    assert len(api.all(SLICES)) == 3
+    assert len(api.all(SLICES)) == 4
     selectors = {
         one.query.get("fieldSelector") for one in api.requests if "resourceslices" in one.path
     }
@@ -290,7 +305,70 @@ def test_left_overs_of_an_earlier_naming_are_deleted(
     api.put(SLICES, {"metadata": {"name": "00000-gpu-x7k2p"}, "spec": spec})
     published(start())
     assert only_slice(api)["spec"]["pool"]["generation"] == 8
-    assert writes(api) == ["DELETE", "POST"]
+    assert writes(api) == ["DELETE", "POST", "POST"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_server_without_counters_gets_whole_gpus_and_one_event(
+    api: api_server.ApiServer,
+    start: Start,
+    gpus: plugin_shell.Gpus,
+    told: plugin_shell.Events,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def drop(body: Any) -> Any:
+        for device in body.get("spec", {}).get("devices", []):
+            device.pop("consumesCounters", None)
+            device.pop("allowMultipleAllocations", None)
+        return body
+
+    store = api.storage._store
+    monkeypatch.setattr(
+        api.storage, "_store", lambda kind, name, old, new: store(kind, name, old, drop(new))
+    )
+    published(start())
+    waiting.until(lambda: len(api.all(SLICES)) == 1 and "devices" in api.all(SLICES)[0]["spec"])
+    assert len(only_slice(api)["spec"]["devices"]) == 8
+    assert {one["attributes"]["type"]["string"] for one in only_slice(api)["spec"]["devices"]} == {
+        "gpu"
+    }
+    looks = gpus.looks
+    waiting.until(lambda: gpus.looks > looks + 3)
+    (event,) = told.told
+    assert event[2:] == (
+        "SharingOff",
+        "the API server drops allowMultipleAllocations, consumesCounters",
+    )
+
+
+@pytest.mark.usefixtures("node")
+def test_below_the_floor_nothing_is_shared(
+    api: api_server.ApiServer, start: Start, told: plugin_shell.Events
+) -> None:
+    api.pretend("v1.36.3")
+    one = start()
+    waiting.until(lambda: api.all(SLICES))
+    assert len(only_slice(api)["spec"]["devices"]) == 8
+    assert len(api.all(SLICES)) == 1
+    waiting.until(lambda: told.told)
+    assert told.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
+    assert one.publisher.problem() is None
+
+
+@pytest.mark.usefixtures("node")
+def test_what_a_claim_holds_stays_when_its_gpu_goes(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, holding: set[str]
+) -> None:
+    published(start())
+    holding.add("gpu-0000-08-00-0")
+    before = only_slice(api)["spec"]["devices"][-FACES]
+    gpus.found = plugin_shell.inventory(7)
+    waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES + 1)
+    kept = only_slice(api)["spec"]["devices"][-1]
+    assert kept["taints"][1]["key"] == "ration.dev/withdrawn"
+    assert {**kept, "taints": 0} == {**before, "taints": 0}
+    holding.clear()
+    waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES)
 
 
 @pytest.mark.usefixtures("node")

@@ -74,7 +74,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise rules.Refusal(fault.status, fault.reason, "injected", fault.retry_after_s)
         self._admit(request)
         if request.path == "/version":
-            self._send(200, {"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
+            major, minor, _ = self.state.git_version.removeprefix("v").split(".", 2)
+            info = {"major": major, "minor": minor, "gitVersion": self.state.git_version}
+            self._send(200, info)
             return
         place = target.of(request.path)
         if request.is_watch:

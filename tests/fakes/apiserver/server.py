@@ -130,6 +130,10 @@ class ApiServer:
         path.write_text(yaml.safe_dump(document))
         return path
 
+    def pretend(self, git_version: str) -> None:
+        """Be a server of that version: `v1.36.3`."""
+        self._state.git_version = git_version
+
     def put(self, kind: resource.Resource, obj: Object) -> Object:
         """Write an object as it is, status and all, past every rule."""
         return self.storage.put((kind.group, kind.plural), obj)

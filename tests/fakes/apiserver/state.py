@@ -22,4 +22,5 @@ class State:
         self.requests: list[faults.Request] = []
         self.tokens: set[str] | None = None
         self.policies: list[Policy] = []
+        self.git_version = "v1.37.1"
         self.continues: dict[str, tuple[list[Object], int]] = {}
