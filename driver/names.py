@@ -22,6 +22,9 @@ ALLOCATOR_LABEL = "ration.dev/allocator"
 ALLOCATION_GATE = "ration.dev/allocate"
 """The one scheduling gate our controller removes (D2)."""
 
+NODE_CONDITION = "ration.dev/GPUsHealthy"
+"""Node condition, written by the controller: the health of the node's GPUs in one line."""
+
 CLASS_GPU = "gpu.ration.dev"
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"

@@ -40,6 +40,10 @@ class Reason(StrEnum):
         "The devices were chosen but the API server refused the write; it is tried again.",
     )
 
+    # What a Node's condition says of its GPUs.
+    GPUS_HEALTHY = ("GPUsHealthy", "Every GPU of the node can be given to claims.")
+    GPUS_UNHEALTHY = ("GPUsUnhealthy", "The message says which GPUs are tainted, and by what.")
+
     # Why a claim cannot be allocated by the controller, whatever the node.
     CLASS_MISSING = ("ClassMissing", "A request names a DeviceClass that does not exist.")
     SELECTOR_UNUSABLE = (

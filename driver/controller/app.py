@@ -23,8 +23,18 @@ from driver.controller import (
 )
 from driver.controller.allocation import policies
 from driver.controller.config import ControllerConfig
-from driver.kube import backoff, client, events, lease, reflector, resource, workqueue, writer
-from driver.resources import claims, classes, nodes, pods, slices, volumes
+from driver.kube import (
+    backoff,
+    client,
+    events,
+    lease,
+    optional,
+    reflector,
+    resource,
+    workqueue,
+    writer,
+)
+from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 from driver.telemetry import server
 
 _log = structlog.get_logger(__name__)
@@ -109,7 +119,7 @@ class App:
             (resource.PVS, found.volumes, volumes.parse_volume),
         )
         options = reflector.Options(jitter=self._jitter, on_bad=_unreadable)
-        return {
+        made: dict[str, reflector.Reflector[object]] = {
             kind.plural: reflector.Reflector(
                 reflector.ListWatch(self._kube, kind),
                 target,  # type: ignore[arg-type]
@@ -119,6 +129,15 @@ class App:
             )
             for kind, target, parse in kinds
         }
+        rules = reflector.ListWatch(self._kube, resource.DEVICE_TAINT_RULES)
+        made[rules.name] = reflector.Reflector(
+            optional.OptionalListWatch(rules, ("v1", "v1beta2")),
+            found.rules,  # type: ignore[arg-type]
+            taint_rules.parse,
+            self._clock,
+            options,
+        )
+        return made
 
     def _decider(self, pool: futures.Executor) -> reconcile.Reconciler:
         fenced = writer.FencedWriter(self._kube, self._elector.term)

@@ -10,7 +10,7 @@ import structlog
 from driver import errors, ids, names
 from driver.controller import hold, ports
 from driver.kube import client, resource
-from driver.resources import claims, pods
+from driver.resources import claims, nodes, pods
 
 _log = structlog.get_logger(__name__)
 
@@ -103,6 +103,16 @@ class Commit:
             "status": {"reservedFor": [{"$patch": "delete", "uid": one.uid} for one in holds]},
         }
         self._patch_status(claim, body, client.PatchType.STRATEGIC)
+
+    def condition(self, node: nodes.Node, body: Mapping[str, object]) -> None:
+        """Patch a condition of a Node, unless it is another Node of that name by now."""
+        self._writer.patch(
+            resource.NODES,
+            node.name,
+            {**body, "metadata": {"uid": node.uid}},
+            subresource="status",
+            kind=client.PatchType.STRATEGIC,
+        )
 
     def _patch_status(
         self, claim: claims.Claim, body: dict[str, object], kind: client.PatchType

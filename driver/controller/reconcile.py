@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from driver import clock, reasons
-from driver.controller import memory, stores, turn, writers
+from driver import clock, ids, reasons
+from driver.controller import memory, node_condition, stores, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, assemble, outcome, requests, words
 from driver.controller.allocation.policies import base
@@ -91,6 +91,11 @@ class Reconciler:
                 self._pod(item)
             case "claim":
                 self._claim(item)
+            case "node":
+                self._node(ids.NodeName(item.key))
+            case "nodes":
+                for key in self._stores.nodes.snapshot():
+                    self._items.add(writers.Item("node", key))
             case _:
                 for key in self._memory.waiting:
                     self._items.add(writers.Item("pod", key))
@@ -247,6 +252,17 @@ class Reconciler:
                 self._items.add_after(item, after_s)
             case turn.Nothing():
                 pass
+
+    # Nodes.
+
+    def _node(self, name: ids.NodeName) -> None:
+        """Keep the condition that sums up a node's GPUs as its slices are."""
+        node = self._stores.nodes.get(ids.Key(name))
+        wanted = node_condition.of_slices(
+            stores.slices_of(self._stores, name, self._settings.driver)
+        )
+        if node is not None and wanted is not None and wanted != node.gpu_condition:
+            self._writers.condition(node, wanted, clock.rfc3339(self._clock.now()))
 
     def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
         reserved = any(not one.is_hold for one in claim.consumers)

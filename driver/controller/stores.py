@@ -8,7 +8,7 @@ from typing import Any
 from driver import ids
 from driver.controller import view as cluster
 from driver.kube import store
-from driver.resources import claims, classes, nodes, pods, slices, volumes
+from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Stores:
     pods: store.Store[pods.Pod]
     bound_volumes: store.Store[volumes.BoundClaim]
     volumes: store.Store[volumes.Volume]
+    rules: store.Store[taint_rules.TaintRule]
 
     def caches(self) -> cluster.Caches:
         """What all of them hold now."""
@@ -33,6 +34,7 @@ class Stores:
             pods=self.pods.snapshot(),
             bound_volumes=self.bound_volumes.snapshot(),
             persistent_volumes=self.volumes.snapshot(),
+            rules=self.rules.snapshot(),
         )
 
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
@@ -50,7 +52,16 @@ def empty() -> Stores:
         pods=store.Store(),
         bound_volumes=store.Store(),
         volumes=store.Store(),
+        rules=store.Store(),
     )
+
+
+def slices_of(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
+    """The slices of a node's own pool, with the taints that rules lay over them."""
+    mine = (
+        one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
+    )
+    return tuple(taint_rules.applied(mine, found.rules.snapshot().values()))
 
 
 class PodsByClaim:

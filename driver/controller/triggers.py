@@ -3,7 +3,7 @@
 from driver import ids
 from driver.controller import stores, writers
 from driver.kube import workqueue
-from driver.resources import claims, pods
+from driver.resources import claims, nodes, pods, slices
 
 _SETTLE_S = 0.05
 
@@ -19,7 +19,10 @@ class Triggers:
         """Hear of every change."""
         found.pods.subscribe(self.on_pod)
         found.claims.subscribe(self.on_claim)
-        for one in (found.nodes, found.slices, found.classes, found.bound_volumes, found.volumes):
+        found.nodes.subscribe(self.on_node)
+        found.slices.subscribe(self.on_slice)
+        found.rules.subscribe(self.on_rule)
+        for one in (found.classes, found.bound_volumes, found.volumes):
             one.subscribe(self.on_world)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
@@ -41,8 +44,27 @@ class Triggers:
         if freed:
             self._wake()
 
+    def on_node(self, key: ids.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+        """What fits may change, and another may have written the condition that is ours."""
+        if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
+            self._items.add_after(writers.Item("node", key), _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
+        """What fits may change, and what is said of the node's GPUs."""
+        named = (one.node for one in (old, new) if one is not None and one.node is not None)
+        for node in {*named}:
+            self._items.add_after(writers.Item("node", ids.Key(node)), _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_rule(self, key: ids.Key, old: object, new: object) -> None:
+        """A rule may be for any device of any node."""
+        if old != new:
+            self._items.add_after(writers.NODES, _SETTLE_S)
+        self.on_world(key, old, new)
+
     def on_world(self, _key: ids.Key, old: object, new: object) -> None:
-        """Nodes, slices, classes and volumes: anything may fit now."""
+        """Whatever may make something fit."""
         if old != new:
             self._wake()
 

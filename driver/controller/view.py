@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 
 from driver import ids
 from driver.controller import counting
-from driver.resources import claims, classes, nodes, pods, selectors, slices, volumes
+from driver.resources import (
+    claims,
+    classes,
+    nodes,
+    pods,
+    selectors,
+    slices,
+    taint_rules,
+    volumes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ class Caches:
     claims: Mapping[ids.Key, claims.Claim]
     pods: Mapping[ids.Key, pods.Pod]
     bound_volumes: Mapping[ids.Key, volumes.BoundClaim] = field(default_factory=dict)
+    rules: Mapping[ids.Key, taint_rules.TaintRule] = field(default_factory=dict)
     persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
 
 
@@ -82,7 +92,7 @@ def build(driver: str, caches: Caches, in_flight: Iterable[InFlight] = ()) -> Cl
     for decision in flying:
         for key, devices in decision.devices.items():
             taken.update(dict.fromkeys(devices, key))
-    pools = gather(caches.slices.values())
+    pools = gather(taint_rules.applied(caches.slices.values(), caches.rules.values()))
     return ClusterView(
         driver=driver,
         nodes={node.name: node for node in caches.nodes.values()},

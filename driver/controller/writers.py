@@ -12,13 +12,13 @@ from driver import errors, ids, reasons
 from driver.controller import commit, metrics, telling
 from driver.controller.allocation import outcome, words
 from driver.kube import workqueue
-from driver.resources import claims, pods
+from driver.resources import claims, nodes, pods
 
 _log = structlog.get_logger(__name__)
 
 
 class Item(NamedTuple):
-    """A key to look at: `kind` is `pod`, `claim` or `wake`."""
+    """A key to look at: `kind` is `pod`, `claim`, `node`, `nodes` or `wake`."""
 
     kind: str
     key: ids.Key
@@ -26,6 +26,8 @@ class Item(NamedTuple):
 
 WAKE = Item("wake", ids.Key(""))
 """Look at every waiting pod again."""
+NODES = Item("nodes", ids.Key(""))
+"""Look at every node's condition again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,12 @@ class Writers:
         for claim in found:
             self._submit(claim, self._tools.commit.clear)
 
+    def condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
+        """Say on a Node how its GPUs are."""
+        body = nodes.render_gpu_condition(wanted, node.gpu_condition, now)
+        item = Item("node", ids.Key(node.name))
+        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.condition(node, body))
+
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
@@ -123,13 +131,15 @@ class Writers:
         self._tools.pool.submit(self._attempt, claim, act)
 
     def _attempt(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
-        """One write; a refusal brings the claim back to the decider."""
-        item = Item("claim", claim.key)
+        self._write(Item("claim", claim.key), lambda: act(claim))
+
+    def _write(self, item: Item, act: Callable[[], None]) -> None:
+        """One write; a refusal brings the item back to the decider."""
         try:
-            act(claim)
+            act()
             self._items.forget(item)
         except errors.NotFound:
             return
         except errors.ApiError as error:
-            _log.info("write refused", claim=claim.key, error=str(error))
+            _log.info("write refused", kind=item.kind, key=item.key, error=str(error))
             self._items.retry(item, error.retry_after_s or 0.0)

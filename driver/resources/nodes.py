@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driver import ids
+from driver import ids, names
 from driver.resources import fields, quantity
 
 
@@ -17,6 +17,15 @@ class NodeTaint:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuCondition:
+    """The Node condition that sums up its GPUs' health: `status` is True, False or Unknown."""
+
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole."""
 
@@ -27,6 +36,7 @@ class Node:
     cordoned: bool = False
     ready: bool = True
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    gpu_condition: GpuCondition | None = None
 
 
 def parse(obj: fields.Raw) -> Node:
@@ -52,7 +62,35 @@ def parse(obj: fields.Raw) -> Node:
             for _, one in fields.objects(status, "conditions", "status")
         ),
         allocatable=amounts(fields.mapping(status, "allocatable", "status"), "status.allocatable"),
+        gpu_condition=next(
+            (
+                GpuCondition(
+                    fields.text(one, "status", at),
+                    fields.text(one, "reason", at),
+                    fields.text(one, "message", at),
+                )
+                for at, one in fields.objects(status, "conditions", "status")
+                if one.get("type") == names.NODE_CONDITION
+            ),
+            None,
+        ),
     )
+
+
+def render_gpu_condition(
+    wanted: GpuCondition, before: GpuCondition | None, now: str
+) -> dict[str, object]:
+    """A status patch (strategic merge: conditions merge by type). `now` is RFC 3339."""
+    changed = before is None or before.status != wanted.status
+    condition = {
+        "type": names.NODE_CONDITION,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message,
+        "lastHeartbeatTime": now,
+        **({"lastTransitionTime": now} if changed else {}),
+    }
+    return {"status": {"conditions": [condition]}}
 
 
 def amounts(obj: fields.Raw, where: str) -> dict[str, int]:

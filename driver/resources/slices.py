@@ -186,9 +186,7 @@ def parse_device(obj: fields.Raw, at: str) -> Device:
             key: capacities.parse(fields.mapping(capacity, key, at), f"{at}.capacity[{key}]")
             for key in capacity
         },
-        taints=tuple(
-            _parse_taint(taint, path) for path, taint in fields.objects(obj, "taints", at)
-        ),
+        taints=tuple(parse_taint(taint, path) for path, taint in fields.objects(obj, "taints", at)),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
         consumes=tuple(
             CounterUse(
@@ -224,7 +222,8 @@ def _parse_value(obj: fields.Raw) -> description.Value | None:
             return None
 
 
-def _parse_taint(obj: fields.Raw, at: str) -> Taint:
+def parse_taint(obj: fields.Raw, at: str) -> Taint:
+    """Read a device taint. Raises BadInput."""
     return Taint(
         key=fields.required_text(obj, "key", at),
         value=fields.text(obj, "value", at),

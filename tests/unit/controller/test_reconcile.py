@@ -21,7 +21,7 @@ from driver.controller import (
 )
 from driver.controller.allocation import policies
 from driver.kube import client, events, resource, workqueue
-from driver.resources import claims, classes, nodes, pods, slices, volumes
+from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 from tests import objects
 from tests.fakes import clock as clocks
 from tests.fakes.apiserver import patches
@@ -42,6 +42,7 @@ class Server:
 
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     written: list[tuple[str, str, str]] = field(default_factory=list)
+    conditions: list[dict[str, Any]] = field(default_factory=list)
     refuse: dict[str, errors.ApiError] = field(default_factory=dict)
     version: int = 100
 
@@ -56,6 +57,11 @@ class Server:
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
     ) -> dict[str, Any]:
+        if kind_of is resource.NODES:
+            assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
+            (condition,) = body["status"]["conditions"]
+            self.conditions.append({"node": name, **condition})
+            return dict(body)
         assert kind_of is resource.RESOURCE_CLAIMS
         if subresource and name in self.refuse:
             raise self.refuse.pop(name)
@@ -125,6 +131,7 @@ class World:
         found.pods.read_with(pods.parse, _bad)
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
         found.volumes.read_with(volumes.parse_volume, _bad)
+        found.rules.read_with(taint_rules.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
@@ -340,3 +347,45 @@ def test_an_allocation_nobody_reserves_is_freed_in_time() -> None:
     assert world.device() == "gpu-0"
     world.settle(20)
     assert world.device() is None
+
+
+def test_a_rule_from_outside_taints_a_device_and_the_node_says_so_until_it_goes() -> None:
+    world = World(1)
+    world.settle()
+    assert [one["status"] for one in world.server.conditions] == ["True"]
+    rule = {
+        "metadata": objects.meta("hot", None),
+        "spec": {
+            "deviceSelector": {"device": "gpu-0"},
+            "taint": {"key": "example.com/hot", "effect": "NoSchedule"},
+        },
+    }
+    world.stores.rules.apply(rule)
+    world.add(objects.a_claim(), objects.a_pod())
+    world.settle()
+    last = world.server.conditions[-1]
+    assert (last["node"], last["type"], last["status"]) == (
+        "node-0",
+        "ration.dev/GPUsHealthy",
+        "False",
+    )
+    assert "example.com/hot" in last["message"]
+    assert world.device() is None
+    world.stores.rules.apply(
+        {**rule, "metadata": objects.meta("hot", None, resourceVersion="9")}, deleted=True
+    )
+    world.settle()
+    assert world.server.conditions[-1]["status"] == "True"
+    assert world.device() == "gpu-0"
+
+
+def test_a_condition_that_already_says_it_is_not_written_again() -> None:
+    world = World(1)
+    world.settle()
+    (condition,) = world.server.conditions
+    node = objects.a_node("node-0")
+    node["metadata"]["resourceVersion"] = "7"
+    node["status"]["conditions"].append(condition)
+    world.stores.nodes.apply(node)
+    world.settle()
+    assert len(world.server.conditions) == 1

@@ -200,3 +200,46 @@ def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
     view = worlds.fleet({"node-a": 8})
     answer = placed(decide(view, objects.claim("c", objects.a_request(count=8))))
     assert answer.steps <= 8 * 8
+
+
+def a_gpu_with_faces(*taken: str) -> cluster.ClusterView:
+    """One GPU, whole and time-sliced, of one counter set; `taken` faces are claims'."""
+
+    def face(name: str, kind: str, **more: object) -> objects.Raw:
+        use = [{"counterSet": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
+        found = objects.a_device(name, consumesCounters=use, **more)
+        found["attributes"]["type"] = {"string": kind}
+        return found
+
+    devices = objects.a_slice(
+        "node-a",
+        [face("gpu-0", "gpu"), face("gpu-0-ts", "gpu-share", allowMultipleAllocations=True)],
+        resourceSliceCount=2,
+        part=1,
+    )
+    counters = objects.a_slice("node-a", [], resourceSliceCount=2)
+    counters["spec"]["sharedCounters"] = [{"name": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
+    return cluster.build(
+        worlds.DRIVER,
+        worlds.caches(
+            [objects.node()],
+            [slices.parse(counters), slices.parse(devices)],
+            [worlds.holding("other", "node-a", *taken)] if taken else (),
+            found_classes=[
+                objects.device_class(),
+                objects.device_class("any", f'device.driver == "{worlds.DRIVER}"'),
+            ],
+        ),
+    )
+
+
+def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
+    assert placed(decide(a_gpu_with_faces(), objects.claim())).picks
+    answer = refused(decide(a_gpu_with_faces("gpu-0-ts"), objects.claim()))
+    assert answer.nodes[0].devices[reasons.Reason.COUNTERS_TAKEN] == 1
+
+
+def test_a_face_that_no_node_can_prepare_yet_is_left_with_that_reason() -> None:
+    request = objects.a_request(deviceClassName="any", count=2)
+    answer = refused(decide(a_gpu_with_faces(), objects.claim("c", request)))
+    assert answer.nodes[0].devices == {reasons.Reason.FACE_NOT_PREPARED: 1}
