@@ -33,25 +33,20 @@ def folder(tools: versions.ToolSet) -> Path:
     return cache_root() / "tools" / f"{tools.name}-{versions.cache_key(parts)}"
 
 
-def missing() -> tuple[versions.ToolSet, ...]:
-    """The sets that are not in the cache."""
-    return tuple(tools for tools in versions.load().values() if not folder(tools).is_dir())
+def missing(line: str) -> tuple[versions.ToolSet, ...]:
+    """The sets of a line of Kubernetes ("1.37") that are not in the cache."""
+    return tuple(tools for tools in versions.load().of(line) if not folder(tools).is_dir())
 
 
-def programs() -> dict[str, Path]:
-    """Every program of the cluster by name; all sets must be in the cache."""
-    return {
-        name: folder(tools) / name for tools in versions.load().values() for name in tools.binaries
-    }
-
-
-def ensure(steps: progress.Steps) -> dict[str, Path]:
-    """Fill the cache and name every program."""
-    for tools in missing():
+def ensure(line: str, steps: progress.Steps) -> dict[str, Path]:
+    """Fill the cache for a line of Kubernetes, and find every program of it."""
+    for tools in missing(line):
         with lock(cache_root() / "tools" / f"{tools.name}.lock"):
             if not folder(tools).is_dir():
                 _fill(tools, steps)
-    return programs()
+    return {
+        name: folder(tools) / name for tools in versions.load().of(line) for name in tools.binaries
+    }
 
 
 @contextlib.contextmanager
