@@ -213,6 +213,11 @@ def test_nothing_is_allocated_from_an_incomplete_pool(asked: oracle.Oracle) -> N
     assert told.value.where == "allocator"
 
 
+def test_a_pool_that_names_a_device_twice_is_refused_with_the_reason(asked: oracle.Oracle) -> None:
+    answer = asked.allocate(a_scenario([a_device("twin"), a_device("twin")], a_claim("a")))
+    assert answer == oracle.Unallocated("invalid resource pools were encountered")
+
+
 def test_a_slice_of_an_older_generation_does_not_count(asked: oracle.Oracle) -> None:
     both = [
         objects.a_slice(NODE, gpus(8), generation=1, part=0),
