@@ -8,12 +8,15 @@ NODES ?= 2
 MACHINE ?= hgx-h100
 ALLOCATOR ?= controller
 CONTROLLERS ?= 2
+# A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
+K8S ?=
+export K8S
 STAMP := $(VENV)/.synced
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component \
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component oracle \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock
 
 help: ## Show every target.
@@ -66,20 +69,23 @@ unit: setup ## Unit and property tests.
 component: setup ## Real sockets and processes, no cluster.
 	$(BIN)/python -m pytest -q tests/component tests/contract -m "not gpu"
 
-e2e-smoke: setup ## The main path on the local cluster.
+oracle: setup ## Against kube-scheduler's own allocator; the first time it is built with Go.
+	$(BIN)/python -m pytest -q --timeout 600 tests/oracle
+
+e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
-e2e: setup ## Every scenario on the local cluster.
+e2e: setup ## Every scenario on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract
-	$(MAKE) --no-print-directory e2e-smoke
+	$(MAKE) --no-print-directory oracle e2e-smoke
 
 bench: setup ## Measure; results go to benchmarks/results/.
 	$(BIN)/python -m benchmarks.node
 
-cluster-up: setup ## Real Kubernetes on this machine, with the driver (NODES, MACHINE, ALLOCATOR).
+cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, K8S).
 	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS)
 
 cluster-down: setup ## End the cluster and all it made.

@@ -21,6 +21,11 @@ class Cluster:
         return cls(where)
 
     @property
+    def kubernetes(self) -> str:
+        """The release line of Kubernetes it runs, as in versions.toml: "1.37"."""
+        return store.running(self._where).kubernetes
+
+    @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
         return self._where.kubeconfig

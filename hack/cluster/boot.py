@@ -36,8 +36,8 @@ _API_S = 60.0
 
 def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> None:
     """Bring the cluster up; one that runs as wanted is left as it is."""
-    prerequisites.ensure(steps, must_build=bool(toolchain.missing()))
-    programs = toolchain.ensure(steps)
+    prerequisites.ensure(steps, must_build=bool(toolchain.missing(wanted.kubernetes)))
+    programs = toolchain.ensure(wanted.kubernetes, steps)
     with steps.step("Make the container images", 1):
         images.ensure()
     with toolchain.lock(where.lock):
@@ -66,7 +66,8 @@ def _is_up_already(where: layout.Layout, wanted: state.Wanted, steps: progress.S
         return False
     if not wanted.is_met_by(cluster):
         raise errors.ClusterError(
-            "a cluster of this checkout is up with other settings; end it first: make cluster-down"
+            "a cluster of this checkout is up with other settings "
+            f"(it runs Kubernetes {cluster.kubernetes}); end it first: make cluster-down"
         )
     steps.say("The cluster is up already.")
     return True
@@ -94,6 +95,7 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
         checkout=str(where.checkout),
         boot=processes.boot(),
         phase=state.Phase.STARTING,
+        kubernetes=wanted.kubernetes,
         driver=wanted.driver,
         controllers=wanted.controllers,
         nodes=wanted.nodes,
@@ -115,7 +117,7 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
 
 def _link_programs(where: layout.Layout, programs: Mapping[str, Path]) -> None:
     for name, program in programs.items():
-        (where.programs / name).symlink_to(program)
+        where.program(name).symlink_to(program)
 
 
 def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.Steps) -> None:
@@ -140,11 +142,11 @@ def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.St
 
 
 def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
-    programs = toolchain.programs()
-    control.launch(where, "etcd", None, argv.etcd(programs["etcd"], where, ports))
+    program = where.program
+    control.launch(where, "etcd", None, argv.etcd(program("etcd"), where, ports))
     # The API server gives up when etcd refuses its first words.
     _wait_port("127.0.0.1", ports["etcd"], control.log_path(where, "etcd", None))
-    command = argv.kube_apiserver(programs["kube-apiserver"], where, ports)
+    command = argv.kube_apiserver(program("kube-apiserver"), where, ports)
     control.launch(where, "kube-apiserver", None, command)
     log = control.log_path(where, "kube-apiserver", None)
     _wait_port(plan.API_ADDRESS, ports["kube-apiserver"], log)
@@ -158,7 +160,7 @@ def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
         ("kube-controller-manager", argv.kube_controller_manager),
         ("kube-scheduler", argv.kube_scheduler),
     ):
-        control.launch(where, name, None, build(programs[name], where, ports))
+        control.launch(where, name, None, build(program(name), where, ports))
 
 
 def _wait_port(address: str, port: int, log: Path) -> None:

@@ -45,6 +45,12 @@ Machine = Annotated[str, typer.Option(help="the simulated machine, by its profil
 AllocatorOption = Annotated[
     state.Allocator, typer.Option(help="who allocates: our controller, or kube-scheduler alone")
 ]
+KubernetesOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="K8S", help="the release line, as versions.toml names them", metavar="LINE"
+    ),
+]
 
 
 def main() -> None:
@@ -72,13 +78,19 @@ def up(
     allocator: AllocatorOption = state.Allocator.CONTROLLER,
     controllers: Annotated[int, typer.Option(help="how many of our controllers run")] = 1,
     driver: Annotated[bool, typer.Option(help="install the driver too")] = True,
+    kubernetes: KubernetesOption = None,
 ) -> None:
     """Bring the cluster up; the first time it builds Kubernetes (about 8 minutes on 2 cores)."""
     entries = tuple(
         state.NodeState(name=name, index=index, machine=machine, allocator=allocator)
         for index, name in enumerate(plan.node_names(nodes))
     )
-    wanted = state.Wanted(nodes=entries, controllers=controllers, driver=driver)
+    wanted = state.Wanted(
+        kubernetes=versions.load().line(kubernetes),
+        nodes=entries,
+        controllers=controllers,
+        driver=driver,
+    )
     boot.up(_where(), wanted, _steps())
     _console.print("The cluster is up. Next:", highlight=False)
     _console.print(
@@ -111,7 +123,12 @@ def status(
     rows = [_row(where, *component) for component in cluster.components()]
     if output == "json":
         nodes = [entry.model_dump(mode="json") for entry in cluster.nodes]
-        document = {"kubeconfig": str(where.kubeconfig), "nodes": nodes, "components": rows}
+        document = {
+            "kubernetes": cluster.kubernetes,
+            "kubeconfig": str(where.kubeconfig),
+            "nodes": nodes,
+            "components": rows,
+        }
         print(json.dumps(document, indent=2))
         return
     table = rich.table.Table("component", "node", "state", "pid", box=None)
@@ -193,9 +210,9 @@ def remove_node(name: Annotated[str, typer.Argument(help="the node's name")]) ->
 
 
 @app.command()
-def build() -> None:
+def build(*, kubernetes: KubernetesOption = None) -> None:
     """Fill the cache of programs, and nothing else."""
-    toolchain.ensure(_steps())
+    toolchain.ensure(versions.load().line(kubernetes), _steps())
 
 
 @app.command()
@@ -203,7 +220,7 @@ def pin(
     names: Annotated[list[str] | None, typer.Argument(help="tool sets; default all")] = None,
 ) -> None:
     """Write tools/SET/go.mod and go.sum again from versions.toml."""
-    sets = versions.load()
+    sets = versions.load().sets()
     for name in names or list(sets):
         if name not in sets:
             raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")

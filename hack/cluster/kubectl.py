@@ -12,8 +12,7 @@ _PAUSE_S = 0.2
 
 def run(where: layout.Layout, *args: str, standard_input: str | None = None) -> str:
     """What kubectl printed."""
-    program = where.programs / "kubectl"
-    command = (str(program), f"--kubeconfig={where.kubeconfig}", *args)
+    command = (str(where.program("kubectl")), f"--kubeconfig={where.kubeconfig}", *args)
     return shell.run(
         command, standard_input=standard_input, env={**os.environ, "HOME": str(where.home)}
     )

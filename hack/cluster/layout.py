@@ -136,6 +136,10 @@ class Layout:
         """Links to every program of the cluster, kubectl among them."""
         return self.dot / "bin"
 
+    def program(self, name: str) -> Path:
+        """A program of the cluster, of the Kubernetes it was brought up with."""
+        return self.programs / name
+
     @property
     def logs(self) -> Path:
         """One log a component; they outlive the cluster until the next one starts."""

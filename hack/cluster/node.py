@@ -23,7 +23,6 @@ from hack.cluster import (
     shell,
     state,
     store,
-    toolchain,
 )
 
 READY_S = 90.0
@@ -54,8 +53,7 @@ def _write_configs(where: layout.Layout, node: state.NodeState, ports: Mapping[s
     )
     (folders.config / "kubelet.yaml").write_text(configs.yaml(kubelet))
     runc = Path(shutil.which("runc") or "/usr/sbin/runc")
-    plugins = toolchain.programs()["ptp"].parent
-    containerd = configs.containerd(folders, where.shims, runc, plugins, "overlayfs")
+    containerd = configs.containerd(folders, where.shims, runc, where.programs, "overlayfs")
     (folders.config / "containerd.toml").write_text(containerd)
     name = host.network_name(where.tag, node.name)
     data = folders.run / "addresses"
@@ -65,19 +63,19 @@ def _write_configs(where: layout.Layout, node: state.NodeState, ports: Mapping[s
 
 def start_runtime(where: layout.Layout, node: state.NodeState) -> None:
     """Start containerd and load the images."""
-    programs, folders = toolchain.programs(), where.node(node.name)
-    command = argv.containerd(programs["containerd"], folders)
+    folders, ctr = where.node(node.name), where.program("ctr")
+    command = argv.containerd(where.program("containerd"), folders)
     control.launch(where, "containerd", node.name, command)
     log = control.log_path(where, "containerd", node.name)
-    ask = (str(programs["ctr"]), "--address", str(folders.socket), "version")
+    ask = (str(ctr), "--address", str(folders.socket), "version")
     kubectl.wait(f"containerd of {node.name} answers", lambda: bool(shell.run(ask)), 30, log)
-    for command in configs.ctr_import(programs["ctr"], folders.socket, images.ensure()):
+    for command in configs.ctr_import(ctr, folders.socket, images.ensure()):
         shell.run(command, timeout=60)
 
 
 def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:
     """Start the kubelet; it registers the node."""
-    command = argv.kubelet(toolchain.programs()["kubelet"], where.node(node.name), node)
+    command = argv.kubelet(where.program("kubelet"), where.node(node.name), node)
     control.launch(where, "kubelet", node.name, command)
 
 
@@ -119,8 +117,8 @@ def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...])
 
 def start_proxy(where: layout.Layout, node: str) -> None:
     """Start the machine's kube-proxy, on a node that exists."""
-    program = toolchain.programs()["kube-proxy"]
-    control.launch(where, "kube-proxy", None, argv.kube_proxy(program, where, node))
+    command = argv.kube_proxy(where.program("kube-proxy"), where, node)
+    control.launch(where, "kube-proxy", None, command)
 
 
 def _move_proxy(where: layout.Layout, leaving: str) -> None:

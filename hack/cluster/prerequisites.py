@@ -111,7 +111,7 @@ def _filesystem(name: str) -> bool:
 
 def _go() -> tuple[Missing, ...]:
     wanted = versions.required_go(
-        [(tools.folder / "go.mod").read_text() for tools in versions.load().values()]
+        [(tools.folder / "go.mod").read_text() for tools in versions.load().sets().values()]
     )
     if shutil.which("go") is None:
         return (Missing(f"Go {wanted} or newer (go.dev/dl)"),)

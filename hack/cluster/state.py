@@ -39,14 +39,15 @@ class NodeState(pydantic.BaseModel, frozen=True, extra="forbid"):
 class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
     """The whole cluster.
 
-    `ports` maps a listener (`kube-apiserver`, `kubelet.node-0`) to its port. `sysctls` holds the
-    machine's values from before, `absent` the folders that did not exist then: `down` puts both
-    back.
+    `kubernetes` is its release line ("1.37"). `ports` maps a listener (`kube-apiserver`,
+    `kubelet.node-0`) to its port. `sysctls` holds the machine's values from before, `absent` the
+    folders that did not exist then: `down` puts both back.
     """
 
     checkout: str
     boot: str
     phase: Phase
+    kubernetes: str
     driver: bool
     controllers: int
     nodes: tuple[NodeState, ...]
@@ -87,13 +88,15 @@ class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Wanted(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """What a person asks `up` for."""
+    """What a person asks `up` for; `kubernetes` is a release line that versions.toml holds."""
 
+    kubernetes: str
     nodes: tuple[NodeState, ...]
     controllers: int
     driver: bool
 
     def is_met_by(self, cluster: ClusterState) -> bool:
         """Whether a running cluster is this one; nodes added to it later do not matter."""
-        same = self.driver == cluster.driver and self.controllers == cluster.controllers
+        asked = (self.kubernetes, self.driver, self.controllers)
+        same = asked == (cluster.kubernetes, cluster.driver, cluster.controllers)
         return same and all(node in cluster.nodes for node in self.nodes)

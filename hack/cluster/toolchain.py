@@ -7,11 +7,12 @@ others wait; programs appear by a rename, so a killed build leaves nothing that 
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hack.cluster import errors, progress, releases, shell, versions
@@ -33,25 +34,18 @@ def folder(tools: versions.ToolSet) -> Path:
     return cache_root() / "tools" / f"{tools.name}-{versions.cache_key(parts)}"
 
 
-def missing() -> tuple[versions.ToolSet, ...]:
-    """The sets that are not in the cache."""
-    return tuple(tools for tools in versions.load().values() if not folder(tools).is_dir())
+def missing(line: str) -> tuple[versions.ToolSet, ...]:
+    """The sets of a line of Kubernetes ("1.37") that are not in the cache."""
+    return tuple(tools for tools in versions.load().of(line) if not folder(tools).is_dir())
 
 
-def programs() -> dict[str, Path]:
-    """Every program of the cluster by name; all sets must be in the cache."""
+def ensure(line: str, steps: progress.Steps) -> dict[str, Path]:
+    """Fill the cache for a line of Kubernetes, and find every program of it."""
+    for tools in missing(line):
+        keep(folder(tools), functools.partial(_fill, tools, steps))
     return {
-        name: folder(tools) / name for tools in versions.load().values() for name in tools.binaries
+        name: folder(tools) / name for tools in versions.load().of(line) for name in tools.binaries
     }
-
-
-def ensure(steps: progress.Steps) -> dict[str, Path]:
-    """Fill the cache and name every program."""
-    for tools in missing():
-        with lock(cache_root() / "tools" / f"{tools.name}.lock"):
-            if not folder(tools).is_dir():
-                _fill(tools, steps)
-    return programs()
 
 
 @contextlib.contextmanager
@@ -63,17 +57,28 @@ def lock(path: Path) -> Iterator[None]:
         yield
 
 
-def _fill(tools: versions.ToolSet, steps: progress.Steps) -> None:
-    final = folder(tools)
-    for leftover in final.parent.glob(f".{tools.name}-*"):
-        shutil.rmtree(leftover)
-    with tempfile.TemporaryDirectory(dir=final.parent, prefix=f".{tools.name}-") as name:
-        part = Path(name) / "bin"
-        part.mkdir()
-        if not releases.fetch(tools, part):
-            with steps.step(f"Build {tools.name} {tools.version}", tools.build_seconds) as advance:
-                _build(tools, part, advance)
-        part.rename(final)
+def keep(place: Path, make: Callable[[Path], None]) -> Path:
+    """A folder of the cache, named NAME-KEY; `make` fills it if it is not there.
+
+    One builder works while others wait, and the folder appears whole or not at all.
+    """
+    name = place.name.rpartition("-")[0]
+    with lock(place.parent / f"{name}.lock"):
+        if not place.is_dir():
+            for leftover in place.parent.glob(f".{name}-*"):
+                shutil.rmtree(leftover)
+            with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{name}-") as scratch:
+                part = Path(scratch) / "bin"
+                part.mkdir()
+                make(part)
+                part.rename(place)
+    return place
+
+
+def _fill(tools: versions.ToolSet, steps: progress.Steps, part: Path) -> None:
+    if not releases.fetch(tools, part):
+        with steps.step(f"Build {tools.name} {tools.version}", tools.build_seconds) as advance:
+            _build(tools, part, advance)
 
 
 def _build(tools: versions.ToolSet, out: Path, advance: progress.Advance) -> None:

@@ -13,6 +13,8 @@ from typing import Annotated, Self
 
 import pydantic
 
+from hack.cluster import errors
+
 ROOM = Path(__file__).resolve().parent
 FILE = ROOM / "versions.toml"
 GO_LANGUAGE = "1.26.0"
@@ -75,6 +77,36 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every pinned tool set: one a release line of Kubernetes, and those that all lines share.
+
+    `kubernetes` maps a line ("1.37") to its set; `default` is the line where none is asked for.
+    """
+
+    default: str
+    kubernetes: Mapping[str, ToolSet]
+    shared: tuple[ToolSet, ...]
+
+    def line(self, asked: str | None) -> str:
+        """The line asked for, or the default; an unknown one is a ClusterError."""
+        chosen = asked or self.default
+        if chosen not in self.kubernetes:
+            known = " or ".join(self.kubernetes)
+            raise errors.ClusterError(
+                f"Kubernetes {chosen!r} (K8S, --kubernetes): expected {known}"
+            )
+        return chosen
+
+    def of(self, line: str) -> tuple[ToolSet, ...]:
+        """The sets that a cluster of a line is made of."""
+        return (self.kubernetes[line], *self.shared)
+
+    def sets(self) -> dict[str, ToolSet]:
+        """Every set by its name."""
+        return {tools.name: tools for tools in (*self.kubernetes.values(), *self.shared)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class GoVersion:
     """A Go release, ordered."""
 
@@ -94,13 +126,25 @@ class GoVersion:
         return ".".join(str(part) for part in self.number)
 
 
-def parse(text: str) -> dict[str, ToolSet]:
+def parse(text: str) -> Catalogue:
     """Read versions.toml; a wrong field is a pydantic.ValidationError that names it."""
     tables = tomllib.loads(text)
-    return {name: ToolSet.model_validate({"name": name, **table}) for name, table in tables.items()}
+    family = tables.pop("kubernetes")
+    default, lines = family.pop("default"), family.pop("lines")
+    return Catalogue(
+        default=default,
+        kubernetes={
+            line: _set(f"kubernetes-{line}", {**family, **own}) for line, own in lines.items()
+        },
+        shared=tuple(_set(name, table) for name, table in tables.items()),
+    )
 
 
-def load() -> dict[str, ToolSet]:
+def _set(name: str, table: Mapping[str, object]) -> ToolSet:
+    return ToolSet.model_validate({"name": name, **table})
+
+
+def load() -> Catalogue:
     """The pinned tool sets of this checkout."""
     return parse(FILE.read_text())
 

@@ -2,6 +2,7 @@
 own, so that whatever else runs there is left alone; else it brings one up and takes it down.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driver.kube import client
-from hack.cluster import api, errors
+from hack.cluster import api, errors, versions
 from tests.e2e import playground
 
 ROOT = Path(__file__).parents[2]
@@ -23,12 +24,19 @@ def hack(*arguments: str) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[api.Cluster]:
-    """The cluster that is up, or one for this run."""
+    """The cluster that is up, or one for this run, of the Kubernetes that K8S asks for."""
+    wanted = versions.load().line(os.environ.get("K8S"))
     try:
         found, ours = api.Cluster.load(ROOT), False
     except errors.ClusterError:
         hack("up", "--nodes", "1", "--controllers", "2")
         found, ours = api.Cluster.load(ROOT), True
+    if found.kubernetes != wanted:
+        pytest.exit(
+            f"a cluster of Kubernetes {found.kubernetes} is up, this run is for {wanted}: "
+            f"set K8S={found.kubernetes}, or end the cluster: make cluster-down",
+            returncode=1,
+        )
     try:
         yield found
     finally:

@@ -12,6 +12,7 @@ def a_cluster(*nodes: state.NodeState, driver: bool = True) -> state.ClusterStat
         checkout="/c",
         boot="b",
         phase=state.Phase.UP,
+        kubernetes="1.37",
         driver=driver,
         controllers=2,
         nodes=nodes,
@@ -39,10 +40,15 @@ def test_every_node_and_every_controller_is_a_component() -> None:
 
 
 def test_nodes_added_later_do_not_make_it_another_cluster() -> None:
-    wanted = state.Wanted(nodes=(a_node(0),), controllers=2, driver=True)
+    wanted = state.Wanted(kubernetes="1.37", nodes=(a_node(0),), controllers=2, driver=True)
     assert wanted.is_met_by(a_cluster(a_node(0), a_node(1)))
     assert not wanted.is_met_by(a_cluster(a_node(1)))
     assert not wanted.is_met_by(a_cluster(a_node(0), driver=False))
+
+
+def test_a_cluster_of_another_kubernetes_is_another_cluster() -> None:
+    wanted = state.Wanted(kubernetes="1.36", nodes=(a_node(0),), controllers=2, driver=True)
+    assert not wanted.is_met_by(a_cluster(a_node(0)))
 
 
 def test_a_state_survives_its_file() -> None:

@@ -1,7 +1,7 @@
 import pydantic
 import pytest
 
-from hack.cluster import versions
+from hack.cluster import errors, versions
 
 UPSTREAM = """module k8s.io/kubernetes
 
@@ -26,12 +26,67 @@ def a_set(**changes: object) -> versions.ToolSet:
     return versions.ToolSet.model_validate({**fields, **changes})
 
 
-@pytest.mark.parametrize("name", sorted(versions.load()))
+SET = """
+module = "example.test/m"
+release = "https://example.test/{version}"
+checksum = "https://example.test/{version}.sha256"
+build_seconds = 1
+"""
+FILE = f"""
+[kubernetes]
+default = "1.37"
+{SET}
+[kubernetes.binaries]
+kubelet = "cmd/kubelet"
+
+[kubernetes.lines."1.37"]
+version = "v1.37.1"
+staging = "v0.37.1"
+
+[kubernetes.lines."1.36"]
+version = "v1.36.4"
+staging = "v0.36.4"
+
+[etcd]
+version = "v3.7.0"
+{SET}
+[etcd.binaries]
+etcd = ""
+"""
+
+
+@pytest.mark.parametrize("name", sorted(versions.load().sets()))
 def test_every_committed_go_mod_agrees_with_the_versions_file(name: str) -> None:
-    tools = versions.load()[name]
+    tools = versions.load().sets()[name]
     text = (tools.folder / "go.mod").read_text()
     assert versions.is_pinned(tools, text)
     assert all(package in text for package in tools.packages())
+
+
+@pytest.mark.parametrize("line", versions.load().kubernetes)
+def test_every_pinned_line_of_kubernetes_holds_a_patch_of_that_line(line: str) -> None:
+    tools = versions.load().kubernetes[line]
+    assert tools.version.startswith(f"v{line}.")
+    assert tools.staging == tools.version.replace("v1.", "v0.")
+
+
+def test_the_lines_of_kubernetes_are_sets_of_their_own_and_share_the_others() -> None:
+    catalogue = versions.parse(FILE)
+    names = {line: [tools.name for tools in catalogue.of(line)] for line in catalogue.kubernetes}
+    assert names == {"1.37": ["kubernetes-1.37", "etcd"], "1.36": ["kubernetes-1.36", "etcd"]}
+    assert catalogue.kubernetes["1.36"].version == "v1.36.4"
+    assert catalogue.kubernetes["1.36"].folder != catalogue.kubernetes["1.37"].folder
+
+
+@pytest.mark.parametrize("asked", [None, ""])
+def test_the_default_line_is_taken_when_none_is_asked_for(asked: str | None) -> None:
+    assert versions.parse(FILE).line(asked) == "1.37"
+
+
+@pytest.mark.parametrize("asked", ["1.35", "1.36.4", "v1.36"])
+def test_an_unknown_line_is_refused_with_the_known_ones(asked: str) -> None:
+    with pytest.raises(errors.ClusterError, match=rf"'{asked}'.*expected 1\.37 or 1\.36"):
+        versions.parse(FILE).line(asked)
 
 
 def test_each_staging_repository_is_replaced_by_its_own_release() -> None:

@@ -1,4 +1,4 @@
-module ration.local/tools/kubernetes
+module ration.local/tools/kubernetes-1.37
 
 go 1.26.0
 

@@ -1,0 +1,179 @@
+"""kube-scheduler's own allocator, asked what it would do.
+
+A Go program of this folder links the allocator of the scheduler (`structured` of
+k8s.io/dynamic-resource-allocation) and answers one scenario at a time. It says what fits, nothing
+about what the API server would refuse: objects are taken as they are, with the server's defaults
+for a claim's allocation mode and count.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.oracle import program
+
+Raw = dict[str, Any]
+_END_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """May these claims be allocated on this node now, all of them or none?
+
+    Objects are Kubernetes JSON of resource.k8s.io/v1. `allocated` are the claims that hold devices
+    already; what they take is counted from their `status.allocation` as the scheduler counts it.
+    `features` switches feature gates by name; those not named are as Kubernetes 1.37 has them.
+    """
+
+    slices: Sequence[Mapping[str, Any]]
+    classes: Sequence[Mapping[str, Any]]
+    claims: Sequence[Mapping[str, Any]]
+    node: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocated: Sequence[Mapping[str, Any]] = ()
+    taint_rules: Sequence[Mapping[str, Any]] = ()
+    features: Mapping[str, bool] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """The scenario as the program reads it."""
+        document = {
+            "slices": self.slices,
+            "classes": self.classes,
+            "claims": self.claims,
+            "node": {"name": self.node, "labels": self.labels},
+            "allocated": self.allocated,
+            "taintRules": self.taint_rules,
+            "features": self.features,
+        }
+        return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One allocated device; `consumed` maps a capacity to a quantity, "10Gi"."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    share_id: str | None = None
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    admin_access: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """All fit. `allocations` are the claims' `status.allocation`, in the order of the claims."""
+
+    allocations: tuple[Raw, ...]
+
+    @property
+    def devices(self) -> tuple[tuple[Device, ...], ...]:
+        """The devices of each claim."""
+        return tuple(
+            tuple(_device(result) for result in one["devices"].get("results", ()))
+            for one in self.allocations
+        )
+
+    def settle(self, claims: Sequence[Mapping[str, Any]]) -> tuple[Raw, ...]:
+        """The claims with their allocations: `allocated` of the scenario that comes next."""
+        return tuple(
+            {**claim, "status": {**claim.get("status", {}), "allocation": allocation}}
+            for claim, allocation in zip(claims, self.allocations, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unallocated:
+    """They do not fit on this node; the allocator seldom says why (empty: it did not)."""
+
+    reason: str
+
+
+Answer = Allocated | Unallocated
+
+
+class OracleError(Exception):
+    """The scenario is wrong, or the allocator gave up on it with an error.
+
+    `where` is a path in the scenario (`slices[2]`), `allocator`, or `process` if the program ended.
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        self.where = where
+        self.what = what
+        super().__init__(f"{where}: {what}")
+
+
+class Oracle:
+    """The running program; a context manager. One question at a time.
+
+    On two cores about 900 answers a second for one GPU of 21 devices, 110 for eight (140 KiB of
+    slices, written anew for each question).
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._process = subprocess.Popen(
+            [path or program.ensure()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Closes its input, at whose end the program ends.
+        self._process.communicate(timeout=_END_S)
+
+    def allocate(self, scenario: Scenario) -> Answer:
+        """What the scheduler's allocator answers; OracleError if it cannot."""
+        return _answer(json.loads(self._ask(scenario.line())))
+
+    def _ask(self, line: str) -> str:
+        questions, answers = self._process.stdin, self._process.stdout
+        assert questions is not None
+        assert answers is not None
+        try:
+            questions.write(line)
+            questions.flush()
+            told = answers.readline()
+        except BrokenPipeError:
+            told = ""
+        if not told:
+            raise OracleError("process", f"ended with status {self._process.wait(_END_S)}")
+        return told
+
+
+def _answer(told: Raw) -> Answer:
+    match told:
+        case {"allocations": [*allocations]}:
+            return Allocated(tuple(allocations))
+        case {"unallocated": str(reason)}:
+            return Unallocated(reason)
+        case {"error": {"where": str(where), "what": str(what)}}:
+            raise OracleError(where, what)
+        case _:
+            raise OracleError("process", f"answered {told}")
+
+
+def _device(result: Raw) -> Device:
+    return Device(
+        request=result["request"],
+        driver=result["driver"],
+        pool=result["pool"],
+        device=result["device"],
+        share_id=result.get("shareID"),
+        consumed=result.get("consumedCapacity", {}),
+        admin_access=result.get("adminAccess", False),
+    )
