@@ -22,6 +22,9 @@ _log = structlog.get_logger(__name__)
 FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
 """Between tries while NVML fails as a whole, or ends every wait at once."""
 
+_GPU_IS_LOST = 15
+"""NVML_ERROR_GPU_IS_LOST (nvml.h)."""
+
 
 def _no_jitter() -> float:
     return 0.0
@@ -193,11 +196,15 @@ class HealthWatch:
         self._tools.news.changed(gpu, before or (), after)
 
     def _stumble(self, fault: errors.DeviceFault, stop: threading.Event) -> None:
-        """After a failure look again at once; after the next ones, more and more slowly."""
-        self._watcher.close()
+        """After a failure look again at once; after the next ones, more and more slowly.
+
+        The poll finds a lost GPU, and watches the others without a gap.
+        """
+        again, self._failed = self._failed, True
         self._due_at = -math.inf
-        if not self._failed:
-            self._failed = True
+        if again or fault.code != _GPU_IS_LOST:
+            self._watcher.close()
+        if not again:
             return
         wait_s = self._failing.after_failure()
         self._problem = f"the GPUs' health cannot be read: {fault}"

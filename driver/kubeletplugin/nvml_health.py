@@ -5,6 +5,7 @@ it is an instance's. That a GPU is lost ends every wait without saying which it 
 until the set no longer holds it (node-layer: events).
 """
 
+import collections
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +37,8 @@ _LIBRARY_GONE = {
 }
 """Said of one GPU, yet true of all."""
 _NO_CODE = -1
+_PENDING_MOST = 256
+Event = health.XidEvent | health_watch.Stirred
 
 
 class NvmlHealth:
@@ -46,7 +49,9 @@ class NvmlHealth:
         self._number = 0
         self._set: object | None = None
         self._handles: dict[ids.GpuUuid, object] = {}
-        self._watched: dict[int, ids.GpuUuid] = {}
+        self._addresses: dict[int, ids.GpuUuid] = {}
+        self._watched: set[ids.GpuUuid] = set()
+        self._pending: collections.deque[Event] = collections.deque()
         self._refused: dict[ids.GpuUuid, str] = {}
 
     @property
@@ -70,29 +75,28 @@ class NvmlHealth:
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
         """Have exactly these in the event set; how it went for those that were not yet in it.
 
-        Raises DeviceFault. Events that come while the set is made anew are lost: poll afterwards.
+        Raises DeviceFault. Nothing takes a GPU out of a set: then there is a new set before the old
+        one is emptied, and an event of that moment may come twice.
         """
         with self._using():
-            return self._watch(frozenset(gpus))
+            wanted, old = frozenset(gpus), None
+            if not wanted.issuperset(self._watched):
+                old, self._set = self._set, None
+                self._watched.clear()
+            done = self._fill(wanted)
+            if old is not None:
+                self._empty(old)
+            return done
 
-    def wait(self, timeout_s: float) -> health.XidEvent | health_watch.Stirred | None:
+    def wait(self, timeout_s: float) -> Event | None:
         """The next event; None after `timeout_s`, or when the library was started anew meanwhile.
 
         Raises DeviceFault; GPU_IS_LOST says nothing of which GPU it is.
         """
         with self._using():
-            if self._set is None:
-                return None
-            try:
-                data = _ask("", pynvml.nvmlEventSetWait_v2, self._set, int(timeout_s * 1000))
-            except errors.DeviceFault as fault:
-                if fault.code == pynvml.NVML_ERROR_TIMEOUT:
-                    return None
-                raise
-            gpu = self._watched.get(_address(data.device))
-            if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
-                return health_watch.Stirred(gpu)
-            return health.XidEvent(gpu, int(data.eventData), _instance(data))
+            if self._pending:
+                return self._pending.popleft()
+            return None if self._set is None else self._wait(self._set, timeout_s)
 
     def signs(self, gpu: ids.GpuUuid) -> health.Signs:
         """What a poll of the GPU says, unreachable GPUs included. Raises DeviceFault."""
@@ -130,14 +134,25 @@ class NvmlHealth:
                 self._session.drop(self._number)
             raise
 
-    def _watch(self, wanted: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        if not wanted.issuperset(self._watched.values()):
-            self._free()  # nothing takes a GPU out of a set
+    def _wait(self, made: object, timeout_s: float) -> Event | None:
+        try:
+            data = _ask("", pynvml.nvmlEventSetWait_v2, made, int(timeout_s * 1000))
+        except errors.DeviceFault as fault:
+            if fault.code == pynvml.NVML_ERROR_TIMEOUT:
+                return None
+            raise
+        gpu = self._addresses.get(_address(data.device))
+        if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            return health_watch.Stirred(gpu)
+        return health.XidEvent(gpu, int(data.eventData), _instance(data))
+
+    def _fill(self, wanted: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        """Register who is not yet, in a new set if there is none."""
         fresh = self._set is None
         if fresh:
             self._set = _ask("", pynvml.nvmlEventSetCreate)
         done: list[health.Watched] = []
-        for gpu in sorted(wanted.difference(self._watched.values())):
+        for gpu in sorted(wanted - self._watched):
             problem = self._refused.get(gpu)
             try:
                 if problem is None:
@@ -147,15 +162,24 @@ class NvmlHealth:
                 if fault.code == pynvml.NVML_ERROR_UNKNOWN:  # such a set is of no use any more
                     self._free()
                     self._refused |= {gpu: problem} if fresh else {}
-                    return self._watch(wanted)
+                    return self._fill(wanted)
             done.append(health.Watched(gpu, problem or ""))
         return tuple(done)
+
+    def _empty(self, old: object) -> None:
+        """Take what waits in a set that is to go, and free it."""
+        with contextlib.suppress(errors.DeviceFault):
+            while len(self._pending) < _PENDING_MOST and (event := self._wait(old, 0.0)):
+                self._pending.append(event)
+        with contextlib.suppress(errors.DeviceFault):
+            _ask("", pynvml.nvmlEventSetFree, old)
 
     def _register(self, gpu: ids.GpuUuid) -> None:
         handle = self._handles.get(gpu) or _of_one(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
         supported = _of_one(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
         _of_one(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _WANTED & supported, self._set)
-        self._watched[_address(handle)] = gpu
+        self._addresses[_address(handle)] = gpu
+        self._watched.add(gpu)
 
     def _free(self) -> None:
         made, self._set = self._set, None
@@ -166,9 +190,8 @@ class NvmlHealth:
 
     def _forget(self) -> None:
         self._set = None
-        self._handles.clear()
-        self._watched.clear()
-        self._refused.clear()
+        for kept in (self._handles, self._addresses, self._watched, self._pending, self._refused):
+            kept.clear()
 
 
 class _OneGpuFault(errors.DeviceFault):

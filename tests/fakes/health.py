@@ -74,8 +74,19 @@ class ScriptedWatcher:
         self.closed += 1
 
 
+class Counted(nvml_health.NvmlHealth):
+    """The real watcher, and how many polls it has finished."""
+
+    polls = 0
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        found = super().signs(gpu)
+        self.polls += 1
+        return found
+
+
 @contextlib.contextmanager
-def simulated(library: Path) -> Iterator[nvml_health.NvmlHealth]:
+def simulated(library: Path) -> Iterator[Counted]:
     """The real watcher, over pynvml and that library."""
 
     def start() -> None:
@@ -92,7 +103,7 @@ def simulated(library: Path) -> Iterator[nvml_health.NvmlHealth]:
 
     session = nvml_session.Session(start, end)
     try:
-        yield nvml_health.NvmlHealth(session)
+        yield Counted(session)
     finally:
         session.close()
         pynvml.nvmlLib = None

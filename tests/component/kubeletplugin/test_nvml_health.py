@@ -134,6 +134,18 @@ def test_a_lost_gpu_is_left_out_until_it_is_back(
     assert watcher.wait(5) == XidEvent(GPUS[4], 31)
 
 
+def test_no_event_is_lost_while_a_lost_gpu_is_left_out(
+    watcher: nvml_health.NvmlHealth, base: Path
+) -> None:
+    watcher.watch(watcher.gpus())
+    control.send(base, "lose", GPUS[4])
+    xid(base, 79, 4)
+    xid(base, 74, 5)
+    watcher.watch([gpu for gpu in GPUS if gpu != GPUS[4]])
+    assert [watcher.wait(1), watcher.wait(1)] == [XidEvent(GPUS[4], 79), XidEvent(GPUS[5], 74)]
+    assert watcher.wait(0.01) is None
+
+
 def test_a_lost_gpu_is_not_watched_and_the_others_are(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
