@@ -45,7 +45,7 @@ class Running:
         news = health_news.HealthNews(telling.Teller(told), audience, time)
         self.watch = health_watch.HealthWatch(
             watcher,
-            health_watch.Settings(poll_s=0.2, wait_s=0.1),
+            health_watch.Settings(poll_s=0.05, wait_s=0.05),
             health_watch.Tools(news, counters, time),
         )
         self.changes = 0
