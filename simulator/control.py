@@ -50,6 +50,10 @@ class Control:
         of = self._machine
         faults.remap(of, of.find(gpu), uncorrected=bool(uncorrected), failed=bool(failed))
 
+    def wear(self, gpu: str, memory: str) -> None:
+        """See `faults.wear`."""
+        faults.wear(self._machine, self._machine.find(gpu), memory)
+
     def recovery(self, gpu: str, action: str) -> None:
         """See `faults.recovery`."""
         faults.recovery(self._machine, self._machine.find(gpu), action)

@@ -98,6 +98,16 @@ def row_remap(
 
 
 @app.command()
+def worn(
+    directory: Directory,
+    memory: Annotated[str, typer.Argument(metavar="sram|dram")],
+    gpu: OneGpu,
+) -> None:
+    """Memory is past its threshold of errors, or beyond repair; for good."""
+    _send(directory, "wear", gpu, memory)
+
+
+@app.command()
 def recovery(directory: Directory, action: Action, gpu: OneGpu) -> None:
     """What the GPU asks for (field 230), told by Xid 154."""
     _send(directory, "recovery", gpu, action.name)

@@ -60,6 +60,19 @@ def remap(of: machine.Machine, gpu: machine.Gpu, *, uncorrected: bool, failed: b
     of.touch()
 
 
+def wear(of: machine.Machine, gpu: machine.Gpu, memory: str) -> None:
+    """On-chip memory (`sram`) has too many errors, or device memory (`dram`) is beyond repair."""
+    board = of.board(gpu)
+    if memory == "sram" and gpu.remaps_rows:
+        board.sram_exceeded = True
+    elif memory == "dram" and gpu.product.architecture >= codes.Architecture.HOPPER:
+        board.unrepairable = True
+    else:
+        name = gpu.product.architecture.name
+        raise BadFaultError(f"{name} does not tell that of {memory!r}: expected sram or dram")
+    of.touch()
+
+
 def recovery(of: machine.Machine, gpu: machine.Gpu, action: str) -> None:
     """Field 230 says so from now on; the driver tells by Xid 154 and, if new enough, an event."""
     if action not in codes.RecoveryAction.__members__:

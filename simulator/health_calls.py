@@ -81,6 +81,31 @@ class HealthCalls(client.Client):
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         return False
 
+    @client.call
+    @client.since(535)
+    def device_get_sram_ecc_error_status(self, device: client.Handle) -> bool:
+        """Whether on-chip memory had too many errors; the counters are not simulated.
+
+        NOT_SUPPORTED before Ampere. The driver major is assumed; no source says it.
+        """
+        return self.machine.board(self._remapping(device)).sram_exceeded
+
+    @client.call
+    @client.since(575)
+    def device_get_unrepairable_memory_flag(self, device: client.Handle) -> bool:
+        """NOT_SUPPORTED before Hopper. The driver major is assumed; no source says it."""
+        gpu = self._gpu(device)
+        if gpu.product.architecture < codes.Architecture.HOPPER:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        return self.machine.board(gpu).unrepairable
+
+    @client.call
+    def device_get_total_energy_consumption(self, device: client.Handle) -> int:
+        """In mJ since the driver took the GPU. There is no clock: a reading is a second."""
+        board = self._board(device)
+        board.energy_mj += board.power_mw
+        return board.energy_mj
+
     def _remapping(self, device: client.Handle) -> machine.Gpu:
         gpu = self._gpu(device)
         if not gpu.remaps_rows:

@@ -13,6 +13,8 @@ import pydantic
 
 from simulator import codes, events, profile, state
 
+_UP_S = 3600
+"""How long a machine has been up when it is made."""
 _NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
 
 
@@ -128,6 +130,8 @@ class Machine:
         new.mig = new.mig_pending = old.mig_pending and keeps_mig
         new.ecc_aggregate = old.ecc_aggregate
         new.remap = dataclasses.replace(old.remap, pending=False)
+        new.sram_exceeded, new.unrepairable = old.sram_exceeded, old.unrepairable
+        new.energy_mj = 0
         self.state.boards[gpu.slot.pci] = new
 
     def next_serial(self) -> int:
@@ -193,6 +197,7 @@ class Machine:
     def _fresh_board(gpu: Gpu) -> state.Board:
         return state.Board(
             power_mw=gpu.product.power_w.idle * 1000,
+            energy_mj=gpu.product.power_w.idle * 1000 * _UP_S,
             celsius=gpu.product.idle_celsius,
             sm_mhz=gpu.product.clocks_mhz.graphics,
             memory_mhz=gpu.product.clocks_mhz.memory,

@@ -82,6 +82,9 @@ class Board:
     ecc: Errors = field(default_factory=Errors)
     ecc_aggregate: Errors = field(default_factory=Errors)
     remap: Remap = field(default_factory=Remap)
+    sram_exceeded: bool = False
+    unrepairable: bool = False
+    energy_mj: int = 0
     refuse_in_use: int = 0
     refuse_resources: int = 0
 

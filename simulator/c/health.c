@@ -1,5 +1,6 @@
 /* NVML's calls about events, errors and repairs. See nvml.c. */
 #include <stddef.h>
+#include <string.h>
 
 #include "client.h"
 
@@ -59,4 +60,41 @@ EXPORT nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
 EXPORT nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned *pending)
 {
     return ASK("device_get_retired_pages_pending_status", "d:u", device, pending);
+}
+
+typedef struct {
+    unsigned version;
+    unsigned long long counts[11]; /* by time, kind and place; none is simulated */
+    unsigned bThresholdExceeded;
+} nvmlEccSramErrorStatus_v1_t;
+
+typedef struct {
+    unsigned version, unrepairableMemory;
+} nvmlUnrepairableMemory_v1_t;
+
+EXPORT nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
+                                                    nvmlEccSramErrorStatus_v1_t *status)
+{
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (status->version != NVML_VERSION(*status, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    memset(status->counts, 0, sizeof status->counts);
+    return ASK("device_get_sram_ecc_error_status", "d:u", device, &status->bThresholdExceeded);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
+                                                           nvmlUnrepairableMemory_v1_t *memory)
+{
+    if (memory == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (memory->version != NVML_VERSION(*memory, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return ASK("device_get_unrepairable_memory_flag", "d:u", device, &memory->unrepairableMemory);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+                                                        unsigned long long *millijoules)
+{
+    return ASK("device_get_total_energy_consumption", "d:U", device, millijoules);
 }

@@ -97,6 +97,31 @@ def test_errors_and_repairs_are_read(base: Path) -> None:
     assert pynvml.nvmlDeviceGetRemappedRows(gpu) == (0, 1, 0, 0)
 
 
+def test_worn_memory_is_told_for_good(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    pynvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(sram))
+    assert sram.bThresholdExceeded == 0
+    assert pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu) == 0
+    control.send(base, "wear", "0", "sram")
+    control.send(base, "wear", "0", "dram")
+    control.send(base, "restore", "0")
+    pynvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(sram))
+    assert sram.bThresholdExceeded == 1
+    assert pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu) == 1
+    sram.version = 1
+    code = worlds.code_of(pynvml.nvmlDeviceGetSramEccErrorStatus, gpu, ctypes.byref(sram))
+    assert code == pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+
+
+def test_the_energy_counter_only_grows_until_the_gpu_is_made_anew(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    first, second = (pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) for _ in range(2))
+    assert 0 < first <= second
+    control.send(base, "restore", "0")
+    assert pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) < first
+
+
 def test_a_slow_call_takes_its_time(base: Path) -> None:
     control.send(base, "slow", "device_get_count", "200")
     began = CLOCK.monotonic()

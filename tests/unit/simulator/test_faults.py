@@ -45,6 +45,14 @@ def test_a_row_to_remap_is_pending_until_a_reset() -> None:
     assert code_of(nvml.device_get_retired_pages_pending_status, gpu) is codes.Return.NOT_SUPPORTED
 
 
+def test_memory_wears_out_only_where_a_gpu_can_tell() -> None:
+    of = machine.build("dgx-a100", seed="node-1")
+    faults.wear(of, of.gpus[0], "sram")
+    assert a_client(of).device_get_sram_ecc_error_status(a_client(of).device_get_handle_by_index(0))
+    with pytest.raises(faults.BadFaultError, match="AMPERE does not tell that of 'dram'"):
+        faults.wear(of, of.gpus[0], "dram")
+
+
 def test_a_failed_remapping_stays() -> None:
     nvml = a_client()
     of = nvml.machine
