@@ -32,13 +32,13 @@ def _no_jitter() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Stirred:
-    """Something happened to a GPU that a poll will tell; None: to one that is not known."""
+    """Something happened to a GPU that a look will tell; None: to one that is not known."""
 
     gpu: ids.GpuUuid | None
 
 
 class Watcher(Protocol):
-    """The GPU driver's events and polls; see `nvml_health`. Raises DeviceFault."""
+    """The GPU driver's events and polls; see `nvml.health`. Raises DeviceFault."""
 
     @property
     def watching(self) -> bool:
@@ -103,6 +103,7 @@ class HealthWatch:
         self._health: health.NodeHealth = {}
         self._found: Mapping[ids.GpuUuid, tuple[health.Ailment, ...]] = MappingProxyType({})
         self._listeners: list[Callable[[], None]] = []
+        self._lookers: list[Callable[[], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
 
     def ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
@@ -116,6 +117,10 @@ class HealthWatch:
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every change, by our thread: it must not wait."""
         self._listeners.append(listener)
+
+    def on_stir(self, looker: Callable[[], None]) -> None:
+        """Have `looker` called when a GPU may be another than it was: MIG made by hand, say."""
+        self._lookers.append(looker)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
@@ -165,6 +170,8 @@ class HealthWatch:
                     self._due_at = -math.inf
                 else:
                     self._poll(gpu)
+                for looker in self._lookers:
+                    looker()
             case health.XidEvent():
                 self._take_xid(event)
 

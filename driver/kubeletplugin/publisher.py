@@ -67,6 +67,7 @@ class Publisher:
         self._tools = tools
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
@@ -89,9 +90,18 @@ class Publisher:
         """Seconds since the loop last came round; waiting for the API server is coming round."""
         return self._tools.clock.monotonic() - self._round_at
 
+    def hurry(self) -> None:
+        """What ails a GPU has changed: publish that at once, then look at the GPUs again."""
+        self._hurry.set()
+        self._wake.set()
+
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
-        self._wake.set()
+        self.hurry()
+
+    def node_uid(self) -> str:
+        """The Node's UID; empty while it has not been read."""
+        return self._node.uid if self._node else ""
 
     def run(self, stop: threading.Event) -> None:
         """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
@@ -100,10 +110,14 @@ class Publisher:
             self._round_at = time.monotonic()
         while not stop.is_set():
             self._round_at = time.monotonic()
-            self._supply.refresh()
-            time.wait(stop, self._publish())
-            time.wait(self._wake, self._supply.due_in_s())
-            time.wait(stop, self._settings.settle_s)
+            if self._hurry.is_set():
+                self._hurry.clear()
+                self._supply.look_soon()  # in the next round, once this change is told
+            else:
+                self._supply.refresh()
+            if not self._publish(stop):
+                time.wait(self._wake, self._supply.due_in_s())
+                time.wait(self._hurry, self._settings.settle_s)
             self._wake.clear()
 
     def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
@@ -117,8 +131,11 @@ class Publisher:
             reflector.Options(jitter=self._settings.jitter),
         )
 
-    def _publish(self) -> float:
-        """One pass; seconds to wait before the next, whatever wakes us."""
+    def _publish(self, stop: threading.Event) -> bool:
+        """One pass, and the pause after it; whether the next one is to follow at once.
+
+        What ails a GPU does not wait for the pause between writes.
+        """
         now = self._tools.clock.monotonic()
         if now - self._wrote_at > self._settings.quiet_s:
             self._writing.reset()
@@ -129,14 +146,14 @@ class Publisher:
             self._tools.metrics.publish_failures.inc()
             wait_s = self._failing.after_failure(e.retry_after_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
-            self._wake.set()
-            return wait_s
+            self._tools.clock.wait(stop, wait_s)
+            return True
         self._failing.reset()
         self._tools.metrics.slices.set(len(self._store))
-        if not wrote:
-            return 0.0
-        self._wrote_at = now
-        return self._writing.after_failure()
+        if wrote:
+            self._wrote_at = now
+            self._tools.clock.wait(self._hurry, self._writing.after_failure())
+        return self._supply.due_in_s() == 0 or self._hurry.is_set()
 
     def _pass(self) -> int:
         """Compare and write; how many writes it took. Raises ApiError."""

@@ -9,16 +9,17 @@ from driver.resources import slices
 Ailments = Mapping[ids.GpuUuid, Sequence[health.Ailment]]
 
 
-def taints(gpus: Iterable[model.Gpu], found: Ailments) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
+def taints(
+    gpus: Iterable[model.Gpu], found: Ailments
+) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
     """The taints of every device that something is wrong with, each key and value once.
 
     A monitor face has none: what watches a sick GPU is needed most then.
     """
-    everything = faces.Offering(kinds=faces.EVERYDAY)
     return {
         face.name: mine
         for gpu in gpus
-        for face in faces.of_gpu(gpu, everything)
+        for face in faces.every(gpu)
         if (mine := of_face(face, found.get(gpu.uuid, ())))
     }
 

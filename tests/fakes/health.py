@@ -11,7 +11,9 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin import health_watch, nvml_health, nvml_session
+from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml import session as nvml_session
 from tests.fakes import clock as fake_clock
 
 GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
@@ -21,6 +23,28 @@ Happening = health.XidEvent | health_watch.Stirred | errors.DeviceFault | Callab
 
 def fault(code: int) -> errors.DeviceFault:
     return errors.DeviceFault("", "nvmlEventSetWait_v2", code, "no")
+
+
+class NoGpus:
+    """There is nothing to watch."""
+
+    watching = False
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        return ()
+
+    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        assert not tuple(gpus)
+        return ()
+
+    def wait(self, timeout_s: float) -> None:
+        raise AssertionError(f"nothing is watched, yet waited for {timeout_s} s")
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        raise AssertionError(f"{gpu} is not there")
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 class ScriptedWatcher:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from driver import errors
-from driver.kubeletplugin import nvml_session
+from driver.kubeletplugin.nvml import session as nvml_session
 from tests.fakes import waiting
 
 

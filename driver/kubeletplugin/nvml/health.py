@@ -15,7 +15,9 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin import health_watch, nvml_session
+from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import calls
+from driver.kubeletplugin.nvml import session as sessions
 
 WHOLE_GPU = 0xFFFFFFFF
 """Both ids of an event that is no instance's (nvml.h, nvmlEventData_t)."""
@@ -27,16 +29,9 @@ _WANTED = (
     | pynvml.nvmlEventTypeFatalPoisonError
     | pynvml.nvmlEventTypeGpuUnavailableError
     | pynvml.nvmlEventTypeGpuRecoveryAction
+    | pynvml.nvmlEventMigConfigChange
 )
-"""Xids are judged; each of the others is a reason to poll its GPU."""
-_LIBRARY_GONE = {
-    pynvml.NVML_ERROR_UNINITIALIZED,
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
-    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
-    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
-}
-"""Said of one GPU, yet true of all."""
-_NO_CODE = -1
+"""Xids are judged; each of the others is a reason to look at its GPU."""
 _PENDING_MOST = 256
 Event = health.XidEvent | health_watch.Stirred
 
@@ -44,7 +39,7 @@ Event = health.XidEvent | health_watch.Stirred
 class NvmlHealth:
     """Implements `health_watch.Watcher` over an initialised library. Used by one thread."""
 
-    def __init__(self, session: nvml_session.Session) -> None:
+    def __init__(self, session: sessions.Session) -> None:
         self._session = session
         self._number = 0
         self._set: object | None = None
@@ -63,7 +58,7 @@ class NvmlHealth:
         """Every GPU that can be read; the others are left out. Raises DeviceFault."""
         with self._using():
             found: list[ids.GpuUuid] = []
-            for index in range(_ask("", pynvml.nvmlDeviceGetCount)):
+            for index in range(calls.ask("", pynvml.nvmlDeviceGetCount)):
                 with contextlib.suppress(_OneGpuFault):
                     where = f"GPU at index {index}"
                     handle = _of_one(where, pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -130,13 +125,13 @@ class NvmlHealth:
                     self._number = number
                 yield
         except errors.DeviceFault as fault:
-            if fault.code in _LIBRARY_GONE:
+            if fault.code in calls.LIBRARY_GONE:
                 self._session.drop(self._number)
             raise
 
     def _wait(self, made: object, timeout_s: float) -> Event | None:
         try:
-            data = _ask("", pynvml.nvmlEventSetWait_v2, made, int(timeout_s * 1000))
+            data = calls.ask("", pynvml.nvmlEventSetWait_v2, made, int(timeout_s * 1000))
         except errors.DeviceFault as fault:
             if fault.code == pynvml.NVML_ERROR_TIMEOUT:
                 return None
@@ -150,7 +145,7 @@ class NvmlHealth:
         """Register who is not yet, in a new set if there is none."""
         fresh = self._set is None
         if fresh:
-            self._set = _ask("", pynvml.nvmlEventSetCreate)
+            self._set = calls.ask("", pynvml.nvmlEventSetCreate)
         done: list[health.Watched] = []
         for gpu in sorted(wanted - self._watched):
             problem = self._refused.get(gpu)
@@ -172,7 +167,7 @@ class NvmlHealth:
             while len(self._pending) < _PENDING_MOST and (event := self._wait(old, 0.0)):
                 self._pending.append(event)
         with contextlib.suppress(errors.DeviceFault):
-            _ask("", pynvml.nvmlEventSetFree, old)
+            calls.ask("", pynvml.nvmlEventSetFree, old)
 
     def _register(self, gpu: ids.GpuUuid) -> None:
         handle = self._handles.get(gpu) or _of_one(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
@@ -186,7 +181,7 @@ class NvmlHealth:
         self._watched.clear()
         if made is not None:
             with contextlib.suppress(errors.DeviceFault):
-                _ask("", pynvml.nvmlEventSetFree, made)
+                calls.ask("", pynvml.nvmlEventSetFree, made)
 
     def _forget(self) -> None:
         self._set = None
@@ -251,20 +246,10 @@ def _told(gpu: ids.GpuUuid, call: Callable[..., Any], *arguments: object) -> Any
 
 
 def _of_one(gpu: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """As `_ask`; what fails for this GPU only is a _OneGpuFault."""
+    """As `calls.ask`; what fails for this GPU only is a _OneGpuFault."""
     try:
-        return _ask(gpu, call, *arguments)
+        return calls.ask(gpu, call, *arguments)
     except errors.DeviceFault as fault:
-        if fault.code in _LIBRARY_GONE:
+        if fault.code in calls.LIBRARY_GONE:
             raise
         raise _OneGpuFault(fault.device, fault.call, fault.code, fault.text) from fault
-
-
-def _ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """One call of pynvml. Raises DeviceFault; see `nvml`."""
-    try:
-        return call(*arguments)
-    except pynvml.NVMLError as e:
-        raise errors.DeviceFault(device, call.__name__, e.value, str(e)) from e
-    except (pynvml.NVMLLibraryMismatchError, UnicodeDecodeError) as e:
-        raise errors.DeviceFault(device, call.__name__, _NO_CODE, str(e)) from e

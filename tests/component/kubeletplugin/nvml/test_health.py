@@ -9,7 +9,8 @@ import pytest
 
 from driver import errors, ids
 from driver.devices.health import Instance, Signs, XidEvent
-from driver.kubeletplugin import health_watch, nvml_health
+from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import health as nvml_health
 from simulator import control, machine, node
 from tests.contract import worlds
 from tests.fakes import health as fakes
@@ -69,6 +70,8 @@ def test_an_xid_of_an_instance_names_the_instance(
     info = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(made, 0, 0)
     pynvml.nvmlGpuInstanceCreateComputeInstance(made, info.id)
     gi = int(pynvml.nvmlGpuInstanceGetInfo(made).id)
+    while watcher.wait(0.2):
+        """That MIG was changed is told too."""
     xid(base, 48, 0, gi=str(gi))
     xid(base, 48, 0, gi=str(gi), ci="0")
     assert watcher.wait(5) == XidEvent(GPUS[0], 48, Instance(gi))
