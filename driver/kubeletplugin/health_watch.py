@@ -119,7 +119,10 @@ class HealthWatch:
         self._listeners.append(listener)
 
     def on_stir(self, looker: Callable[[], None]) -> None:
-        """Have `looker` called when a GPU may be another than it was: MIG made by hand, say."""
+        """Have `looker` called when the GPUs may be others than they were.
+
+        MIG was made by hand, say, or NVML is gone or back. By our thread: it must not wait.
+        """
         self._lookers.append(looker)
 
     def run(self, stop: threading.Event) -> None:
@@ -156,7 +159,7 @@ class HealthWatch:
         every_s = self._settings.poll_s
         self._due_at = self._tools.clock.monotonic() + every_s * (self._spread or 1.0)
         self._spread = 0.0
-        self._problem = None
+        self._readable(None)
 
     def _poll(self, gpu: ids.GpuUuid) -> None:
         self._observe(health.Seen(gpu, self._watcher.signs(gpu)))
@@ -170,8 +173,7 @@ class HealthWatch:
                     self._due_at = -math.inf
                 else:
                     self._poll(gpu)
-                for looker in self._lookers:
-                    looker()
+                self._stir()
             case health.XidEvent():
                 self._take_xid(event)
 
@@ -202,6 +204,16 @@ class HealthWatch:
             listener()
         self._tools.news.changed(gpu, before or (), after)
 
+    def _readable(self, problem: str | None) -> None:
+        """Whether NVML answers; the GPUs are looked at when that is another than it was."""
+        turned, self._problem = (self._problem is None) is not (problem is None), problem
+        if turned:
+            self._stir()
+
+    def _stir(self) -> None:
+        for looker in self._lookers:
+            looker()
+
     def _stumble(self, fault: errors.DeviceFault, stop: threading.Event) -> None:
         """After a failure look again at once; after the next ones, more and more slowly.
 
@@ -214,6 +226,6 @@ class HealthWatch:
         if not again:
             return
         wait_s = self._failing.after_failure()
-        self._problem = f"the GPUs' health cannot be read: {fault}"
+        self._readable(f"the GPUs' health cannot be read: {fault}")
         _log.warning("health not readable", error=str(fault), retry_s=round(wait_s, 1))
         self._tools.clock.wait(stop, wait_s)
