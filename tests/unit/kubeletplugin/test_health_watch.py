@@ -135,12 +135,13 @@ def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: Wor
 def test_the_lost_gpu_is_found_at_once_and_the_others_stay_watched(world: World) -> None:
     world.run(None)
     world.script.now[SECOND] = LOST
-    began = world.clock.elapsed_s
-    world.run(fakes.fault(GPU_IS_LOST), None)
+    began, closed = world.clock.elapsed_s, world.script.closed
+    world.run(None, fakes.fault(GPU_IS_LOST), None)
     assert world.values(SECOND) == ["lost"]
     assert world.values(FIRST) == []
-    assert world.clock.elapsed_s - began < 2
+    assert world.clock.elapsed_s - began <= 2
     assert world.script.waited_for == {FIRST}
+    assert world.script.closed == closed + 1, "only at the end: closing loses the others' events"
 
 
 def test_a_gpu_that_is_back_is_well_and_watched_again(world: World) -> None:
