@@ -135,10 +135,10 @@ class App:
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
-        life.on_stop("health streams", self._streams.close)
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
+        life.on_stop("health streams", self._streams.close)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from driver import clock, ids, reasons
 from driver.devices import health, xids
 from driver.kubeletplugin import ports, telling
 
+_log = structlog.get_logger(__name__)
 REPEAT_S = 300.0
 """The same Xid of the same GPU is told once in so long: a program may cause thousands."""
 
@@ -32,10 +35,19 @@ class HealthNews:
         self._clock = clock
         self._told: dict[health.XidEvent, float] = {}
 
-    def xid(self, event: health.XidEvent, row: xids.Xid) -> None:
-        """An Xid that taints nothing; those that do are told as ailments."""
+    def xid(self, event: health.XidEvent, row: xids.Xid, *, ails: bool) -> bool:
+        """An Xid happened; whether it was not told a short while ago.
+
+        One that `ails` the GPU is only logged here: users hear of it as an ailment.
+        """
         if not self._is_news(event):
-            return
+            return False
+        _log.info("xid", gpu=event.gpu, xid=row.code, xid_class=row.xid_class.value)
+        if not ails:
+            self._tell_xid(event, row)
+        return True
+
+    def _tell_xid(self, event: health.XidEvent, row: xids.Xid) -> None:
         theirs = row.xid_class is xids.XidClass.APPLICATION
         reason = reasons.Reason.GPU_APPLICATION_ERROR if theirs else reasons.Reason.GPU_NOTICE
         text = f"{_subject(event.gpu, event.instance)}: Xid {row.code}: {row.meaning}"

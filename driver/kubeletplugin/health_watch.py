@@ -22,6 +22,7 @@ _log = structlog.get_logger(__name__)
 FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
 """Between tries while NVML fails as a whole, or ends every wait at once."""
 
+_SOON_S = 1.0
 _GPU_IS_LOST = 15
 """NVML_ERROR_GPU_IS_LOST (nvml.h)."""
 
@@ -99,6 +100,7 @@ class HealthWatch:
         self._failing = backoff.Backoff(FAILING, settings.jitter)
         self._failed = False
         self._due_at = -math.inf
+        self._round_at = tools.clock.monotonic()
         self._spread = settings.jitter()
         self._health: health.NodeHealth = {}
         self._found: Mapping[ids.GpuUuid, tuple[health.Ailment, ...]] = MappingProxyType({})
@@ -114,8 +116,15 @@ class HealthWatch:
         """Why what is known may be old; None when it is not."""
         return self._problem
 
+    def idle_s(self) -> float:
+        """Seconds since the loop last came round: a sick GPU may hold up a call of NVML."""
+        return self._tools.clock.monotonic() - self._round_at
+
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after every change, by our thread: it must not wait."""
+        """Have `listener` called after every change, by our thread: it must not wait.
+
+        To be asked for before `run`.
+        """
         self._listeners.append(listener)
 
     def on_stir(self, looker: Callable[[], None]) -> None:
@@ -128,6 +137,7 @@ class HealthWatch:
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
         while not stop.is_set():
+            self._round_at = self._tools.clock.monotonic()
             try:
                 self._round(stop)
             except errors.DeviceFault as fault:
@@ -178,15 +188,18 @@ class HealthWatch:
                 self._take_xid(event)
 
     def _take_xid(self, event: health.XidEvent) -> None:
+        """A program may cause thousands: one that comes again is no reason to poll at once."""
         policy = self._settings.policy
         row = xids.lookup(policy.table, event.code)
         self._tools.metrics.xid(row)
-        _log.info("xid", gpu=event.gpu, xid=event.code, xid_class=row.xid_class.value)
-        if policy.effect(row.xid_class) == "None":
-            self._tools.news.xid(event, row)
+        news = self._tools.news.xid(event, row, ails=policy.effect(row.xid_class) != "None")
         self._observe(event)
-        if row.xid_class is not xids.XidClass.APPLICATION:
+        if row.xid_class is xids.XidClass.APPLICATION:
+            return
+        if news:
             self._poll(event.gpu)
+        else:
+            self._due_at = min(self._due_at, self._tools.clock.monotonic() + _SOON_S)
 
     def _observe(self, observed: health.Observation) -> None:
         """Fold it in, and tell of what that changed."""

@@ -19,6 +19,8 @@ from driver.resources import nodes, publish
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
+_BREATH_S = 0.02
+"""What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
 """Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
 FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
@@ -111,6 +113,7 @@ class Publisher:
         while not stop.is_set():
             self._round_at = time.monotonic()
             if self._hurry.is_set():
+                time.wait(stop, _BREATH_S)
                 self._hurry.clear()
                 self._supply.look_soon()  # in the next round, once this change is told
             else:

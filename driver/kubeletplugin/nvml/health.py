@@ -172,6 +172,9 @@ class NvmlHealth:
     def _register(self, gpu: ids.GpuUuid) -> None:
         handle = self._handles.get(gpu) or _of_one(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
         supported = _of_one(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
+        if not supported & pynvml.nvmlEventTypeXidCriticalError:
+            code = pynvml.NVML_ERROR_NOT_SUPPORTED
+            raise _OneGpuFault(gpu, "nvmlDeviceGetSupportedEventTypes", code, "no Xids")
         _of_one(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _WANTED & supported, self._set)
         self._addresses[_address(handle)] = gpu
         self._watched.add(gpu)
@@ -194,6 +197,7 @@ class _OneGpuFault(errors.DeviceFault):
 
 
 def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
+    _reach(gpu, handle)
     rows = _told(gpu, pynvml.nvmlDeviceGetRemappedRows, handle)
     if rows is None:
         pages = _told(gpu, pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle)
@@ -211,12 +215,25 @@ def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
     )
 
 
+def _reach(gpu: ids.GpuUuid, handle: object) -> None:
+    """Ask what every GPU answers, except that those without memory of their own say so.
+
+    A GPU that fell off the bus may fail every call with UNKNOWN, which `_told` makes nothing of.
+    """
+    try:
+        _of_one(gpu, pynvml.nvmlDeviceGetMemoryInfo, handle)
+    except _OneGpuFault as fault:
+        if fault.code != pynvml.NVML_ERROR_NOT_SUPPORTED:
+            raise
+
+
 def _recovery(gpu: ids.GpuUuid, handle: object) -> int | None:
     field = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
     answers = _told(gpu, pynvml.nvmlDeviceGetFieldValues, handle, [field])
-    if answers is None or answers[0].nvmlReturn != pynvml.NVML_SUCCESS:
-        return None
-    return int(answers[0].value.uiVal)
+    code = pynvml.NVML_ERROR_NOT_SUPPORTED if answers is None else answers[0].nvmlReturn
+    if code == pynvml.NVML_ERROR_GPU_IS_LOST:
+        raise _OneGpuFault(gpu, "nvmlDeviceGetFieldValues", code, "GPU is lost")
+    return int(answers[0].value.uiVal) if code == pynvml.NVML_SUCCESS else None
 
 
 def _instance(data: Any) -> health.Instance | None:  # noqa: ANN401 - pynvml's structures have no types

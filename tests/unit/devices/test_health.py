@@ -130,7 +130,8 @@ def test_memory_beyond_repair_is_told() -> None:
 
 def test_what_was_known_of_a_gpu_stays_while_it_is_lost() -> None:
     pending = Seen(GPU, Signs(repair_pending=True))
-    assert [value for _, value, _ in taints(pending, LOST)] == ["lost", "pending"]
+    unwatched = Watched(GPU, "GPU is lost")
+    assert [value for _, value, _ in taints(pending, LOST, unwatched)] == ["lost", "pending"]
 
 
 def test_a_gpu_whose_events_cannot_be_had_is_no_worse_for_it() -> None:

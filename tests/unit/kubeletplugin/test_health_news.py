@@ -83,15 +83,24 @@ def test_an_xid_that_taints_nothing_is_told_by_its_class(
     news: health_news.HealthNews, told: plugin_shell.Events, code: int, reason: str
 ) -> None:
     row = xids.lookup(xids.TABLE, code)
-    news.xid(XidEvent(OTHER, code), row)
+    assert news.xid(XidEvent(OTHER, code), row, ails=False)
     assert told.told == [("Node", "node-a", reason, f"GPU-1: Xid {code}: {row.meaning}")]
+
+
+def test_an_xid_that_ails_the_gpu_is_left_to_the_ailment(
+    news: health_news.HealthNews, told: plugin_shell.Events
+) -> None:
+    event, row = XidEvent(OTHER, 79), xids.lookup(xids.TABLE, 79)
+    assert news.xid(event, row, ails=True)
+    assert not news.xid(event, row, ails=True)
+    assert told.told == []
 
 
 def test_the_same_xid_is_told_once_in_a_while_and_another_one_at_once(
     news: health_news.HealthNews, told: plugin_shell.Events, time: fake_clock.FakeClock
 ) -> None:
     def happens(event: health.XidEvent) -> None:
-        news.xid(event, xids.lookup(xids.TABLE, event.code))
+        news.xid(event, xids.lookup(xids.TABLE, event.code), ails=False)
 
     for _ in range(1000):
         happens(XidEvent(OTHER, 13))

@@ -104,6 +104,24 @@ def test_an_error_of_a_program_changes_nothing_and_costs_no_poll(world: World) -
     assert world.sample("unhealthy_gpus") == 0
 
 
+def test_a_flood_of_grave_xids_is_one_ailment_and_few_polls(world: World) -> None:
+    world.run(None)
+    polls = len(world.script.polls)
+    world.heard.clear()
+    world.run(None, *[XidEvent(FIRST, 119)] * 500, None, None)
+    at_start, after_the_first, a_second_later = len(fakes.GPUS), 1, len(fakes.GPUS)
+    assert len(world.script.polls) - polls == at_start + after_the_first + a_second_later
+    assert world.heard == [["119"]]
+    assert len(world.told.told) == 1
+    assert world.sample("xids_total", **{"class": "reset", "xid": "119"}) == 500
+
+
+def test_how_long_the_loop_has_stood_still_is_known(world: World) -> None:
+    world.run(None)
+    world.clock.advance(40)
+    assert world.watch.idle_s() == 40
+
+
 def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
     world.run(XidEvent(FIRST, 997), XidEvent(FIRST, 998))
     assert world.sample("xids_total", **{"class": "informational", "xid": "other"}) == 2
@@ -117,12 +135,13 @@ def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: Wor
 def test_the_lost_gpu_is_found_at_once_and_the_others_stay_watched(world: World) -> None:
     world.run(None)
     world.script.now[SECOND] = LOST
-    began = world.clock.elapsed_s
-    world.run(fakes.fault(GPU_IS_LOST), None)
+    began, closed = world.clock.elapsed_s, world.script.closed
+    world.run(None, fakes.fault(GPU_IS_LOST), None)
     assert world.values(SECOND) == ["lost"]
     assert world.values(FIRST) == []
-    assert world.clock.elapsed_s - began < 2
+    assert world.clock.elapsed_s - began <= 2
     assert world.script.waited_for == {FIRST}
+    assert world.script.closed == closed + 1, "only at the end: closing loses the others' events"
 
 
 def test_a_gpu_that_is_back_is_well_and_watched_again(world: World) -> None:

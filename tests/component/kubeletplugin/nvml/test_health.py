@@ -11,7 +11,7 @@ from driver import errors, ids
 from driver.devices.health import Instance, Signs, XidEvent
 from driver.kubeletplugin import health_watch
 from driver.kubeletplugin.nvml import health as nvml_health
-from simulator import control, machine, node
+from simulator import control, machine, node, profile
 from tests.contract import worlds
 from tests.fakes import health as fakes
 
@@ -219,3 +219,14 @@ def test_an_older_driver_has_no_recovery_action_and_an_older_gpu_retires_pages(
         signs = watcher.signs(gpu)
         assert signs == Signs(recovery=None, energy_mj=signs.energy_mj)
         assert {one.problem for one in watcher.watch([gpu])} == {""}
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_the_gpus_of_every_machine_are_watched_and_well(tmp_path: Path, name: str) -> None:
+    with worlds.running(tmp_path, name) as library, fakes.simulated(library) as watcher:
+        found = watcher.gpus()
+        assert len(found) == len(profile.load(name).gpus)
+        assert {one.problem for one in watcher.watch(found)} == {""}
+        signs = [watcher.signs(gpu) for gpu in found]
+        assert [one for one in signs if one.problem or one.repair_pending] == []
+        assert {one.recovery for one in signs} <= {None, 0}
