@@ -162,8 +162,13 @@ class App:
             "caches": stale,
         }
         # Health is about this process: without the API server it still serves the kubelet.
-        health = {"publisher": self._standing_still}
+        health = {"publisher": self._standing_still, "health": self._health_stands_still}
         return telemetry_server.Telemetry(host, port, self._registry, health=health, ready=ready)
+
+    def _health_stands_still(self) -> str | None:
+        idle_s = self._health.idle_s()
+        limit_s = self._config.health_poll_seconds + _STALE_S
+        return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
     def _standing_still(self) -> str | None:
         if not self._registration.once.is_set():

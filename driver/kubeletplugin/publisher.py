@@ -78,7 +78,7 @@ class Publisher:
         self._version = ""
         self._allocator = ""
         self._generation = 0
-        self._accepted: dict[str, slice_plan.Accepted] = {}
+        self._answered: dict[str, slice_plan.Answered] = {}
         self._lacking: str | None = None
         self._notices = notices.Notices(tools.teller)
         self._problem: str | None = "the slices have not been published yet"
@@ -181,11 +181,11 @@ class Publisher:
 
     def _make(self, pool: publish.Pool, node: nodes.Node) -> int:
         """Write what the pool lacks; how many writes it took."""
-        if not self._planned(pool, node):
-            return 0
-        # The Node may be another one of that name by now, and the slices gone with the old one.
-        node = self._read_node()
         writes = self._planned(pool, node)
+        if writes.creates:
+            # The Node may be another one of that name by now, and the slices gone with the old one.
+            node = self._read_node()
+            writes = self._planned(pool, node)
         self._write(writes, node)
         return len(writes)
 
@@ -217,17 +217,22 @@ class Publisher:
         """The writes from what the cache holds to the pool."""
         current = list(self._store.snapshot().values())
         self._generation = max(self._generation, slice_plan.generation_of(current))
-        memory = slice_plan.Memory(self._generation, self._accepted)
-        return slice_plan.plan_writes(pool, publish.Owner(node.name, node.uid), current, memory)
+        memory = slice_plan.Memory(self._generation, self._answered)
+        owner = publish.Owner(node.name, node.uid)
+        writes = slice_plan.plan_writes(pool, owner, current, memory)
+        self._answered = dict(writes.settled)
+        return writes
 
     def _write(self, writes: slice_plan.Writes, node: nodes.Node) -> None:
+        if not writes:
+            return
         kube, count = self._tools.kube, self._tools.metrics.writes
         for one in writes.deletes:
             self._delete(one["metadata"])
             count["delete"].inc()
         for one in writes.updates:
             name = one["metadata"]["name"]
-            self._take(one, kube.replace(resource.RESOURCE_SLICES, name, one), node)
+            self._take(writes.meant[name], kube.replace(resource.RESOURCE_SLICES, name, one), node)
             count["update"].inc()
         for one in writes.creates:
             self._take(one, kube.create(resource.RESOURCE_SLICES, one), node)
@@ -245,16 +250,16 @@ class Publisher:
         except errors.NotFound:
             _log.debug("slice already gone", slice=name)
 
-    def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
+    def _take(self, meant: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
         self._generation = max(self._generation, slice_plan.generation_of([answer]))
-        name = wanted["metadata"]["name"]
-        self._accepted.pop(name, None)
-        lost = slice_plan.dropped(wanted, answer)
+        meta = answer["metadata"]
+        name = meta["name"]
+        self._answered[name] = slice_plan.Answered(meant, meta["resourceVersion"])
+        lost = slice_plan.dropped(meant, answer)
         if not lost:
             return
-        self._accepted[name] = slice_plan.accepted(wanted, answer)
         if (lacking := floor.dropped(lost)) is not None:
             self._lacking = lacking
             self._wake.set()

@@ -19,12 +19,33 @@ Shape: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """A slice as we mean it, and the resource version under which the server holds its answer.
+
+    The answer may lack fields that the server does not know; writing it again is of no use.
+    """
+
+    meant: Object
+    version: str
+
+    def holds(self, wanted: Object, found: Object) -> bool:
+        """Whether `found` is that answer still, and `wanted` what it was the answer to."""
+        return self.version == found["metadata"]["resourceVersion"] and self.meant == wanted
+
+
+@dataclass(frozen=True, slots=True)
 class Writes:
-    """What to do, in this order: deletes, updates, creates. Each is a whole object."""
+    """What to do, in this order: deletes, updates, creates. Each is a whole object.
+
+    `meant` are the slices without what only a write needs, by name; `settled` those that are as
+    they should be.
+    """
 
     deletes: tuple[Object, ...] = ()
     updates: tuple[Object, ...] = ()
     creates: tuple[Object, ...] = ()
+    meant: Mapping[str, Object] = field(default_factory=dict)
+    settled: Mapping[str, Answered] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.deletes) + len(self.updates) + len(self.creates)
@@ -32,23 +53,15 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What earlier writes taught: the highest generation seen, and what the server keeps."""
+    """What earlier writes taught: the highest generation seen, and what the server answered."""
 
     generation: int = 0
-    kept: Mapping[str, "Accepted"] = field(default_factory=dict)
+    answered: Mapping[str, Answered] = field(default_factory=dict)
 
-    def expects(self, wanted: Object, found: Object) -> bool:
-        """Whether the server has shown before that it makes `found` of `wanted`."""
-        known = self.kept.get(wanted["metadata"]["name"])
-        return known is not None and known == accepted(wanted, found)
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What we asked for and what the server kept of it: writing it again is of no use."""
-
-    wanted: Shape
-    kept: Shape
+    def knows(self, name: str, wanted: Object, found: Object) -> bool:
+        """Whether a slice is known to be as it should be, without a close look."""
+        past = self.answered.get(name)
+        return past is not None and past.holds(wanted, found)
 
 
 def plan_writes(
@@ -68,25 +81,42 @@ def plan_writes(
     wanted = _rendered(pool, owner, base)
     deletes = tuple(found[name] for name in sorted(found.keys() - wanted.keys()))
     missing = wanted.keys() - found.keys()
-    changed = [
-        name
-        for name, one in wanted.items()
-        if name in found and not _agrees(one, found[name], past, base)
-    ]
+    changed = _changed(wanted, found, past)
+    settled = {
+        name: Answered(wanted[name], found[name]["metadata"]["resourceVersion"])
+        for name in wanted.keys() & found.keys() - changed
+    }
     if not missing and (
         _only_taints(wanted, found, changed) or (len(changed) == 1 and not deletes)
     ):
-        return Writes(deletes, tuple(_replacing(found[name], wanted[name]) for name in changed))
+        updates = tuple(_replacing(found[name], wanted[name]) for name in sorted(changed))
+        return Writes(deletes, updates, (), wanted, settled)
     fresh = _rendered(pool, owner, base + 1)
     return Writes(
         deletes,
         tuple(_replacing(found[name], one) for name, one in fresh.items() if name in found),
         tuple(one for name, one in fresh.items() if name not in found),
+        fresh,
+    )
+
+
+def _changed(
+    wanted: Mapping[str, Object], found: Mapping[str, Object], past: Memory
+) -> frozenset[str]:
+    """The slices that are there and are not what they should be."""
+    return frozenset(
+        name
+        for name in wanted.keys() & found.keys()
+        if not past.knows(name, wanted[name], found[name])
+        and (
+            _generation(wanted[name]) != _generation(found[name])
+            or shape(wanted[name]) != shape(found[name])
+        )
     )
 
 
 def _only_taints(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Sequence[str]
+    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Iterable[str]
 ) -> bool:
     """Whether each slice holds on its own: the devices are the same, whatever ails them."""
     return all(_untainted(wanted[name]) == _untainted(found[name]) for name in changed)
@@ -113,11 +143,6 @@ def shape(obj: fields.Raw) -> Shape:
     return _bare({**spec, "pool": pool, "owners": owners})
 
 
-def accepted(wanted: Object, kept: Object) -> Accepted:
-    """What was asked and what the server answered."""
-    return Accepted(shape(wanted), shape(kept))
-
-
 def generation_of(current: Iterable[Object]) -> int:
     """The highest generation there is; 0 when there is none."""
     return max((_generation(one) for one in current), default=0)
@@ -135,12 +160,6 @@ def _rendered(pool: publish.Pool, owner: publish.Owner, generation: int) -> dict
 
 def _generation(obj: Object) -> int:
     return fields.integer(fields.mapping(obj["spec"], "pool", "spec"), "generation", "spec.pool")
-
-
-def _agrees(wanted: Object, found: Object, past: Memory, generation: int) -> bool:
-    if _generation(found) != generation:
-        return False
-    return bool(shape(wanted) == shape(found)) or past.expects(wanted, found)
 
 
 def _replacing(found: Object, wanted: Object) -> Object:
