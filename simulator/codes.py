@@ -57,6 +57,15 @@ class ComputeMode(IntEnum):
     EXCLUSIVE_PROCESS = 3
 
 
+class Timeslice(IntEnum):
+    """The time-slice interval of a GPU, as `nvidia-smi compute-policy` numbers it."""
+
+    DEFAULT = 0
+    SHORT = 1
+    MEDIUM = 2
+    LONG = 3
+
+
 class TopologyLevel(IntEnum):
     """`nvmlGpuTopologyLevel_t`."""
 

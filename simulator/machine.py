@@ -215,6 +215,7 @@ def summary(machine: Machine) -> Iterator[dict[str, object]]:
             "pci": gpu.slot.pci,
             "numa": gpu.slot.numa,
             "compute_mode": codes.ComputeMode(board.compute_mode).name,
+            "timeslice": codes.Timeslice(board.timeslice).name,
             "mig": board.mig,
             "mig_devices": sum(len(instance.compute) for instance in board.instances),
             "lost": board.lost,

@@ -23,12 +23,14 @@ from simulator import (
     store,
     wire,
 )
+from simulator.smi import command, selection
 
 Answer = Callable[[wire.Request, int], str]
 """A request and the peer's user id to the reply's line."""
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
+SMI = "nvidia_smi"
 
 
 class Node:
@@ -139,6 +141,8 @@ class Node:
 
 def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
+    if request.call == SMI:
+        return _answer_smi(of, request, root=root)
     nvml = library.Library(of, visible=request.visible, caps=request.caps, root=root)
     if request.call == "init":
         method: Callable[..., object] = nvml.init
@@ -154,6 +158,13 @@ def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> st
         return wire.render_failure(e.code)
     except wire.WireError as e:
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
+
+
+def _answer_smi(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
+    """The program `nvidia-smi` sends its command line and prints the reply (simulator/smi/)."""
+    nvml = selection.Nvml(of, visible=request.visible, caps=request.caps, root=root)
+    nvml.attach()
+    return wire.render_reply(command.run(nvml, request.arguments, time.ctime()))
 
 
 def _peer_user(connection: socket.socket) -> int:

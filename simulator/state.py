@@ -70,6 +70,7 @@ class Board:
     gone: bool = False
     persistence: bool = True
     compute_mode: int = codes.ComputeMode.DEFAULT
+    timeslice: int = codes.Timeslice.DEFAULT
     gpu_percent: int = 0
     memory_percent: int = 0
     sm_mhz: int = 0

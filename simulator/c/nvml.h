@@ -171,27 +171,7 @@ _Static_assert(sizeof(nvmlPciInfo_t) == 68, "v3: 16 + 5 * 4 + 32");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "v2 and v3");
 _Static_assert(sizeof(nvmlFieldValue_t) == 40, "a union of 8 bytes, aligned");
 
-nvmlReturn_t nvmlInitWithFlags(unsigned flags);
 nvmlReturn_t nvmlShutdown(void);
 const char *nvmlErrorString(nvmlReturn_t code);
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length);
-nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);
-nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count);
-nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length);
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
-nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned length);
-nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor);
-nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture);
-nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
-nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode);
-nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode);
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index,
-                                                 nvmlDevice_t *mig);
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts);
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *celsius);
 
 #endif

@@ -1,27 +1,37 @@
 """Every machine, walked by unmodified pynvml: what it says of itself holds together."""
 
 import ctypes
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pynvml
 import pytest
 
-from simulator import profile
+from simulator import layout, profile
 from tests.contract import worlds
 
 ABSENT = {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
 
 
 @pytest.fixture(params=profile.names(), scope="module")
-def machine(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[profile.Profile]:
-    name = str(request.param)
-    base = tmp_path_factory.mktemp(name)
-    with worlds.running(base, name) as library, worlds.initialised(Path(library)):
-        yield profile.load(name)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def base(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp(name)
+    with worlds.running(path, name) as library, worlds.initialised(Path(library)):
+        yield path
+
+
+@pytest.fixture
+def machine(name: str, base: Path) -> profile.Profile:
+    del base
+    return profile.load(name)
 
 
 def handles() -> list[object]:
@@ -109,3 +119,13 @@ def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None
         nvlink = machine.products[slot.product].nvlink
         kind = answer(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, 0)
         assert kind == (2 if nvlink else None)
+
+
+def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) -> None:
+    smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
+    done = subprocess.run([smi, "-q", "-x"], capture_output=True, text=True, check=True)
+    told = ET.fromstring(done.stdout)  # noqa: S314 - our own program's
+    assert told.findtext("attached_gpus") == str(len(machine.gpus))
+    assert [gpu.findtext("uuid") for gpu in told.iter("gpu")] == [
+        pynvml.nvmlDeviceGetUUID(handle) for handle in handles()
+    ]
