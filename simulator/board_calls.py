@@ -26,6 +26,18 @@ class FabricInfo:
     health_summary: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformInfo:
+    """`nvmlPlatformInfo_v2_t` without its InfiniBand GUID, which is 0 here."""
+
+    chassis_serial_number: str
+    slot_number: int
+    tray_index: int
+    host_id: int
+    peer_type: int
+    module_id: int
+
+
 class BoardCalls(client.Client):
     """The driver majors of `since` are assumed; no source says when the functions came."""
 
@@ -125,7 +137,28 @@ class BoardCalls(client.Client):
             clique=fabric.clique,
             state=codes.FABRIC_COMPLETED,
             health_mask=0,
-            health_summary=codes.FABRIC_HEALTHY,
+            health_summary=self._fabric_health(device),
+        )
+
+    def _fabric_health(self, device: client.Handle) -> int:
+        """Told from Blackwell on: an H100 capture has N/A, a B200's and a GB200's Healthy."""
+        told = self._gpu(device).product.architecture >= codes.Architecture.BLACKWELL
+        return codes.FABRIC_HEALTHY if told else 0
+
+    @client.since(565)
+    @client.call
+    def device_get_platform_info(self, device: client.Handle) -> PlatformInfo:
+        """NOT_SUPPORTED before Blackwell, and where the machine does not stand in a rack."""
+        gpu, place = self._gpu(device), self.machine.profile.platform
+        if place is None:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        return PlatformInfo(
+            chassis_serial_number=place.chassis,
+            slot_number=place.slot,
+            tray_index=place.tray,
+            host_id=place.host,
+            peer_type=place.peer,
+            module_id=gpu.slot.module or device_calls.PCIE_MODULE,
         )
 
     @client.since(570)

@@ -29,7 +29,8 @@ class KernelCalls(client.Client):
         """Root only; IN_USE while processes run on the GPU, NOT_SUPPORTED in a vGPU guest."""
         gpu = self._scheduled(device)
         self._require_root()
-        if self.machine.board(gpu).processes:
+        board = self.machine.board(gpu)
+        if board.processes or (board.shy and self._others):
             raise codes.NvmlError(codes.Return.IN_USE)
         self.machine.restore(gpu)
 

@@ -92,3 +92,26 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabri
     }
     return code;
 }
+/* Both versions have the same places. */
+EXPORT nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t device, nvmlPlatformInfo_t *info)
+{
+    char chassis[sizeof info->chassisSerialNumber];
+    unsigned slot, tray, host, peer, module;
+    if (info == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (info->version != NVML_VERSION(*info, 1) && info->version != NVML_VERSION(*info, 2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t code = ASK("device_get_platform_info", "d:suuuuu", device, chassis,
+                            (unsigned)sizeof chassis, &slot, &tray, &host, &peer, &module);
+    if (code != NVML_SUCCESS)
+        return code;
+    memset(info->ibGuid, 0, sizeof info->ibGuid);
+    memset(info->chassisSerialNumber, 0, sizeof info->chassisSerialNumber);
+    memcpy(info->chassisSerialNumber, chassis, strlen(chassis));
+    info->slotNumber = (unsigned char)slot;
+    info->trayIndex = (unsigned char)tray;
+    info->hostId = (unsigned char)host;
+    info->peerType = (unsigned char)peer;
+    info->moduleId = (unsigned char)module;
+    return NVML_SUCCESS;
+}

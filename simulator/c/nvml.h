@@ -158,6 +158,35 @@ typedef struct {
     unsigned char healthSummary; /* from version 3 on */
 } nvmlGpuFabricInfo_v3_t;
 
+typedef struct {
+    nvmlPciInfo_t pciInfo;
+    char uuid[80];
+} nvmlExcludedDeviceInfo_t;
+
+typedef struct {
+    unsigned version;
+    unsigned long long aggregateUncParity, aggregateUncSecDed, aggregateCor;
+    unsigned long long volatileUncParity, volatileUncSecDed, volatileCor;
+    unsigned long long aggregateUncBucketL2, aggregateUncBucketSm, aggregateUncBucketPcie;
+    unsigned long long aggregateUncBucketMcu, aggregateUncBucketOther;
+    unsigned bThresholdExceeded;
+} nvmlEccSramErrorStatus_t;
+
+typedef struct {
+    unsigned version, bChannelRepairPending, bTpcRepairPending;
+} nvmlRepairStatus_t;
+
+/* As nvml.h has it; pynvml 13.615.71 reads a version in front of it. */
+typedef struct {
+    unsigned bUnrepairableMemory;
+} nvmlUnrepairableMemoryStatus_v1_t;
+
+typedef struct {
+    unsigned version;
+    unsigned char ibGuid[16], chassisSerialNumber[16];
+    unsigned char slotNumber, trayIndex, hostId, peerType, moduleId;
+} nvmlPlatformInfo_t; /* version 1 has other names for the same places */
+
 /* A structure's version names its size, as NVML_STRUCT_VERSION does. */
 #define NVML_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
@@ -167,6 +196,10 @@ _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 0x88, "as its vers
 _Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "8 * 4 + 8");
 _Static_assert(sizeof(nvmlGpuFabricInfo_v3_t) == 0x28, "as its version says");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 0x28, "NVML says so in the version of this structure");
+_Static_assert(sizeof(nvmlEccSramErrorStatus_t) == 0x68, "as its version says");
+_Static_assert(sizeof(nvmlPlatformInfo_t) == 0x2c, "as its version says");
+_Static_assert(sizeof(nvmlRepairStatus_t) == 0xc, "as its version says");
+_Static_assert(sizeof(nvmlExcludedDeviceInfo_t) == 148, "68 + 80");
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "v3: 16 + 5 * 4 + 32");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "v2 and v3");
 _Static_assert(sizeof(nvmlFieldValue_t) == 40, "a union of 8 bytes, aligned");

@@ -63,10 +63,42 @@ def _ecc(nvml: selection.Nvml, handle: client.Handle) -> Iterator[Group]:
         *("ecc_errors", "ECC Errors"),
         group("volatile", "Volatile", *_counts(nvml, handle, health_calls.VOLATILE)),
         group("aggregate", "Aggregate", *_counts(nvml, handle, health_calls.AGGREGATE)),
+        *_repairs(nvml, handle),
     )
 
 
+def _repairs(nvml: selection.Nvml, handle: client.Handle) -> Iterator[Field]:
+    channel, tpc = selection.answer(nvml.device_get_repair_status, handle) or (None, None)
+    memory = selection.answer(nvml.device_get_unrepairable_memory_flag, handle)
+    yield Field("channel_repair_pending", "Channel Repair Pending", words.yes(channel))
+    yield Field("tpc_repair_pending", "TPC Repair Pending", words.yes(tpc))
+    yield Field("unrepairable_memory", "Unrepairable Memory", words.yes(memory))
+
+
+def _sram(nvml: selection.Nvml, handle: client.Handle, counter: int) -> Iterator[Field]:
+    """Root alone is told."""
+    try:
+        status = selection.answer(nvml.device_get_sram_ecc_error_status, handle)
+    except codes.NvmlError as e:
+        if e.code != codes.Return.NO_PERMISSION:
+            raise
+        status = None
+    correctable = uncorrectable = None
+    if status and counter == health_calls.VOLATILE:
+        correctable, uncorrectable = status.volatile_cor, status.volatile_unc_sec_ded
+    elif status:
+        correctable, uncorrectable = status.aggregate_cor, status.aggregate_unc_sec_ded
+    yield Field("sram_correctable", "SRAM Correctable", words.number(correctable))
+    yield Field(
+        "sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", words.number(uncorrectable)
+    )
+    if counter == health_calls.AGGREGATE:
+        exceeded = status.threshold_exceeded if status else None
+        yield Field("sram_threshold_exceeded", "SRAM Threshold Exceeded", words.yes(exceeded))
+
+
 def _counts(nvml: selection.Nvml, handle: client.Handle, counter: int) -> Iterator[Field]:
+    yield from _sram(nvml, handle, counter)
     kinds = (("correctable", health_calls.CORRECTED), ("uncorrectable", health_calls.UNCORRECTED))
     for name, kind in kinds:
         count = selection.answer(nvml.device_get_total_ecc_errors, handle, kind, counter)
@@ -75,10 +107,21 @@ def _counts(nvml: selection.Nvml, handle: client.Handle, counter: int) -> Iterat
 
 def _retired(nvml: selection.Nvml, handle: client.Handle) -> Group:
     pending = selection.answer(nvml.device_get_retired_pages_pending_status, handle)
+    causes = (
+        ("multiple_single_bit_retirement", "Single Bit ECC", health_calls.SINGLE_BIT),
+        ("double_bit_retirement", "Double Bit ECC", health_calls.DOUBLE_BIT),
+    )
     return group(
         *("retired_pages", "Retired Pages"),
+        *(_pages(nvml, handle, *cause) for cause in causes),
         Field("pending_retirement", "Pending Page Retirement", words.yes(pending)),
     )
+
+
+def _pages(nvml: selection.Nvml, handle: client.Handle, tag: str, title: str, cause: int) -> Group:
+    pages = selection.answer(nvml.device_get_retired_pages, handle, cause)
+    count = words.number(None if pages is None else len(pages))
+    return group(tag, "", Field("retired_count", title, count))
 
 
 def _remapped(nvml: selection.Nvml, handle: client.Handle) -> Node:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pynvml
 import pytest
 
-from simulator import layout, profile
+from simulator import codes, layout, profile
 from tests.contract import worlds
 
 ABSENT = {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
@@ -110,7 +110,9 @@ def test_the_fabric_tells_its_cluster_and_clique(machine: profile.Profile) -> No
         if machine.fabric:
             assert bytes(info.clusterUuid).hex() == machine.fabric.cluster.replace("-", "")
             assert (info.cliqueId, info.state) == (machine.fabric.clique, 3)
-            assert (info.status, info.healthSummary) == (0, 1)
+            newest = {machine.products[slot.product].architecture for slot in machine.gpus}
+            told_health = int(newest == {codes.Architecture.BLACKWELL})
+            assert (info.status, info.healthSummary) == (0, told_health)
 
 
 def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None:
@@ -129,3 +131,18 @@ def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) ->
     assert [gpu.findtext("uuid") for gpu in told.iter("gpu")] == [
         pynvml.nvmlDeviceGetUUID(handle) for handle in handles()
     ]
+
+
+def test_only_a_rack_is_told_by_its_gpus(machine: profile.Profile) -> None:
+    for handle in handles():
+        info = pynvml.c_nvmlPlatformInfo_v2_t()
+        told = answer(pynvml.nvmlDeviceGetPlatformInfo, handle, ctypes.byref(info))
+        assert (told is None) == (machine.platform is None)
+        if machine.platform:
+            assert info.chassisSerialNumber == machine.platform.chassis
+            assert ord(info.slotNumber) == machine.platform.slot
+            assert ord(info.moduleId) == pynvml.nvmlDeviceGetModuleId(handle)
+
+
+def test_no_gpu_is_excluded_that_is_not_said_to_be(machine: profile.Profile) -> None:
+    assert pynvml.nvmlGetExcludedDeviceCount() == sum(gpu.excluded for gpu in machine.gpus)
