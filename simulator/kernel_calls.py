@@ -26,8 +26,10 @@ class KernelCalls(client.Client):
 
     @client.call
     def device_reset(self, device: client.Handle) -> None:
-        """Root only; IN_USE while processes run on the GPU, NOT_SUPPORTED in a vGPU guest."""
-        gpu = self._scheduled(device)
+        """Root only; IN_USE while processes run on the GPU, NOT_SUPPORTED in a virtual machine."""
+        gpu = self._gpu(device)
+        if self.machine.profile.virtualization is not codes.Virtualization.NONE:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         self._require_root()
         board = self.machine.board(gpu)
         if board.processes or (board.shy and self._others):

@@ -73,12 +73,17 @@ class Partition:
         if self._refuses_in_use() or busy:
             return codes.Return.IN_USE
         if not self._gpu.resetless:
-            return codes.Return.RESET_REQUIRED
+            return self._needs_reset()
         board.mig = enabled
         board.compute_mode = codes.ComputeMode.DEFAULT
         self._machine.mode_changed(self._gpu)
         self._changed()
         return codes.Return.SUCCESS
+
+    def _needs_reset(self) -> codes.Return:
+        """A machine behind a hypervisor cannot reset its GPUs (seen: nvidia-smi -mig in such)."""
+        passed = self._machine.profile.virtualization is codes.Virtualization.PASSTHROUGH
+        return codes.Return.NOT_SUPPORTED if passed else codes.Return.RESET_REQUIRED
 
     def require_mode(self) -> None:
         """NOT_SUPPORTED while MIG is off."""

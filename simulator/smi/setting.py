@@ -91,6 +91,9 @@ def reset(nvml: selection.Nvml, ids: str | None) -> Iterator[str]:
         try:
             nvml.device_reset(target.handle)
         except codes.NvmlError as e:
+            if e.code == codes.Return.NOT_SUPPORTED:
+                said = f"Resetting GPU {target.bus_id} is not supported.\n"
+                raise refusal.RefusedError(said, e.code) from e
             why = refusal.words(e.code)
             said = f"The following GPUs could not be reset:\n  GPU {target.bus_id}: {why}\n"
             more = f"\n{_BUSY}" if e.code == codes.Return.IN_USE else ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator import codes, machine, state
+from simulator import codes, machine, profile, state
 from simulator.smi import command, selection
 
 NOW = "Sat Nov 21 15:00:00 2026"
@@ -96,7 +96,8 @@ def test_a_vgpu_guest_has_no_time_slice_and_no_reset() -> None:
     text = refused(nvml, "compute-policy --set-timeslice=1", codes.Return.NOT_SUPPORTED)
     assert text.endswith("Failed to set timeslice for requested devices : Not Supported\n")
     assert "Timeslice        N/A" in run(nvml, "compute-policy -l")[1]
-    assert "Not Supported" in refused(nvml, "--gpu-reset -i 0", codes.Return.NOT_SUPPORTED)
+    text = refused(nvml, "--gpu-reset -i 0", codes.Return.NOT_SUPPORTED)
+    assert text == "Resetting GPU 00000000:02:00.0 is not supported.\n"
 
 
 def test_only_root_changes_anything() -> None:
@@ -139,6 +140,17 @@ def test_the_mig_mode_is_set_at_once_or_pending_or_not_there() -> None:
     run(ampere, "--gpu-reset -i 0")
     assert ampere.machine.board(ampere.machine.gpus[0]).mig
     assert "Not Supported\nTreating as warning and moving on." in run(a_client("t4"), "-mig 1")[1]
+
+
+def test_an_ampere_gpu_behind_a_hypervisor_waits_for_the_next_boot() -> None:
+    text = profile.text_of("a30") + "virtualization: PASSTHROUGH\n"
+    nvml = selection.Nvml(machine.Machine(profile.parse("passed", text), "node-1"))
+    nvml.init()
+    words = run(nvml, "-i 0 -mig 1")[1]
+    assert "is in pending enable state for GPU 00000000:17:00.0:Not Supported\nReboot" in words
+    assert "is not supported" in refused(nvml, "-r -i 0", codes.Return.NOT_SUPPORTED)
+    nvml.machine.reboot()
+    assert nvml.machine.board(nvml.machine.gpus[0]).mig
 
 
 def test_a_gpu_with_processes_is_not_reset_and_its_mig_mode_is_pending() -> None:
