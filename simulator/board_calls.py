@@ -57,10 +57,18 @@ class BoardCalls(client.Client):
 
     @client.call
     def device_get_bar1_memory_info(self, device: client.Handle) -> Bar1:
-        """Processes use 2 MiB each."""
+        """Processes use 2 MiB each; a MIG device has its GPU instance's share less 1 MiB.
+
+        Seen: 32767 of 65536 MiB for a 3g.20gb (`nvidia-smi -q -x` of an A100 under 510.47.03).
+        """
         gpu = self._owner(device)
         total = gpu.product.bar1_mib * device_calls.MIB
-        used = min(total, 2 * device_calls.MIB * len(self.machine.board(gpu).processes))
+        processes = self.machine.board(gpu).processes
+        if client.is_mig(device) and gpu.product.mig:
+            _, instance, _ = self._mig_device(device)
+            total = total * instance.at.size // gpu.product.mig.memory_slices - device_calls.MIB
+            processes = [one for one in processes if one.gpu_instance == instance.id]
+        used = min(total, 2 * device_calls.MIB * len(processes))
         return Bar1(total=total, free=total - used, used=used)
 
     @client.call

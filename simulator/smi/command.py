@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from simulator import codes
-from simulator.smi import arguments, listing, mig, refusal, selection, setting
+from simulator.smi import arguments, listing, mig, refusal, selection, setting, summary
 from simulator.smi.arguments import Option, Takes
 
 _OPTIONS = (
     arguments.ID,
+    Option("help", ("-h", "--help")),
     Option("list", ("-L", "--list-gpus")),
     Option("query", ("-q", "--query")),
     Option("xml", ("-x", "--xml-format")),
@@ -26,6 +27,7 @@ _POLICY_OPTIONS = (
 )
 _HELP = """\
 This nvidia-smi is simulated. It knows:
+  nvidia-smi [-i ID,...]
   nvidia-smi [-i ID,...] -L | -q [-x] | --query-gpu=FIELD,... --format=csv[,noheader][,nounits]
   nvidia-smi [-i ID,...] -c MODE | -pm 0|1 | -mig 0|1 | --gpu-reset
   nvidia-smi compute-policy [-i ID,...] -l | --set-timeslice=0|1|2|3
@@ -94,7 +96,11 @@ def _plain(nvml: selection.Nvml, given: dict[str, str], now: str) -> Iterator[st
     for name, change in _CHANGES.items():
         if name in given:
             return change(nvml, ids, given[name])
-    raise refusal.RefusedError(_HELP, refusal.USAGE)
+    if "help" in given:
+        return iter([_HELP])
+    if given.keys() <= {"id"}:
+        return summary.of(nvml, ids, now)
+    raise refusal.usage("Invalid combination of input arguments.")
 
 
 _CHANGES: dict[str, Callable[[selection.Nvml, str | None, str], Iterator[str]]] = {

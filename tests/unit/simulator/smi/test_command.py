@@ -58,11 +58,16 @@ def test_a_lost_gpu_ends_a_listing_with_words() -> None:
         ("compute-policy --set-timeslice=4", '"4" is not a value of timeslice: 0=DEFAULT'),
         ("--query-gpu=name", "--query-gpu takes --format=csv"),
         ("--query-gpu=wings --format=csv", 'Field "wings" is not a valid field to query'),
-        ("", "This nvidia-smi is simulated. It knows:"),
+        ("-x", "Invalid combination of input arguments."),
     ],
 )
 def test_what_is_not_of_the_grammar_is_refused_with_words(line: str, words: str) -> None:
     assert words in refused(a_client("t4"), line, 2)
+
+
+def test_help_is_help_and_no_refusal() -> None:
+    assert run(a_client("t4"), "-h")[0] == 0
+    assert run(a_client("t4"), "--help")[1].startswith("This nvidia-smi is simulated. It knows:")
 
 
 @pytest.mark.parametrize("value", ["2", "medium", "MEDIUM"])

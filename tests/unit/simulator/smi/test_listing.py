@@ -8,6 +8,14 @@ from simulator import codes, library, machine, profile, state
 from simulator.smi import command, selection
 
 NOW = "Sat Nov 21 15:00:00 2026"
+SUMMARY = """\
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:53:00.0 Off |                    0 |
+| N/A   31C    P0             71W /  700W |       0MiB /  81559MiB |     N/A      Default |
+|                                         |                        |              Enabled |
+|  0    1   0   0  |              0MiB /  40448MiB    | 60      0 |  3   0    3    0    3 |
+|                  |              0MiB /  65535MiB    |           |                       |
+|    1   N/A  N/A             4711      C   N/A                                   2048MiB |
+"""
 
 
 def a_client(name: str) -> selection.Nvml:
@@ -63,6 +71,8 @@ def test_mig_devices_and_processes_are_told_below_their_gpu() -> None:
     assert device.findtext("gpu_instance_id") == "2"
     assert device.findtext("device_attributes/shared/multiprocessor_count") == "60"
     assert device.findtext("fb_memory_usage/used") == "300 MiB"
+    assert device.findtext("bar1_memory_usage/total") == "65535 MiB"
+    assert device.findtext("bar1_memory_usage/used") == "2 MiB"
     process = told.find("processes/process_info")
     assert process is not None
     assert [part.text for part in process] == ["2", "0", "41", "C", "N/A", "300 MiB"]
@@ -90,6 +100,31 @@ def test_the_text_log_has_titles_at_one_column() -> None:
     lines = [line for line in text.splitlines() if " : " in line]
     assert {line.index(": ") for line in lines} == {42}
     assert "    FB Memory Usage\n        Total                             : 15360 MiB\n" in text
+
+
+def test_the_summary_has_the_columns_of_the_real_one() -> None:
+    nvml = a_client("hgx-h100")
+    handle = nvml.device_get_handle_by_index(0)
+    nvml.device_set_mig_mode(handle, 1)
+    instance = nvml.device_create_gpu_instance(handle, 9)
+    nvml.gpu_instance_create_compute_instance(instance, 2)
+    nvml.machine.board(nvml.machine.gpus[1]).processes.append(state.Process(4711, 2 << 30))
+    lines = said(nvml, "-i 0,1").splitlines()
+    assert lines[0] == NOW
+    assert {len(line) for line in lines[1:]} == {0, 91}
+    for expected in SUMMARY.splitlines():
+        assert expected in lines
+
+
+def test_a_summary_without_parts_or_processes_says_so() -> None:
+    nvml = a_client("hgx-h100")
+    nvml.device_set_mig_mode(nvml.device_get_handle_by_index(0), 1)
+    text = said(nvml, "-i 0")
+    assert "|  No MIG devices found    " in text
+    assert "|  No running processes found    " in text
+    assert "MIG devices:" not in said(nvml, "-i 1")
+    pro = said(a_client("rtx-pro-6000"), "-i 0")
+    assert "|   0  NVIDIA RTX PRO 6000 Blac...    On  |" in pro
 
 
 def test_columns_have_units_and_headers_unless_told_otherwise() -> None:
