@@ -145,6 +145,9 @@ class RecoveryAction(IntEnum):
     SYSTEM_REBOOT = 7
 
 
+GRAPHICS = 2
+"""NVML_GPU_INSTANCE_PROFILE_CAPS_GFX: an instance that graphics programs can use."""
+
 MEMORY_LOCATION_DEVICE = 2
 """`nvmlMemoryLocation_t`: the GPU's own memory."""
 

@@ -7,7 +7,7 @@ from simulator import client, codes, geometry, machine, partition, state
 
 @dataclass(frozen=True, slots=True)
 class GpuInstanceProfileInfo:
-    """`nvmlGpuInstanceProfileInfo_v2_t`; v1 ends before `name`."""
+    """`nvmlGpuInstanceProfileInfo_v3_t` with v2's `is_p2p_supported`; v1 ends before `name`."""
 
     id: int
     is_p2p_supported: int
@@ -21,6 +21,7 @@ class GpuInstanceProfileInfo:
     ofa_count: int
     memory_size_mb: int
     name: str
+    capabilities: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +302,7 @@ def _profile_info(offered: partition.GpuProfile, count: int) -> GpuInstanceProfi
         ofa_count=has.ofa,
         memory_size_mb=has.memory_mib,
         name=f"MIG {has.name}",
+        capabilities=codes.GRAPHICS if has.name.endswith("+gfx") else 0,
     )
 
 

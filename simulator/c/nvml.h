@@ -92,6 +92,14 @@ typedef struct {
 } nvmlGpuInstanceProfileInfo_v2_t;
 
 typedef struct {
+    unsigned version, id, sliceCount, instanceCount, multiprocessorCount, copyEngineCount;
+    unsigned decoderCount, encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+    char name[96];
+    unsigned capabilities;
+} nvmlGpuInstanceProfileInfo_v3_t;
+
+typedef struct {
     nvmlDevice_t device;
     unsigned id, profileId;
     nvmlPlacement_t placement;

@@ -193,3 +193,31 @@ def test_a_mode_is_pending_while_another_client_has_a_shy_gpu_open(base: Path) -
     assert "MIG mode is in pending enable state for GPU 00000000:53:00.0:In use" in switch(0)
     assert switch(1) == "Enabled MIG Mode for GPU 00000000:64:00.0\nAll done.\n"
     assert pynvml.nvmlDeviceGetMigMode(pynvml.nvmlDeviceGetHandleByIndex(0)) == [0, 1]
+
+
+class ProfileInfoV3(ctypes.Structure):
+    """`nvmlGpuInstanceProfileInfo_v3_t`, which pynvml does not have."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("version", "id", "slices", "instances", "sm")),
+        *((name, ctypes.c_uint) for name in ("copy", "decoder", "encoder", "jpeg", "ofa")),
+        ("memory", ctypes.c_ulonglong),
+        ("name", ctypes.c_char * 96),
+        ("capabilities", ctypes.c_uint),
+    )
+
+
+def test_the_third_profile_structure_tells_who_has_graphics(tmp_path: Path) -> None:
+    with worlds.running(tmp_path, "rtx-pro-6000") as library, worlds.initialised(library):
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        ask = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetGpuInstanceProfileInfoV")
+        told = {}
+        for enum in (0x0, 0xA, 0xD):
+            info = ProfileInfoV3(version=ctypes.sizeof(ProfileInfoV3) | 3 << 24)
+            assert ask(gpu, enum, ctypes.byref(info)) == pynvml.NVML_SUCCESS
+            told[info.name.decode()] = (info.id, info.encoder, info.memory, info.capabilities)
+        assert told == {
+            "MIG 1g.24gb": (14, 1, 24192, 0),
+            "MIG 1g.24gb+gfx": (47, 1, 24192, 2),
+            "MIG 1g.24gb-me": (67, 0, 24192, 0),
+        }

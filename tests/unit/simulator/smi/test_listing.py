@@ -18,8 +18,8 @@ SUMMARY = """\
 """
 
 
-def a_client(name: str) -> selection.Nvml:
-    nvml = selection.Nvml(machine.build(name, seed="node-1"))
+def a_client(name: str, *, root: bool = True) -> selection.Nvml:
+    nvml = selection.Nvml(machine.build(name, seed="node-1"), root=root)
     nvml.init()
     return nvml
 
@@ -91,6 +91,12 @@ def test_errors_and_repairs_are_told() -> None:
     assert told.findtext("ecc_errors/volatile/dram_uncorrectable") == "5"
     assert told.findtext("gpu_recovery_action") == "Drain and Reset"
     assert log(a_client("t4")).findtext("gpu/retired_pages/pending_retirement") == "No"
+
+
+def test_errors_of_the_sram_are_told_to_root_alone() -> None:
+    exceeded = "gpu/ecc_errors/aggregate/sram_threshold_exceeded"
+    assert log(a_client("hgx-h100")).findtext(exceeded) == "No"
+    assert log(a_client("hgx-h100", root=False)).findtext(exceeded) == "N/A"
 
 
 def test_the_text_log_has_titles_at_one_column() -> None:
