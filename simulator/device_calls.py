@@ -232,6 +232,12 @@ class DeviceCalls(client.Client):
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         return board.celsius
 
+    @client.since(570)
+    @client.call
+    def device_get_temperature_v(self, device: client.Handle, sensor: int) -> int:
+        """The same, by the newer function; its first driver is assumed."""
+        return self.device_get_temperature(device, sensor)
+
     @client.call
     def device_get_utilization_rates(self, device: client.Handle) -> Utilization:
         """Over the last sample period; NOT_SUPPORTED while MIG is on."""

@@ -33,6 +33,20 @@ EXPORT nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, unsigned *curr
     return ASK("device_get_driver_model", "d:uu", device, current, pending);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, unsigned *current,
+                                                unsigned *pending)
+{
+    return nvmlDeviceGetDriverModel(device, current, pending);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature)
+{
+    if (temperature == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (temperature->version != NVML_VERSION(*temperature, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return ASK("device_get_temperature_v", "du:i", device, temperature->sensorType,
+               &temperature->temperature);
+}
 EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
 {
     if (memory == NULL)

@@ -167,6 +167,11 @@ typedef struct {
 } nvmlGpuFabricInfo_v3_t;
 
 typedef struct {
+    unsigned version, sensorType;
+    int temperature;
+} nvmlTemperature_t;
+
+typedef struct {
     nvmlPciInfo_t pciInfo;
     char uuid[80];
 } nvmlExcludedDeviceInfo_t;

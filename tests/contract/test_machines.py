@@ -74,7 +74,10 @@ def test_figures_are_the_products(machine: profile.Profile) -> None:
         assert pynvml.nvmlDeviceGetMPSComputeRunningProcesses(handle) == []
         assert pynvml.nvmlDeviceGetPerformanceState(handle) == 0
         assert pynvml.nvmlDeviceGetDisplayActive(handle) == 0
-        assert answer(pynvml.nvmlDeviceGetDriverModel, handle) is None
+        assert answer(pynvml.nvmlDeviceGetDriverModel_v2, handle) is None
+        assert pynvml.nvmlDeviceGetTemperature(handle, 0) == product.idle_celsius
+        newer = answer(pynvml.nvmlDeviceGetTemperatureV, handle, 0)
+        assert newer in {None, product.idle_celsius}
 
 
 def test_only_products_with_mig_have_a_mode_and_profiles_that_fit(
