@@ -92,12 +92,15 @@ class Client:
 
     @property
     def _visible(self) -> tuple[machine.Gpu, ...]:
-        """A GPU that moved is seen by who saw it before, as an open file stays open."""
+        """A GPU that moved is seen by who saw it before, until another one gets its old minor."""
+        minors = {gpu.slot.pci: self.machine.minor(gpu) for gpu in self.machine.gpus}
         gpus = (gpu for gpu in self.machine.gpus if not gpu.slot.excluded)
         if self._seen is None:
             return tuple(gpus)
-        seen = set(self._seen)
-        return tuple(gpu for gpu in gpus if {gpu.slot.minor, self.machine.minor(gpu)} & seen)
+        left = set(self._seen) - set(minors.values())
+        return tuple(
+            gpu for gpu in gpus if minors[gpu.slot.pci] in self._seen or gpu.slot.minor in left
+        )
 
     @property
     def initialised(self) -> bool:

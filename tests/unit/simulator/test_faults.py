@@ -258,3 +258,18 @@ def test_only_a_shy_gpu_minds_other_clients() -> None:
     assert alone.device_set_mig_mode(gpu, 0) == codes.Return.SUCCESS
     faults.shy(of, of.gpus[0], on=False)
     assert nvml.device_set_mig_mode(gpu, 1) == codes.Return.SUCCESS
+
+
+def test_a_moved_gpu_is_seen_until_another_has_its_old_minor() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    nvml = library.Library(of, visible={0})
+    nvml.init()
+
+    def moves(index: int) -> list[str]:
+        faults.moves(of, of.gpus[index])
+        a_client(of).device_set_mig_mode(a_client(of).device_get_handle_by_index(index), 1)
+        return [gpu.uuid for gpu in nvml.gpus]
+
+    assert moves(0) == [of.gpus[0].uuid]
+    assert moves(1) == [of.gpus[1].uuid]
+    assert [of.minor(gpu) for gpu in of.gpus[:3]] == [8, 0, 2]
