@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from simulator import client, codes, geometry, machine, partition, state
 
 MIB = 1 << 20
-PCIE_MODULE = 1
+PCIE_MODULE = 0
 SAMPLE_PERIOD_US = 167_000
 
 
@@ -118,7 +118,7 @@ class DeviceCalls(client.Client):
     @client.since(550)
     @client.call
     def device_get_module_id(self, device: client.Handle) -> int:
-        """The position on the baseboard. A PCIe card says 1 (seen: L40S and T4 captures)."""
+        """The position on the baseboard, 0 for a PCIe card (nvml.h)."""
         module = self._gpu(device).slot.module
         return PCIE_MODULE if module is None else module
 

@@ -112,6 +112,8 @@ def _mig_device(nvml: selection.Nvml, device: client.Handle, index: int) -> Grou
 
 def _identity(nvml: selection.Nvml, handle: client.Handle) -> Iterator[Node]:
     module = selection.answer(nvml.device_get_module_id, handle)
+    if module == device_calls.PCIE_MODULE:
+        module = 1  # what the captures of an L40S and a T4 print
     virtual = codes.Virtualization(nvml.device_get_virtualization_mode(handle))
     yield Field("serial", "Serial Number", nvml.device_get_serial(handle))
     yield Field("uuid", "GPU UUID", nvml.device_get_uuid(handle))

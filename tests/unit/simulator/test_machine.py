@@ -160,7 +160,7 @@ def test_a_tray_is_part_of_a_fabric_and_a_single_node_of_an_empty_one() -> None:
     assert set(node.device_get_gpu_fabric_info(node.device_get_handle_by_index(0)).cluster) == {"0"}
     gpu = cards.device_get_handle_by_index(0)
     assert code_of(lambda: cards.device_get_gpu_fabric_info(gpu)) == codes.Return.NOT_SUPPORTED
-    assert cards.device_get_module_id(gpu) == 1
+    assert cards.device_get_module_id(gpu) == 0
     link = tray.device_get_handle_by_index(0)
     assert tray.device_get_nv_link_remote_device_type(link, 0) == codes.NVLINK_REMOTE_SWITCH
     away = code_of(lambda: tray.device_get_nv_link_remote_pci_info(link, 0))

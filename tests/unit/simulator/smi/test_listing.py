@@ -50,6 +50,8 @@ def test_the_xml_log_tells_every_gpu_as_nvml_does(name: str) -> None:
         assert told.findtext("minor_number") == str(gpu.slot.minor)
         assert told.findtext("fb_memory_usage/total") == f"{total} MiB"
         assert told.findtext("compute_mode") == "Default"
+        module = told.findtext("platformInfo/module_id")
+        assert module in {"N/A", str(gpu.slot.module or 1)}
         mig = "Disabled" if gpu.product.mig else "N/A"
         assert told.findtext("mig_mode/current_mig") == mig
         assert (told.findtext("remapped_rows") == "N/A") == (not gpu.remaps_rows)
