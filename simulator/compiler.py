@@ -11,15 +11,15 @@ SOURCES = Path(__file__).parent / "c"
 
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 _SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
-_CLIENT = ("nvml.c", "mig.c", "health.c", "board.c", "client.c", "connection.c", "line.c")
+_WIRE = ("client.c", "connection.c", "line.c")
 
 PROGRAMS = {
     "libnvidia-ml.so": (
         *(*_SHARED, "-Wl,-soname,libnvidia-ml.so.1"),
-        *(*_CLIENT, "root_library.c"),
+        *("nvml.c", "mig.c", "health.c", "board.c", *_WIRE, "root_library.c"),
     ),
     "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
-    "nvidia-smi": ("-static", "-pthread", "smi.c", *_CLIENT, "root_program.c"),
+    "nvidia-smi": ("-static", "-pthread", "smi.c", "nvml.c", *_WIRE, "root_program.c"),
 }
 
 

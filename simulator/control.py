@@ -50,9 +50,26 @@ class Control:
         of = self._machine
         faults.remap(of, of.find(gpu), uncorrected=bool(uncorrected), failed=bool(failed))
 
-    def wear(self, gpu: str, memory: str) -> None:
-        """See `faults.wear`."""
-        faults.wear(self._machine, self._machine.find(gpu), memory)
+    def sram(self, gpu: str, corrected: int, uncorrected: int, exceeded: int) -> None:
+        """See `faults.sram`."""
+        counted = state.Errors(corrected, uncorrected)
+        faults.sram(self._machine, self._machine.find(gpu), counted, exceeded=bool(exceeded))
+
+    def repair(self, gpu: str, part: str) -> None:
+        """See `faults.repair`."""
+        faults.repair(self._machine, self._machine.find(gpu), part)
+
+    def retire(self, gpu: str, double_bit: int) -> None:
+        """See `faults.retire`."""
+        faults.retire(self._machine, self._machine.find(gpu), double_bit=bool(double_bit))
+
+    def moves(self, gpu: str) -> None:
+        """See `faults.moves`."""
+        faults.moves(self._machine, self._machine.find(gpu))
+
+    def shy(self, gpu: str, on: int) -> None:
+        """See `faults.shy`."""
+        faults.shy(self._machine, self._machine.find(gpu), on=bool(on))
 
     def recovery(self, gpu: str, action: str) -> None:
         """See `faults.recovery`."""

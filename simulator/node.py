@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from simulator import (
@@ -23,12 +24,23 @@ from simulator import (
     store,
     wire,
 )
+from simulator.smi import command, selection
 
-Answer = Callable[[wire.Request, int], str]
-"""A request and the peer's user id to the reply's line."""
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end."""
+
+    process: int
+    user: int
+
+
+Answer = Callable[[wire.Request, Peer], str]
+"""A request and who asks to the reply's line."""
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
+SMI = "nvidia_smi"
 
 
 class Node:
@@ -40,7 +52,7 @@ class Node:
         self._machine = store.load(base)
         self._lock = threading.Condition()  # notified when the machine changed
         self._listeners: list[tuple[socket.socket, Path]] = []
-        self._connections: set[socket.socket] = set()
+        self._connections: dict[socket.socket, Peer] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = False
 
@@ -87,22 +99,22 @@ class Node:
             except OSError:
                 return  # closed by stop
             with self._lock:
-                self._connections.add(connection)
+                self._connections[connection] = _peer(connection)
             threading.Thread(
                 target=self._serve, args=(connection, answer), name="client", daemon=True
             ).start()
 
     def _serve(self, connection: socket.socket, answer: Answer) -> None:
         with connection, contextlib.suppress(OSError, UnicodeDecodeError):
-            user = _peer_user(connection)
+            peer = self._connections[connection]
             with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
                 while (line := lines.readline(MAX_LINE)).endswith("\n"):
-                    reply = self._reply(line[:-1], user, answer)
+                    reply = self._reply(line[:-1], peer, answer)
                     connection.sendall(f"{reply}\n".encode())
         with self._lock:
-            self._connections.discard(connection)
+            self._connections.pop(connection, None)
 
-    def _reply(self, line: str, user: int, answer: Answer) -> str:
+    def _reply(self, line: str, peer: Peer, answer: Answer) -> str:
         try:
             request = wire.parse_request(line)
         except wire.WireError as e:
@@ -111,40 +123,43 @@ class Node:
         time.sleep(slow.get(request.call, slow.get("*", 0)) / 1000)
         with self._lock:
             before = self._machine.changes
-            reply = answer(request, user)
+            reply = answer(request, peer)
             if self._machine.changes != before:
                 self._lock.notify_all()
             return reply
 
-    def _answer_control(self, request: wire.Request, _user: int) -> str:
+    def _answer_control(self, request: wire.Request, _peer: Peer) -> str:
         return control.answer(self._machine, self._base, request)
 
-    def _answer_nvml(self, request: wire.Request, user: int) -> str:
+    def _answer_nvml(self, request: wire.Request, peer: Peer) -> str:
         before = self._machine.changes
-        reply = answer_nvml(self._machine, request, root=user == 0)
+        others = {one.process for one in self._connections.values()} - {peer.process}
+        reply = answer_nvml(self._machine, request, root=peer.user == 0, others=len(others))
         if self._machine.changes != before:
             control.keep(self._base, self._machine)
-        return self._wait(request, user, reply) if request.call == WAIT else reply
+        return self._wait(request, peer, reply) if request.call == WAIT else reply
 
-    def _wait(self, request: wire.Request, user: int, reply: str) -> str:
+    def _wait(self, request: wire.Request, peer: Peer, reply: str) -> str:
         """Ask again on every change until the request's timeout; the lock is free meanwhile."""
         nothing = wire.render_failure(codes.Return.TIMEOUT)
         until = time.monotonic() + int(request.arguments[-1]) / 1000 if reply == nothing else 0
         while reply == nothing and not self._stopping:
             if not self._lock.wait(until - time.monotonic()):
                 break
-            reply = answer_nvml(self._machine, request, root=user == 0)
+            reply = answer_nvml(self._machine, request, root=peer.user == 0)
         return reply
 
 
-def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
+def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool, others: int = 0) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    nvml = library.Library(of, visible=request.visible, caps=request.caps, root=root)
+    nvml = selection.Nvml(of, visible=request.visible, caps=request.caps, root=root, others=others)
+    if request.call == SMI:
+        return _answer_smi(nvml, request)
     if request.call == "init":
         method: Callable[..., object] = nvml.init
     else:
         nvml.attach()
-        found = getattr(nvml, request.call, None)
+        found = getattr(library.Library, request.call, None) and getattr(nvml, request.call)
         if not callable(found) or not client.is_call(found):
             return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND)
         method = found
@@ -156,12 +171,18 @@ def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> st
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
 
 
-def _peer_user(connection: socket.socket) -> int:
+def _answer_smi(nvml: selection.Nvml, request: wire.Request) -> str:
+    """The program `nvidia-smi` sends its command line and prints the reply (simulator/smi/)."""
+    nvml.attach()
+    return wire.render_reply(command.run(nvml, request.arguments, time.ctime()))
+
+
+def _peer(connection: socket.socket) -> Peer:
     size = struct.calcsize("3i")
-    _, user, _ = struct.unpack(
+    process, user, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     )
-    return int(user)
+    return Peer(int(process), int(user))
 
 
 def _close(peer: socket.socket) -> None:
