@@ -19,7 +19,7 @@ from driver.resources import nodes, publish
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
-_BREATH_S = 0.02
+_BREATH_S = 0.01
 """What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
 """Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
@@ -112,16 +112,26 @@ class Publisher:
             self._round_at = time.monotonic()
         while not stop.is_set():
             self._round_at = time.monotonic()
-            if self._hurry.is_set():
-                time.wait(stop, _BREATH_S)
-                self._hurry.clear()
-                self._supply.look_soon()  # in the next round, once this change is told
-            else:
+            urgent = self._hurried(stop)
+            if not urgent:
                 self._supply.refresh()
-            if not self._publish(stop):
+            at_once = self._publish(stop)
+            if urgent:
+                # The GPU may be gone, or back; but looking takes long, and more may come of it.
+                time.wait(self._hurry, self._settings.settle_s)
+                self._supply.look_soon()
+            elif not at_once:
                 time.wait(self._wake, self._supply.due_in_s())
                 time.wait(self._hurry, self._settings.settle_s)
             self._wake.clear()
+
+    def _hurried(self, stop: threading.Event) -> bool:
+        """Whether what ails a GPU has changed, and is to be told before all else."""
+        if not self._hurry.is_set():
+            return False
+        self._tools.clock.wait(stop, _BREATH_S)
+        self._hurry.clear()
+        return True
 
     def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
         mine = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"

@@ -5,7 +5,6 @@ are as many as they say. So a change that touches one slice, or nothing but tain
 generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19).
 """
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -28,9 +27,9 @@ class Answered:
     meant: Object
     version: str
 
-    def holds(self, wanted: Object, found: Object) -> bool:
-        """Whether `found` is that answer still, and `wanted` what it was the answer to."""
-        return self.version == found["metadata"]["resourceVersion"] and self.meant == wanted
+    def is_of(self, found: Object) -> bool:
+        """Whether `found` is that answer still."""
+        return bool(self.version == found["metadata"]["resourceVersion"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,13 @@ class Memory:
     generation: int = 0
     answered: Mapping[str, Answered] = field(default_factory=dict)
 
-    def knows(self, name: str, wanted: Object, found: Object) -> bool:
-        """Whether a slice is known to be as it should be, without a close look."""
-        past = self.answered.get(name)
-        return past is not None and past.holds(wanted, found)
+    def of(self, found: Object) -> Object | None:
+        """What we meant by a slice that is as the server answered it; None where that is not so.
+
+        A slice is compared to what was meant much faster than to what the server made of it.
+        """
+        past = self.answered.get(found["metadata"]["name"])
+        return past.meant if past is not None and past.is_of(found) else None
 
 
 def plan_writes(
@@ -87,7 +89,7 @@ def plan_writes(
         for name in wanted.keys() & found.keys() - changed
     }
     if not missing and (
-        _only_taints(wanted, found, changed) or (len(changed) == 1 and not deletes)
+        _only_taints(wanted, found, changed, past) or (len(changed) == 1 and not deletes)
     ):
         updates = tuple(_replacing(found[name], wanted[name]) for name in sorted(changed))
         return Writes(deletes, updates, (), wanted, settled)
@@ -107,28 +109,42 @@ def _changed(
     return frozenset(
         name
         for name in wanted.keys() & found.keys()
-        if not past.knows(name, wanted[name], found[name])
-        and (
-            _generation(wanted[name]) != _generation(found[name])
-            or shape(wanted[name]) != shape(found[name])
-        )
+        if not _agrees(wanted[name], found[name], past.of(found[name]))
     )
 
 
+def _agrees(wanted: Object, found: Object, meant: Object | None) -> bool:
+    if meant is not None:
+        return meant == wanted
+    same = _generation(wanted) == _generation(found)
+    return same and bool(shape(wanted) == shape(found))
+
+
 def _only_taints(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Iterable[str]
+    wanted: Mapping[str, Object],
+    found: Mapping[str, Object],
+    changed: Iterable[str],
+    past: Memory,
 ) -> bool:
     """Whether each slice holds on its own: the devices are the same, whatever ails them."""
-    return all(_untainted(wanted[name]) == _untainted(found[name]) for name in changed)
+    for name in changed:
+        meant = past.of(found[name])
+        one, other = (
+            (shape(wanted[name]), shape(found[name]))
+            if meant is None
+            else (wanted[name]["spec"], meant["spec"])
+        )
+        if _untainted(one) != _untainted(other):
+            return False
+    return True
 
 
-def _untainted(obj: Object) -> Shape:
-    spec = dict(shape(obj))
-    spec["devices"] = [
+def _untainted(spec: Shape) -> Shape:
+    devices = [
         {key: value for key, value in device.items() if key != "taints"}
         for device in spec.get("devices", ())
     ]
-    return spec
+    return {**spec, "devices": devices}
 
 
 def shape(obj: fields.Raw) -> Shape:
@@ -164,20 +180,28 @@ def _generation(obj: Object) -> int:
 
 def _replacing(found: Object, wanted: Object) -> Object:
     """`wanted` as an update of `found`: its version, and its taints' times where they hold."""
-    update = copy.deepcopy(wanted)
-    update["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
     times = {
         (device["name"], _taint(taint)): taint["timeAdded"]
         for device in found["spec"].get("devices") or []
         for taint in device.get("taints") or []
         if taint.get("timeAdded")
     }
-    for device in update["spec"].get("devices") or []:
-        for taint in device.get("taints") or []:
-            added = times.get((device["name"], _taint(taint)))
-            if added is not None:
-                taint["timeAdded"] = added
-    return update
+
+    def timed(device: Object, taint: Object) -> Object:
+        added = times.get((device["name"], _taint(taint)))
+        return taint if added is None else {**taint, "timeAdded": added}
+
+    spec = wanted["spec"]
+    if "devices" in spec:
+        devices = [
+            {**one, "taints": [timed(one, taint) for taint in one["taints"]]}
+            if "taints" in one
+            else one
+            for one in spec["devices"]
+        ]
+        spec = {**spec, "devices": devices}
+    version = found["metadata"]["resourceVersion"]
+    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}, "spec": spec}
 
 
 def _taint(taint: Object) -> tuple[str, str, str]:

@@ -187,6 +187,6 @@ def test_what_was_settled_once_is_known_until_another_writes_it(server: Server) 
     memory = slice_plan.Memory(1, server.plan(wanted).settled)
     (name,) = server.objects
     found = server.objects[name]
-    assert memory.knows(name, server.plan(wanted).meant[name], found)
+    assert memory.of(found) == server.plan(wanted).meant[name]
     server.put(found)
-    assert not memory.knows(name, server.plan(wanted).meant[name], server.objects[name])
+    assert memory.of(server.objects[name]) is None
