@@ -1,23 +1,89 @@
 """`resource.ration.dev/v1alpha1`: the opaque configuration a claim or a class may carry (D13).
 
 Models are strict: an unknown field, a wrong type or a wrong kind is refused with its place.
+NVIDIA's `resource.nvidia.com/v1beta1` is read into the same models (`api.nvidia`). Amounts of
+memory are quantities, as the API writes them: `20Gi`.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import pydantic
 
 from driver import names
 
+Interval = Literal["Default", "Short", "Medium", "Long"]
+"""A GPU's time slice, as `nvidia-smi compute-policy` names it."""
+Amount = Annotated[
+    str, pydantic.Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$")
+]
+Percent = Annotated[int, pydantic.Field(ge=1, le=100)]
+MAX_CONNECTIONS = 32
+"""Of CUDA_DEVICE_MAX_CONNECTIONS (CUDA programming guide)."""
 
-class GpuConfig(pydantic.BaseModel):
-    """How a GPU is to be set up for its claim. Empty: the whole GPU as it is."""
 
+class _Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
+
+class TimeSlicing(_Strict):
+    """How long a process runs before another's turn. One setting a GPU: co-tenants must agree."""
+
+    interval: Interval = "Default"
+
+
+class Mps(_Strict):
+    """What an MPS client gets.
+
+    On shared faces the claim's capacity decides over memory and compute; `activeThreadPercentage`,
+    `pinnedMemory` and `pinnedMemoryPerDevice` (by index or UUID) are for whole GPUs.
+    """
+
+    activeThreadPercentage: Percent | None = None  # noqa: N815 - the API's spelling
+    pinnedMemory: Amount | None = None  # noqa: N815 - as above
+    pinnedMemoryPerDevice: Mapping[str, Amount] = pydantic.Field(default_factory=dict)  # noqa: N815 - as above
+    priority: Literal["Normal", "BelowNormal"] = "Normal"
+    maxConnections: Annotated[int, pydantic.Field(ge=1, le=MAX_CONNECTIONS)] | None = None  # noqa: N815 - as above
+    multiUser: bool = False  # noqa: N815 - as above
+
+
+class TimeSlicingSharing(_Strict):
+    """Processes take turns."""
+
+    strategy: Literal["TimeSlicing"] = "TimeSlicing"
+    timeSlicing: TimeSlicing = TimeSlicing()  # noqa: N815 - as above
+
+
+class MpsSharing(_Strict):
+    """Processes run side by side under one MPS server."""
+
+    strategy: Literal["MPS"] = "MPS"
+    mps: Mps = Mps()
+
+
+Sharing = TimeSlicingSharing | MpsSharing
+
+
+class GpuConfig(_Strict):
+    """How a GPU is to be set up for its claim. Empty: as it is.
+
+    `crossNamespace` allows that claims of several namespaces share the GPU; it is for DeviceClasses
+    only (D18).
+    """
+
+    apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - as above
     kind: Literal["GpuConfig"] = "GpuConfig"
+    sharing: Annotated[Sharing, pydantic.Field(discriminator="strategy")] | None = None
+    crossNamespace: bool = False  # noqa: N815 - as above
 
 
-Config = GpuConfig
-"""Every kind of this version; a union as soon as there are two."""
+class MigDeviceConfig(_Strict):
+    """How a MIG device is to be set up for its claim. Empty: as it is."""
+
+    apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - as above
+    kind: Literal["MigDeviceConfig"] = "MigDeviceConfig"
+    sharing: MpsSharing | None = None
+
+
+Config = GpuConfig | MigDeviceConfig
+"""Every kind of this version."""

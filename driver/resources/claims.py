@@ -5,7 +5,7 @@ A claim that uses what this version does not weigh yet is not misread: `Request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids, names
@@ -48,13 +48,18 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One allocated device of a request (`main` or `main/sub`)."""
+    """One allocated device of a request (`main` or `main/sub`).
+
+    `share_id` and `consumed` are of a device that several claims may have: which share it is, and
+    how much of each capacity it takes (KEP-5075).
+    """
 
     request: str
     device: DeviceId
     admin_access: bool = False
     share_id: str = ""
     tolerations: tuple[fields.Raw, ...] = ()
+    consumed: Mapping[str, quantity.Quantity] = field(default_factory=dict)
 
     @property
     def base_request(self) -> str:
@@ -207,6 +212,10 @@ def _result(obj: fields.Raw, at: str) -> Result:
         admin_access=fields.flag(obj, "adminAccess", at),
         share_id=fields.text(obj, "shareID", at),
         tolerations=tuple(one for _, one in fields.objects(obj, "tolerations", at)),
+        consumed={
+            key: quantity.parse(amount, f"{at}.consumedCapacity[{key}]")
+            for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
+        },
     )
 
 
@@ -236,6 +245,10 @@ def _render_result(result: Result) -> dict[str, object]:
         shown["adminAccess"] = True
     if result.tolerations:
         shown["tolerations"] = [dict(one) for one in result.tolerations]
+    if result.share_id:
+        shown["shareID"] = result.share_id
+    if result.consumed:
+        shown["consumedCapacity"] = {key: one.text for key, one in result.consumed.items()}
     return shown
 
 

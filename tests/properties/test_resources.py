@@ -146,13 +146,18 @@ def test_a_quantity_is_the_amount_its_text_says(number: int, suffix: str) -> Non
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 
 
-@given(st.lists(st.tuples(names, names), max_size=32), names)
+@given(st.lists(st.tuples(names, names), max_size=32), names, st.sampled_from(["", "share-1"]))
 def test_an_allocation_reads_back_as_it_was_written(
-    found: list[tuple[str, str]], node: str
+    found: list[tuple[str, str]], node: str, share: str
 ) -> None:
     allocation = claims.Allocation(
         results=tuple(
-            claims.Result(request, claims.DeviceId("gpu.ration.dev", node, device))
+            claims.Result(
+                request,
+                claims.DeviceId("gpu.ration.dev", node, device),
+                share_id=share,
+                consumed={"memory": quantity.of_bytes(len(device) << 30)} if share else {},
+            )
             for request, device in found
         ),
         configs=(claims.AllocatedConfig(from_class=True, requests=("a",), opaque={"driver": "d"}),),

@@ -67,7 +67,8 @@ def _bad_config(view: cluster.ClusterView, claim: claims.Claim) -> outcome.NoFit
         for config in assemble.configs(view, claim):
             if config.opaque.get("driver") == view.driver:
                 where = "class configuration" if config.from_class else "spec.devices.config"
-                decode.config(fields.mapping(config.opaque, "parameters", where), where)
+                parameters = fields.mapping(config.opaque, "parameters", where)
+                decode.config(parameters, where, from_class=config.from_class)
     except errors.BadInput as error:
         return _blocked(reasons.Reason.CONFIG_INVALID, claim, str(error))
     return None

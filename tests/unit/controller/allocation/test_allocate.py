@@ -119,7 +119,7 @@ def test_an_unknown_field_of_opaque_configuration_is_refused_before_it_is_writte
     config = [{"opaque": {"driver": worlds.DRIVER, "parameters": parameters}}]
     answer = refused(decide(worlds.fleet({"node-a": 8}), objects.claim("c", config=config)))
     assert answer.blocker is reasons.Reason.CONFIG_INVALID
-    assert "shape: is not a field; expected one of apiVersion, kind" in answer.detail
+    assert "shape: is not a field; expected one of apiVersion, crossNamespace" in answer.detail
 
 
 def test_configuration_of_another_driver_is_not_read() -> None:

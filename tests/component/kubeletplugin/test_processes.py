@@ -1,0 +1,59 @@
+"""The real nvidia-smi stand-in of a driver root, run as the plugin runs it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids
+from driver.kubeletplugin import driver_root, processes
+from simulator import builder, layout, machine, node, store
+
+SEED = "node-1"
+
+
+@pytest.fixture(params=["hgx-h100"])
+def base(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    builder.build(tmp_path, store.create(tmp_path, request.param, SEED))
+    running = node.Node(tmp_path)
+    running.start()
+    yield tmp_path
+    running.stop()
+
+
+def smi(base: Path) -> processes.Smi:
+    return processes.Smi(driver_root.DriverRoot(layout.Layout(base).driver_root))
+
+
+def uuid(name: str = "hgx-h100") -> ids.GpuUuid:
+    of = machine.build(name, seed=SEED)
+    return ids.GpuUuid(of.gpus[0].uuid)
+
+
+def interval(base: Path) -> object:
+    of = store.load(base)
+    return of.board(of.gpus[0]).timeslice
+
+
+@pytest.mark.parametrize(("name", "number"), list(processes.INTERVALS.items()))
+def test_the_time_slice_is_set(base: Path, name: str, number: int) -> None:
+    assert smi(base).set_interval(uuid(), name) is None
+    assert interval(base) == number
+
+
+@pytest.mark.parametrize("base", ["vgpu-guest"], indirect=True)
+def test_a_gpu_without_the_knob_says_so_in_its_words(base: Path) -> None:
+    found = smi(base).set_interval(uuid("vgpu-guest"), "Long")
+    assert isinstance(found, processes.Unsupported)
+    assert "not supported" in found.words.lower()
+
+
+def test_a_gpu_that_is_not_there_is_a_fault(base: Path) -> None:
+    with pytest.raises(errors.NodeFault, match="set the time slice of GPU-none"):
+        smi(base).set_interval(ids.GpuUuid("GPU-none"), "Long")
+
+
+def test_a_root_without_the_program_is_a_fault_that_names_it(base: Path) -> None:
+    (layout.Layout(base).driver_root / processes.SMI).unlink()
+    with pytest.raises(errors.NodeFault, match="usr/bin/nvidia-smi"):
+        smi(base).set_interval(uuid(), "Long")
