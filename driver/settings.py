@@ -1,27 +1,31 @@
-"""The settings that every process has, and how they are read: flag, environment, default."""
+"""The settings that every process has, and how they are read: flag, environment, default.
 
-from collections.abc import Sequence
+Flags come from the models' fields by argparse. pydantic-settings would do the same, and takes 16
+MiB of each plugin's memory for it.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_origin
 
 import pydantic
-import pydantic_settings
+from pydantic.fields import FieldInfo
 
 from driver import errors
 
+ENVIRONMENT = "RATION_"
 
-class ProcessSettings(pydantic_settings.BaseSettings):
-    """A flag wins over `RATION_<FLAG>` in the environment, which wins over the default."""
 
-    model_config = pydantic_settings.SettingsConfigDict(
-        env_prefix="RATION_",
-        extra="forbid",
-        frozen=True,
-        validate_default=True,
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-        cli_hide_none_type=True,
-    )
+class ProcessSettings(pydantic.BaseModel):
+    """A flag wins over `RATION_<FLAG>` in the environment, which wins over the default.
+
+    A field of several values may be given several times, and in the environment with commas.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    PROGRAM: ClassVar[str] = "ration"
 
     kubeconfig: Path | None = pydantic.Field(
         default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
@@ -39,11 +43,13 @@ class ProcessSettings(pydantic_settings.BaseSettings):
 
         Raises:
             BadInput: a value makes no sense; the text names every such flag.
+            SystemExit: `--help` was answered, or a flag is not known: argparse has told.
         """
+        given = vars(_parser(cls).parse_args(arguments))
         try:
-            return cls(_cli_parse_args=list(arguments))
+            return cls.model_validate({**_environment(cls), **given})
         except pydantic.ValidationError as e:
-            found = [f"{_flag(one['loc'])} {_problem(one['msg'])}" for one in e.errors()]
+            found = [f"{_flag_at(one['loc'])} {_problem(one['msg'])}" for one in e.errors()]
             raise errors.BadInput("settings", "; ".join(found)) from e
 
     @pydantic.field_validator("metrics_address")
@@ -61,8 +67,52 @@ class ProcessSettings(pydantic_settings.BaseSettings):
         return host, int(port)
 
 
-def _flag(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location[:1]).replace("_", "-")
+def flag_of(name: str) -> str:
+    """`--node-name` of the field `node_name`."""
+    return "--" + name.replace("_", "-")
+
+
+def _parser(model: type[ProcessSettings]) -> argparse.ArgumentParser:
+    """What is not given is left out, so that the environment and the defaults may speak."""
+    parser = argparse.ArgumentParser(
+        prog=model.PROGRAM,
+        description=(model.__doc__ or "").strip(),
+        epilog=f"Each flag may be given as {ENVIRONMENT}<FLAG> in the environment instead.",
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    for name, field in model.model_fields.items():
+        parser.add_argument(flag_of(name), dest=name, help=_help(field), **_kind(field))
+    return parser
+
+
+def _kind(field: FieldInfo) -> dict[str, Any]:
+    if field.annotation is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if get_origin(field.annotation) is tuple:
+        return {"action": "append", "metavar": "VALUE"}
+    return {"metavar": "VALUE"}
+
+
+def _help(field: FieldInfo) -> str:
+    text = (field.description or "").replace("%", "%%")
+    told = field.default not in (None, "", ()) and field.default_factory is None
+    return f"{text} (default: {field.default})" if told else text
+
+
+def _environment(model: type[ProcessSettings]) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for name, field in model.model_fields.items():
+        value = os.environ.get(ENVIRONMENT + name.upper())
+        if value is None:
+            continue
+        several = get_origin(field.annotation) is tuple
+        found[name] = [one for one in value.split(",") if one] if several else value
+    return found
+
+
+def _flag_at(location: tuple[int | str, ...]) -> str:
+    return flag_of("-".join(str(part) for part in location[:1]))
 
 
 def _problem(text: str) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 import prometheus_client
 import pydantic
-import pydantic_settings
 
-from driver import reasons
+from driver import reasons, settings
 from driver.api import v1alpha1
 from driver.controller import config as controller_config
 from driver.controller import metrics as controller_metrics
@@ -62,10 +61,10 @@ def flags_page() -> str:
     return head + _flags(controller_config.ControllerConfig) + _flags(plugin_config.PluginConfig)
 
 
-def _flags(model: type[pydantic_settings.BaseSettings]) -> str:
-    program = str(model.model_config.get("cli_prog_name"))
+def _flags(model: type[settings.ProcessSettings]) -> str:
+    program = model.PROGRAM
     rows = [
-        f"| `--{name.replace('_', '-')}` | {_default(field)} | {field.description} |"
+        f"| `{settings.flag_of(name)}` | {_default(field)} | {field.description} |"
         for name, field in model.model_fields.items()
     ]
     about = (model.__doc__ or "").strip().splitlines()[0]
@@ -76,7 +75,7 @@ def _flags(model: type[pydantic_settings.BaseSettings]) -> str:
 def _default(field: Any) -> str:  # noqa: ANN401 - pydantic's FieldInfo
     if field.is_required() or field.default_factory is not None:
         return "required"
-    return f"`{field.default}`" if field.default not in {None, ""} else ""
+    return f"`{field.default}`" if field.default not in (None, "", ()) else ""
 
 
 def metrics_page() -> str:
@@ -109,7 +108,7 @@ def configuration_page() -> str:
         "# Opaque configuration\n\nWhat `config[].opaque.parameters` of a claim or a class may "
         "hold for this driver. Unknown fields are refused.\n"
     )
-    return head + _model(v1alpha1.GpuConfig)
+    return head + _model(v1alpha1.GpuConfig) + _model(v1alpha1.MigDeviceConfig)
 
 
 def _model(model: type[pydantic.BaseModel]) -> str:

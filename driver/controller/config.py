@@ -1,7 +1,8 @@
 """The controller's settings: flag, else environment (`RATION_` and the flag), else default."""
 
+from typing import ClassVar
+
 import pydantic
-import pydantic_settings
 
 from driver import names, settings
 from driver.controller.allocation import policies
@@ -10,7 +11,7 @@ from driver.controller.allocation import policies
 class ControllerConfig(settings.ProcessSettings):
     """Decides which GPU each pod's claims get, and writes the allocations."""
 
-    model_config = pydantic_settings.SettingsConfigDict(cli_prog_name="ration-controller")
+    PROGRAM: ClassVar[str] = "ration-controller"
 
     driver_name: str = pydantic.Field(
         default=names.DRIVER, description="Name of the DRA driver whose devices are allocated."

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pydantic
-import pydantic_settings
 
 from driver import errors, names, settings
 from driver.devices import xids
@@ -17,7 +16,7 @@ _CONTROL = {chr(code) for code in range(32)} | {"/"}
 class PluginConfig(settings.ProcessSettings):
     """Publishes this node's GPUs and prepares them for the pods that were given them."""
 
-    model_config = pydantic_settings.SettingsConfigDict(cli_prog_name="ration-kubeletplugin")
+    PROGRAM: ClassVar[str] = "ration-kubeletplugin"
 
     node_name: str = pydantic.Field(
         default_factory=lambda: os.environ.get("NODE_NAME", ""),

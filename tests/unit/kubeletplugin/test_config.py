@@ -52,3 +52,34 @@ def test_a_value_that_makes_no_sense_is_named_with_its_flag(flag: str, words: st
 def test_a_missing_node_name_is_asked_for() -> None:
     with pytest.raises(errors.BadInput, match="--node-name is missing; expected the node's name"):
         config.PluginConfig.read([])
+
+
+def test_a_flag_of_several_values_may_be_given_several_times_or_with_commas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flags = ["--node-name=a", "--xid-class", "109=application", "--xid-class", "48=node"]
+    assert len(config.PluginConfig.read(flags).xid_classes) == 2
+    monkeypatch.setenv("RATION_XID_CLASS", "109=application")
+    assert list(config.PluginConfig.read(["--node-name=a"]).xid_classes) == [109]
+
+
+def test_a_switch_is_on_by_its_flag_and_off_by_its_no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.PluginConfig.read(["--node-name=a", "--evict-from-broken"]).evict_from_broken
+    monkeypatch.setenv("RATION_EVICT_FROM_BROKEN", "true")
+    assert config.PluginConfig.read(["--node-name=a"]).evict_from_broken
+    off = config.PluginConfig.read(["--node-name=a", "--no-evict-from-broken"])
+    assert not off.evict_from_broken
+
+
+def test_a_flag_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        config.PluginConfig.read(["--node-name=a", "--nodename=b"])
+    assert "unrecognized arguments: --nodename=b" in capsys.readouterr().err
+
+
+def test_help_tells_each_flag_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        config.PluginConfig.read(["--help"])
+    assert left.value.code == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "How often the GPUs are looked at again. (default: 60.0)" in told
