@@ -122,6 +122,14 @@ class Reason(StrEnum):
         "SharingOff",
         "The cluster lacks what shared and partitioned GPUs need: whole GPUs are published only.",
     )
+    NAMESPACES_APART = (
+        "NamespacesApart",
+        "Claims of two namespaces may share a GPU only where both their classes allow it.",
+    )
+    SHARING_DISAGREES = (
+        "SharingDisagrees",
+        "Claims that share a GPU must agree on what is one setting for all of it.",
+    )
     FACE_NOT_PREPARED = (
         "FaceNotPrepared",
         "The node cannot set up this kind of device yet: shared GPUs and MIG are to come.",

@@ -1,0 +1,119 @@
+"""On which terms a claim has a GPU that others have too, and whether theirs agree. Pure.
+
+Amounts are counted by the allocator (KEP-5075); what cannot be had in two ways at once on one GPU
+is looked at here: the way of sharing, the time slice, whose users may meet, whose namespaces.
+"""
+
+from dataclasses import dataclass
+
+from driver import names, reasons
+from driver.api import v1alpha1
+from driver.resources import claims, quantity
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`memory_bytes` and `compute_percent` are what the claim was given of the GPU.
+
+    `interval` is of time-slicing, `multi_user` of MPS: whether clients of several users may be
+    served at once. `cross_namespace`: its class lets claims of other namespaces in (D18).
+    """
+
+    sharing: str
+    namespace: str
+    memory_bytes: int
+    compute_percent: int
+    interval: str = "Default"
+    multi_user: bool = False
+    cross_namespace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why two claims cannot have one GPU together."""
+
+    reason: reasons.Reason
+    message: str
+
+
+def of_result(
+    result: claims.Result, sharing: str, namespace: str, config: v1alpha1.GpuConfig
+) -> Terms | Conflict:
+    """The terms of an allocated share; a Conflict where the configuration is of another sharing."""
+    wanted = config.sharing
+    if wanted is not None and _word(wanted) != sharing:
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"{result.device.device} is shared by {sharing}, and the configuration of request "
+            f"{result.request} is for {_word(wanted)}",
+        )
+    sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
+    served = wanted if isinstance(wanted, v1alpha1.MpsSharing) else None
+    return Terms(
+        sharing=sharing,
+        namespace=namespace,
+        memory_bytes=_amount(result, names.CAP_MEMORY),
+        compute_percent=_amount(result, names.CAP_COMPUTE),
+        interval=sliced.timeSlicing.interval if sliced else "Default",
+        multi_user=served.mps.multiUser if served else False,
+        cross_namespace=config.crossNamespace,
+    )
+
+
+def conflict(mine: Terms, other: Terms, holder: str) -> Conflict | None:
+    """Why `mine` cannot join `other`, which `holder` has; None where it can."""
+    if mine.sharing != other.sharing:
+        text = f"{holder} has the GPU shared by {other.sharing}"
+        return Conflict(reasons.Reason.DEVICE_OVERLAP, text)
+    if mine.namespace != other.namespace and not (mine.cross_namespace and other.cross_namespace):
+        text = f"{holder} is of another namespace, and not both classes let namespaces share"
+        return Conflict(reasons.Reason.NAMESPACES_APART, text)
+    if mine.interval != other.interval:
+        text = f"{holder} has the time slice {other.interval}, and {mine.interval} is asked"
+        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+    if mine.multi_user != other.multi_user:
+        text = f"{holder} has multiUser: {str(other.multi_user).lower()}"
+        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+    return None
+
+
+def mps_environment(given: Terms, config: v1alpha1.GpuConfig) -> dict[str, str]:
+    """What a client of the claim's share is limited by: it may only lower what the server allows.
+
+    The GPU is the daemon's only one, so its index is 0 (node-layer §3.1).
+    """
+    served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
+    mps = served.mps if served else v1alpha1.Mps()
+    found = {
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={given.memory_bytes // _MIB}M",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(given.compute_percent),
+    }
+    if mps.priority == "BelowNormal":
+        found["CUDA_MPS_CLIENT_PRIORITY"] = "1"
+    if mps.maxConnections is not None:
+        found["CUDA_DEVICE_MAX_CONNECTIONS"] = str(mps.maxConnections)
+    return found
+
+
+def share_environment(device: str, given: Terms) -> dict[str, str]:
+    """What the claim was given, for programs that keep to it: nothing else holds them to it."""
+    key = device.upper().replace("-", "_")
+    return {f"RATION_{key}": f"memory={given.memory_bytes},compute={given.compute_percent}"}
+
+
+def _word(sharing: v1alpha1.Sharing) -> str:
+    return (
+        names.SHARING_MPS
+        if isinstance(sharing, v1alpha1.MpsSharing)
+        else names.SHARING_TIME_SLICING
+    )
+
+
+def _amount(result: claims.Result, key: str) -> int:
+    """Of a capacity, in whole units; the qualified name of it is as good."""
+    found = next(
+        (one for name, one in result.consumed.items() if name.rpartition("/")[2] == key), None
+    )
+    return found.units if isinstance(found, quantity.Quantity) else 0

@@ -1,0 +1,84 @@
+import dataclasses
+
+import pytest
+
+from driver import reasons
+from driver.api import v1alpha1
+from driver.kubeletplugin.sharing import terms
+from driver.resources import quantity
+from tests import builders
+
+MPS = v1alpha1.GpuConfig(sharing=v1alpha1.MpsSharing())
+LONG = v1alpha1.GpuConfig(
+    sharing=v1alpha1.TimeSlicingSharing(timeSlicing=v1alpha1.TimeSlicing(interval="Long"))
+)
+
+
+def given(sharing: str = "mps", config: v1alpha1.GpuConfig | None = None) -> terms.Terms:
+    result = dataclasses.replace(
+        builders.a_result("gpu-0000-53-00-0-mps"),
+        consumed={"memory": quantity.parse("20Gi"), "compute": quantity.parse("25")},
+    )
+    found = terms.of_result(result, sharing, "team-a", config or v1alpha1.GpuConfig())
+    assert isinstance(found, terms.Terms)
+    return found
+
+
+def test_a_share_is_what_the_allocation_gave() -> None:
+    found = given()
+    assert (found.memory_bytes, found.compute_percent) == (20 << 30, 25)
+    assert given("time-slicing", LONG).interval == "Long"
+
+
+def test_a_configuration_of_the_other_way_of_sharing_is_refused() -> None:
+    found = terms.of_result(builders.a_result("gpu-0000-53-00-0-mps"), "mps", "team-a", LONG)
+    assert isinstance(found, terms.Conflict)
+    assert found.reason is reasons.Reason.CONFIG_INVALID
+    assert "is shared by mps" in found.message
+
+
+def test_claims_that_agree_may_have_the_gpu_together() -> None:
+    assert terms.conflict(given(), given(), "claim b") is None
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"sharing": "time-slicing"}, reasons.Reason.DEVICE_OVERLAP),
+        ({"namespace": "team-b"}, reasons.Reason.NAMESPACES_APART),
+        ({"namespace": "team-b", "cross_namespace": True}, reasons.Reason.NAMESPACES_APART),
+        ({"interval": "Short"}, reasons.Reason.SHARING_DISAGREES),
+        ({"multi_user": True}, reasons.Reason.SHARING_DISAGREES),
+    ],
+)
+def test_claims_that_do_not_agree_are_told_apart(
+    other: dict[str, object], reason: reasons.Reason
+) -> None:
+    found = terms.conflict(given(), dataclasses.replace(given(), **other), "claim b")  # type: ignore[arg-type]
+    assert found is not None
+    assert found.reason is reason
+    assert "claim b" in found.message
+
+
+def test_namespaces_share_where_both_classes_say_so() -> None:
+    mine = dataclasses.replace(given(), cross_namespace=True)
+    other = dataclasses.replace(mine, namespace="team-b")
+    assert terms.conflict(mine, other, "claim b") is None
+
+
+def test_an_mps_client_is_told_its_own_limits() -> None:
+    mps = v1alpha1.Mps(priority="BelowNormal", maxConnections=8)
+    config = v1alpha1.GpuConfig(sharing=v1alpha1.MpsSharing(mps=mps))
+    assert terms.mps_environment(given(config=config), config) == {
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=20480M",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25",
+        "CUDA_MPS_CLIENT_PRIORITY": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "8",
+    }
+    assert "CUDA_MPS_CLIENT_PRIORITY" not in terms.mps_environment(given(), MPS)
+
+
+def test_two_shares_in_one_container_do_not_hide_each_other() -> None:
+    names = ("gpu-0000-53-00-0-ts", "gpu-0000-64-00-0-ts")
+    found = {key for name in names for key in terms.share_environment(name, given())}
+    assert found == {"RATION_GPU_0000_53_00_0_TS", "RATION_GPU_0000_64_00_0_TS"}
