@@ -12,20 +12,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from simulator import (
-    builder,
     client,
     codes,
     control,
+    cuda_contexts,
     layout,
     library,
     machine,
+    sessions,
     sockets,
     store,
     wire,
 )
 
-Answer = Callable[[wire.Request, int], str]
-"""A request and the peer's user id to the reply's line."""
+Answer = Callable[[wire.Request, sessions.Connection], str]
+"""A request and who sent it to the reply's line."""
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
@@ -38,6 +39,7 @@ class Node:
         self._base = base
         self._at = layout.Layout(base)
         self._machine = store.load(base)
+        self._sessions = sessions.Sessions(self._machine)
         self._lock = threading.Condition()  # notified when the machine changed
         self._listeners: list[tuple[socket.socket, Path]] = []
         self._connections: set[socket.socket] = set()
@@ -51,7 +53,8 @@ class Node:
 
     def start(self) -> None:
         """Listen for NVML clients and for the command line."""
-        builder.follow(self._base, self._machine)
+        cuda_contexts.forget(self._machine)
+        control.keep(self._base, self._machine)
         self._listen(self._at.control_socket, self._answer_control)
         self._at.control_socket.chmod(0o600)
         self._listen(self._at.nvml_socket, self._answer_nvml)
@@ -94,15 +97,17 @@ class Node:
 
     def _serve(self, connection: socket.socket, answer: Answer) -> None:
         with connection, contextlib.suppress(OSError, UnicodeDecodeError):
-            user = _peer_user(connection)
-            with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
-                while (line := lines.readline(MAX_LINE)).endswith("\n"):
-                    reply = self._reply(line[:-1], user, answer)
-                    connection.sendall(f"{reply}\n".encode())
+            peer = sessions.Connection(connection, *_peer(connection))
+            try:
+                with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
+                    while (line := lines.readline(MAX_LINE)).endswith("\n"):
+                        peer.reply(self._reply(line[:-1], peer, answer))
+            finally:
+                self._left(peer)
         with self._lock:
             self._connections.discard(connection)
 
-    def _reply(self, line: str, user: int, answer: Answer) -> str:
+    def _reply(self, line: str, peer: sessions.Connection, answer: Answer) -> str:
         try:
             request = wire.parse_request(line)
         except wire.WireError as e:
@@ -111,20 +116,36 @@ class Node:
         time.sleep(slow.get(request.call, slow.get("*", 0)) / 1000)
         with self._lock:
             before = self._machine.changes
-            reply = answer(request, user)
-            if self._machine.changes != before:
-                self._lock.notify_all()
+            reply = answer(request, peer)
+            self._note(before)
             return reply
 
-    def _answer_control(self, request: wire.Request, _user: int) -> str:
-        return control.answer(self._machine, self._base, request)
+    def _left(self, peer: sessions.Connection) -> None:
+        with self._lock:
+            before = self._machine.changes
+            self._sessions.left(peer)
+            if self._machine.changes != before:
+                control.keep(self._base, self._machine)
+            self._note(before)
 
-    def _answer_nvml(self, request: wire.Request, user: int) -> str:
+    def _note(self, before: int) -> None:
+        """Tell who waits for a change, and whose device went away."""
+        if self._machine.changes != before:
+            self._sessions.mps.sweep()
+            self._lock.notify_all()
+
+    def _answer_control(self, request: wire.Request, _peer: sessions.Connection) -> str:
+        return control.answer(self._machine, self._base, request, self._sessions.mps)
+
+    def _answer_nvml(self, request: wire.Request, peer: sessions.Connection) -> str:
         before = self._machine.changes
-        reply = answer_nvml(self._machine, request, root=user == 0)
+        if request.call in sessions.CALLS:
+            reply = self._sessions.answer(request, peer)
+        else:
+            reply = answer_nvml(self._machine, request, root=peer.user == 0)
         if self._machine.changes != before:
             control.keep(self._base, self._machine)
-        return self._wait(request, user, reply) if request.call == WAIT else reply
+        return self._wait(request, peer.user, reply) if request.call == WAIT else reply
 
     def _wait(self, request: wire.Request, user: int, reply: str) -> str:
         """Ask again on every change until the request's timeout; the lock is free meanwhile."""
@@ -156,12 +177,13 @@ def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> st
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
 
 
-def _peer_user(connection: socket.socket) -> int:
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """Process and user id of the other side, as they are here."""
     size = struct.calcsize("3i")
-    _, user, _ = struct.unpack(
+    pid, user, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     )
-    return int(user)
+    return int(pid), int(user)
 
 
 def _close(peer: socket.socket) -> None:
