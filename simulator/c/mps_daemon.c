@@ -77,19 +77,23 @@ static int lock_directory(void)
 }
 
 /* A path longer than a socket's address cannot be bound, and the real daemon says no more. */
-static int listen_there(void)
+static int name_socket(struct sockaddr_un *address)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/control", directory) >=
-        (int)sizeof address.sun_path) {
-        fputs(NO_DAEMON, stderr);
-        return -1;
-    }
-    unlink(address.sun_path);
+    int size = sizeof address->sun_path;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (snprintf(address->sun_path, (size_t)size, "%s/control", directory) < size)
+        return 0;
+    fputs(NO_DAEMON, stderr);
+    return -1;
+}
+
+static int listen_at(const struct sockaddr_un *address)
+{
+    unlink(address->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0 ||
-        chmod(address.sun_path, 0666) != 0) {
-        fprintf(stderr, "Cannot listen at %s: %s\n", address.sun_path, strerror(errno));
+    if (bind(fd, (const struct sockaddr *)address, sizeof *address) != 0 || listen(fd, 64) != 0 ||
+        chmod(address->sun_path, 0666) != 0) {
+        fprintf(stderr, "Cannot listen at %s: %s\n", address->sun_path, strerror(errno));
         return -1;
     }
     return fd;
@@ -140,13 +144,14 @@ static int signals(void)
 
 static int start(void)
 {
-    if (lock_directory() != 0)
+    struct sockaddr_un address;
+    if (name_socket(&address) != 0 || lock_directory() != 0)
         return -1;
     control_log = open_log("control.log");
     server_log = open_log("server.log");
     if (control_log == NULL || server_log == NULL)
         return -1;
-    polled[LISTENER].fd = listen_there();
+    polled[LISTENER].fd = listen_at(&address);
     polled[SIGNALS].fd = signals();
     if (polled[LISTENER].fd < 0 || polled[SIGNALS].fd < 0 || register_there() != 0 ||
         write_pid() != 0)

@@ -55,8 +55,9 @@ class Gpu:
     def __init__(self, directory: Path, minor: int) -> None:
         self.base = directory
         self.minor = minor
-        self.pipe = directory.parent / f"pipe-{minor}"
-        self.logs = directory.parent / f"logs-{minor}"
+        own = Path(tempfile.mkdtemp(prefix="gpu-", dir=directory.parent))
+        own.chmod(0o755)
+        self.pipe, self.logs = own / "pipe", own / "logs"
         self.bin = layout.Layout(directory).driver_root / "usr/bin"
         self._clients: list[subprocess.Popen[str]] = []
 
@@ -367,10 +368,10 @@ def test_in_the_foreground_the_daemon_prints_its_log(gpu: Gpu) -> None:
 
 
 def test_a_path_longer_than_a_socket_takes_is_refused(gpu: Gpu) -> None:
-    far = str(gpu.pipe / ("x" * 90))
-    gpu.pipe.mkdir(exist_ok=True)
+    far = str(gpu.pipe.parent / ("x" * 90))
     refused = (1, "Cannot find MPS control daemon process\n")
     assert gpu.run("nvidia-cuda-mps-control", "-d", CUDA_MPS_PIPE_DIRECTORY=far) == refused
+    assert not Path(far).exists()
 
 
 @pytest.mark.parametrize(
