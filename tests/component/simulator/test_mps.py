@@ -411,6 +411,21 @@ def test_in_a_container_a_client_has_the_gpus_it_can_open(gpu: Gpu) -> None:
     assert gpu.once(CUDA_VISIBLE_DEVICES="1")["error"] == "CUDA_ERROR_NO_DEVICE"
 
 
+@needs_root
+def test_a_client_in_a_pid_namespace_is_known_by_its_pid_on_the_host(gpu: Gpu) -> None:
+    command = ["unshare", "--pid", "--fork", str(gpu.bin / "simclient"), "--hold", "60"]
+    process = subprocess.Popen(
+        command, env={**os.environ, **gpu.environment()}, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        pid = said(process)["pid"]
+        assert Path(f"/proc/{pid}/exe").readlink().name == "simclient"
+        assert [p.pid for p in gpu.processes] == [pid]
+        os.kill(pid, signal.SIGTERM)
+    finally:
+        process.communicate(timeout=WITHIN_S)
+
+
 def test_in_a_container_a_client_has_the_mig_device_it_can_open(gpu: Gpu) -> None:
     handle = ask(gpu, "device_get_handle_by_uuid", gpu.uuid)[0]
     ask(gpu, "device_set_mig_mode", handle, 1)

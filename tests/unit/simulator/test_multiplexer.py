@@ -7,11 +7,13 @@ from simulator import (
     cuda_contexts,
     cuda_devices,
     events,
+    geometry,
     library,
     machine,
     mps_daemons,
     mps_limits,
     multiplexer,
+    partition,
 )
 from simulator.cuda_codes import CudaError, Result
 from tests.fakes.peers import Peer
@@ -322,3 +324,33 @@ def test_mps_dies_on_the_gpus_it_has() -> None:
     assert list(world.mps.victims(here, server_only=False)) == [server, daemon]
     assert list(world.mps.victims(here, server_only=True)) == [server]
     assert list(world.mps.victims(elsewhere, server_only=False)) == []
+
+
+def test_a_mig_device_has_a_daemon_of_its_own() -> None:
+    world = World()
+    mig = partition.Partition(world.of, world.of.gpus[0])
+    mig.set_mode(enabled=True)
+    made = [mig.create(mig.profile(9), geometry.Placement(start, 4)) for start in (0, 4)]
+    compute = [mig.create_compute(instance, 2, None) for instance in made]
+    compute[1].compute_mode = codes.ComputeMode.EXCLUSIVE_PROCESS
+    world.daemon.visible = compute[1].uuid
+    world.daemon.defaults.memory["0"] = GIB
+    for _ in range(20):
+        _, context = world.client()
+    assert context.devices == {compute[1].uuid}
+    assert cuda_contexts.allocate(world.of, context, 0, None) == GIB
+    assert code_of(world, world.peer()) is Result.MPS_MAX_CLIENTS_REACHED
+    with pytest.raises(CudaError, match="Exclusive_Process"):
+        world.plain(compute[1].uuid)
+    assert world.plain(compute[0].uuid).lost is None
+
+
+def test_a_client_whose_server_never_came_is_refused_and_the_next_one_tried() -> None:
+    world, waiting = World(), Peer(7)
+    assert code_of(world, waiting) is Result.NOT_READY
+    world.daemon.exited(99, 1)
+    assert code_of(world, waiting) is Result.MPS_CONNECTION_FAILED
+    assert code_of(world, waiting) is Result.NOT_READY
+    world.serve()
+    world.daemon.exited(98, 1)
+    assert world.join(waiting).mps
