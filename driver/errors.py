@@ -44,6 +44,7 @@ class DeviceFault(RationError):
         self.device = device
         self.call = call
         self.code = code
+        self.text = text
         subject = f"{device}: " if device else ""
         super().__init__(f"{subject}{call} failed: {text} (NVML error {code})")
 

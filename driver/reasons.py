@@ -128,3 +128,18 @@ class Reason(StrEnum):
     )
     ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
+
+    # What the node's GPUs say of themselves.
+    GPU_UNHEALTHY = (
+        "GpuUnhealthy",
+        "A GPU is tainted; the message says why, and what clears the taint.",
+    )
+    GPU_RECOVERED = ("GpuRecovered", "A GPU that was tainted is not any more.")
+    GPU_APPLICATION_ERROR = (
+        "GpuApplicationError",
+        "A program on the GPU failed (an Xid of class application); the GPU is fine.",
+    )
+    GPU_NOTICE = (
+        "GpuNotice",
+        "The GPU driver reported something that asks for nothing now, or cannot report.",
+    )

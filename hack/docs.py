@@ -13,6 +13,7 @@ from driver import reasons
 from driver.api import v1alpha1
 from driver.controller import config as controller_config
 from driver.controller import metrics as controller_metrics
+from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
 from driver.kubeletplugin import metrics as plugin_metrics
 
@@ -28,6 +29,28 @@ def reasons_page() -> str:
         "| Reason | Meaning |\n|---|---|\n"
     )
     return head + "\n".join(rows) + "\n"
+
+
+def xids_page() -> str:
+    """Every Xid with its class, by class."""
+    head = (
+        "# Xids\n\nHow the node plugin classes what the GPU driver reports; what follows from a "
+        "class stands under [Health](../explanation/health.md).\n"
+    )
+    return head + "".join(_xids(one) for one in xids.XidClass)
+
+
+def _xids(xid_class: xids.XidClass) -> str:
+    rows = [
+        f"| {row.code} | {row.meaning} |"
+        for row in sorted(xids.TABLE.values(), key=lambda row: row.code)
+        if row.xid_class is xid_class
+    ]
+    unknown = xid_class is xids.UNKNOWN_CLASS
+    rows += ["| any other | a code that is not in the table |"] if unknown else []
+    table = "\n".join(["| Xid | What happened |", "|---|---|", *rows])
+    body = table if rows else "No code by itself; see the polls."
+    return f"\n## {xid_class.value}\n\n{xid_class.meaning}\n\n{body}\n"
 
 
 def flags_page() -> str:
@@ -102,6 +125,7 @@ def _model(model: type[pydantic.BaseModel]) -> str:
 
 PAGES = {
     "reasons.md": reasons_page,
+    "xids.md": xids_page,
     "flags.md": flags_page,
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,

@@ -26,6 +26,18 @@ class FabricInfo:
     health_summary: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformInfo:
+    """`nvmlPlatformInfo_v2_t` without its InfiniBand GUID, which is 0 here."""
+
+    chassis_serial_number: str
+    slot_number: int
+    tray_index: int
+    host_id: int
+    peer_type: int
+    module_id: int
+
+
 class BoardCalls(client.Client):
     """The driver majors of `since` are assumed; no source says when the functions came."""
 
@@ -45,10 +57,18 @@ class BoardCalls(client.Client):
 
     @client.call
     def device_get_bar1_memory_info(self, device: client.Handle) -> Bar1:
-        """Processes use 2 MiB each."""
+        """Processes use 2 MiB each; a MIG device has its GPU instance's share less 1 MiB.
+
+        Seen: 32767 of 65536 MiB for a 3g.20gb (`nvidia-smi -q -x` of an A100 under 510.47.03).
+        """
         gpu = self._owner(device)
         total = gpu.product.bar1_mib * device_calls.MIB
-        used = min(total, 2 * device_calls.MIB * len(self.machine.board(gpu).processes))
+        processes = self.machine.board(gpu).processes
+        if client.is_mig(device) and gpu.product.mig:
+            _, instance, _ = self._mig_device(device)
+            total = total * instance.at.size // gpu.product.mig.memory_slices - device_calls.MIB
+            processes = [one for one in processes if one.gpu_instance == instance.id]
+        used = min(total, 2 * device_calls.MIB * len(processes))
         return Bar1(total=total, free=total - used, used=used)
 
     @client.call
@@ -117,7 +137,28 @@ class BoardCalls(client.Client):
             clique=fabric.clique,
             state=codes.FABRIC_COMPLETED,
             health_mask=0,
-            health_summary=codes.FABRIC_HEALTHY,
+            health_summary=self._fabric_health(device),
+        )
+
+    def _fabric_health(self, device: client.Handle) -> int:
+        """Told from Blackwell on: an H100 capture has N/A, a B200's and a GB200's Healthy."""
+        told = self._gpu(device).product.architecture >= codes.Architecture.BLACKWELL
+        return codes.FABRIC_HEALTHY if told else 0
+
+    @client.since(565)
+    @client.call
+    def device_get_platform_info(self, device: client.Handle) -> PlatformInfo:
+        """NOT_SUPPORTED before Blackwell, and where the machine does not stand in a rack."""
+        gpu, place = self._gpu(device), self.machine.profile.platform
+        if place is None:
+            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
+        return PlatformInfo(
+            chassis_serial_number=place.chassis,
+            slot_number=place.slot,
+            tray_index=place.tray,
+            host_id=place.host,
+            peer_type=place.peer,
+            module_id=gpu.slot.module or device_calls.PCIE_MODULE,
         )
 
     @client.since(570)

@@ -24,7 +24,7 @@ def build(base: Path, of: machine.Machine) -> None:
     _driver_files(at, of.library_version)
     _devices(at.driver_root / "dev")
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
-    _proc(at.host_root / "proc", of)
+    _proc(at.host_root / "proc")
     for gpu in of.gpus:
         _pci_device(at.host_root / "sys", gpu)
     follow(base, of)
@@ -40,21 +40,33 @@ def follow(base: Path, of: machine.Machine) -> None:
     )
     if not (at.libraries / f"libnvidia-ml.so.{of.library_version}").exists():
         _driver_files(at, of.library_version)
+    _follow_nodes(at, of)
     for gpu in of.gpus:
         _follow_bus(at, gpu, gone=of.board(gpu).gone)
+        _information(at.host_root / "proc", gpu, of.minor(gpu))
     _follow_capabilities(at, of)
 
 
+def _follow_nodes(at: layout.Layout, of: machine.Machine) -> None:
+    """The device nodes: those of the GPUs that are there, by the minors of now."""
+    there = [gpu for gpu in of.gpus if not (of.board(gpu).gone or gpu.slot.excluded)]
+    wanted = {f"nvidia{of.minor(gpu)}": of.minor(gpu) for gpu in there}
+    dev = at.driver_root / "dev"
+    for node in dev.glob("nvidia[0-9]*"):
+        if node.name not in wanted:
+            node.unlink()
+    for name, minor in wanted.items():
+        if not (dev / name).exists():
+            _node(dev / name, NVIDIA_MAJOR, minor)
+
+
 def _follow_bus(at: layout.Layout, gpu: machine.Gpu, *, gone: bool) -> None:
-    """A GPU's device node and its entry among the PCI devices."""
+    """A GPU's entry among the PCI devices."""
     pci, bridge = gpu.slot.pci, gpu.slot.host_bridge
-    node = at.driver_root / f"dev/nvidia{gpu.slot.minor}"
     link = at.host_root / "sys/bus/pci/devices" / pci
     if gone:
-        node.unlink(missing_ok=True)
         link.unlink(missing_ok=True)
-    elif not (node.exists() and link.is_symlink()):
-        _node(node, NVIDIA_MAJOR, gpu.slot.minor)
+    elif not link.is_symlink():
         link.parent.mkdir(parents=True, exist_ok=True)
         _link(link, f"../../../devices/pci{bridge}/{bridge}:01.0/{pci}")
 
@@ -128,8 +140,7 @@ def _node(path: Path, major: int, minor: int, mode: int = 0o666) -> None:
     path.chmod(mode)
 
 
-def _proc(proc: Path, of: machine.Machine) -> None:
-    nvidia = proc / "driver/nvidia"
+def _proc(proc: Path) -> None:
     _write(
         proc / "devices",
         f"Character devices:\n  1 mem\n{NVIDIA_MAJOR} nvidia\n{NVIDIA_MAJOR} nvidiactl\n"
@@ -137,15 +148,17 @@ def _proc(proc: Path, of: machine.Machine) -> None:
         "Block devices:\n",
     )
     _write(proc / "driver/nvidia-caps/mig-minors", "\n".join(capabilities.minors()) + "\n")
-    for gpu in of.gpus:
-        _write(
-            nvidia / "gpus" / gpu.slot.pci / "information",
-            f"Model: \t\t {gpu.product.name}\n"
-            f"GPU UUID: \t {gpu.uuid}\n"
-            "Bus Type: \t PCIe\n"
-            f"Bus Location: \t {gpu.slot.pci}\n"
-            f"Device Minor: \t {gpu.slot.minor}\n",
-        )
+
+
+def _information(proc: Path, gpu: machine.Gpu, minor: int) -> None:
+    _write(
+        proc / "driver/nvidia/gpus" / gpu.slot.pci / "information",
+        f"Model: \t\t {gpu.product.name}\n"
+        f"GPU UUID: \t {gpu.uuid}\n"
+        "Bus Type: \t PCIe\n"
+        f"Bus Location: \t {gpu.slot.pci}\n"
+        f"Device Minor: \t {minor}\n",
+    )
 
 
 def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
@@ -165,6 +178,8 @@ def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    if path.is_file() and path.read_text() == text:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 

@@ -28,11 +28,9 @@ def gpu_instance_minor(gpu: int, instance: int) -> int:
     return 3 + (gpu * _GPU_INSTANCES + instance) * (_COMPUTE_INSTANCES + 1)
 
 
-def access(
-    gpu: machine.Gpu, made: state.GpuInstance, compute: state.ComputeInstance
-) -> frozenset[int]:
-    """The minors a client must be able to open to use a MIG device."""
-    minor = gpu_instance_minor(gpu.slot.minor, made.id)
+def access(gpu: int, made: state.GpuInstance, compute: state.ComputeInstance) -> frozenset[int]:
+    """The minors a client must be able to open to use a MIG device of the GPU with that minor."""
+    minor = gpu_instance_minor(gpu, made.id)
     return frozenset({minor, minor + 1 + compute.id})
 
 
@@ -42,8 +40,8 @@ def present(of: machine.Machine) -> Iterator[Capability]:
     yield Capability("mig/monitor", MONITOR, 0o444)
     for gpu in of.gpus:
         for made in of.board(gpu).instances:
-            place = f"gpu{gpu.slot.minor}/mig/gi{made.id}"
-            minor = gpu_instance_minor(gpu.slot.minor, made.id)
+            place = f"gpu{of.minor(gpu)}/mig/gi{made.id}"
+            minor = gpu_instance_minor(of.minor(gpu), made.id)
             yield Capability(f"{place}/access", minor, 0o444)
             for compute in made.compute:
                 yield Capability(f"{place}/ci{compute.id}/access", minor + 1 + compute.id, 0o444)

@@ -66,7 +66,7 @@ class Client:
 
     It sees the GPUs whose minor is in `visible` (all when None), in PCI order and numbered
     from 0, as in a container, and can open the MIG capabilities in `caps` (all when None).
-    `root` says whether it may change things.
+    `root` says whether it may change things, `others` how many clients are open beside it.
     """
 
     def __init__(
@@ -76,17 +76,31 @@ class Client:
         visible: Collection[int] | None = None,
         caps: Collection[int] | None = None,
         root: bool = True,
+        others: int = 0,
     ) -> None:
         self.machine = of
-        self._visible = tuple(g for g in of.gpus if visible is None or g.slot.minor in visible)
+        self._seen = visible
         self._caps = caps
         self._root = root
+        self._others = others
         self._references = 0
 
     @property
     def gpus(self) -> tuple[machine.Gpu, ...]:
         """The GPUs it enumerates: lost ones too, gone ones not."""
         return tuple(gpu for gpu in self._visible if not self.machine.board(gpu).gone)
+
+    @property
+    def _visible(self) -> tuple[machine.Gpu, ...]:
+        """A GPU that moved is seen by who saw it before, until another one gets its old minor."""
+        minors = {gpu.slot.pci: self.machine.minor(gpu) for gpu in self.machine.gpus}
+        gpus = (gpu for gpu in self.machine.gpus if not gpu.slot.excluded)
+        if self._seen is None:
+            return tuple(gpus)
+        left = set(self._seen) - set(minors.values())
+        return tuple(
+            gpu for gpu in gpus if minors[gpu.slot.pci] in self._seen or gpu.slot.minor in left
+        )
 
     @property
     def initialised(self) -> bool:
@@ -126,7 +140,7 @@ class Client:
         board = self.machine.board(gpu)
         found = [(made, compute) for made in board.instances for compute in made.compute]
         for made, compute in sorted(found, key=lambda pair: pair[1].index):
-            needed = capabilities.access(gpu, made, compute)
+            needed = capabilities.access(self.machine.minor(gpu), made, compute)
             if self._caps is None or self.may_configure or needed <= set(self._caps):
                 yield made, compute
 

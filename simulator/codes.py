@@ -57,6 +57,15 @@ class ComputeMode(IntEnum):
     EXCLUSIVE_PROCESS = 3
 
 
+class Timeslice(IntEnum):
+    """The time-slice interval of a GPU, as `nvidia-smi compute-policy` numbers it."""
+
+    DEFAULT = 0
+    SHORT = 1
+    MEDIUM = 2
+    LONG = 3
+
+
 class TopologyLevel(IntEnum):
     """`nvmlGpuTopologyLevel_t`."""
 
@@ -135,6 +144,9 @@ class RecoveryAction(IntEnum):
     BUS_RESET = 6
     SYSTEM_REBOOT = 7
 
+
+GRAPHICS = 2
+"""NVML_GPU_INSTANCE_PROFILE_CAPS_GFX: an instance that graphics programs can use."""
 
 MEMORY_LOCATION_DEVICE = 2
 """`nvmlMemoryLocation_t`: the GPU's own memory."""

@@ -12,16 +12,16 @@ SOURCES = Path(__file__).parent / "c"
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 _SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
 _PROGRAM = ("-static", "-pthread")
-_CLIENT = ("nvml.c", "mig.c", "health.c", "board.c", "client.c", "connection.c", "line.c")
-_SESSION = ("session.c", "client.c", "connection.c", "line.c", "root_program.c")
+_WIRE = ("client.c", "connection.c", "line.c")
+_SESSION = ("session.c", *_WIRE, "root_program.c")
 
 PROGRAMS = {
     "libnvidia-ml.so": (
         *(*_SHARED, "-Wl,-soname,libnvidia-ml.so.1"),
-        *(*_CLIENT, "root_library.c"),
+        *("nvml.c", "mig.c", "health.c", "board.c", *_WIRE, "root_library.c"),
     ),
     "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
-    "nvidia-smi": (*_PROGRAM, "smi.c", *_CLIENT, "root_program.c"),
+    "nvidia-smi": (*_PROGRAM, "smi.c", "nvml.c", *_WIRE, "root_program.c"),
     "nvidia-cuda-mps-control": (*_PROGRAM, "mps_control.c", "mps_daemon.c", *_SESSION),
     "nvidia-cuda-mps-server": (*_PROGRAM, "mps_server.c", *_SESSION),
     "simclient": (*_PROGRAM, "simclient.c", *_SESSION),

@@ -70,6 +70,27 @@ class Control:
         of = self._machine
         faults.remap(of, of.find(gpu), uncorrected=bool(uncorrected), failed=bool(failed))
 
+    def sram(self, gpu: str, corrected: int, uncorrected: int, exceeded: int) -> None:
+        """See `faults.sram`."""
+        counted = state.Errors(corrected, uncorrected)
+        faults.sram(self._machine, self._machine.find(gpu), counted, exceeded=bool(exceeded))
+
+    def repair(self, gpu: str, part: str) -> None:
+        """See `faults.repair`."""
+        faults.repair(self._machine, self._machine.find(gpu), part)
+
+    def retire(self, gpu: str, double_bit: int) -> None:
+        """See `faults.retire`."""
+        faults.retire(self._machine, self._machine.find(gpu), double_bit=bool(double_bit))
+
+    def moves(self, gpu: str) -> None:
+        """See `faults.moves`."""
+        faults.moves(self._machine, self._machine.find(gpu))
+
+    def shy(self, gpu: str, on: int) -> None:
+        """See `faults.shy`."""
+        faults.shy(self._machine, self._machine.find(gpu), on=bool(on))
+
     def recovery(self, gpu: str, action: str) -> None:
         """See `faults.recovery`."""
         faults.recovery(self._machine, self._machine.find(gpu), action)
@@ -99,7 +120,7 @@ class Control:
         mps = self._mps
         victims = list(mps.victims(of, server_only=bool(server_only))) if mps else []
         if not victims:
-            raise faults.BadFaultError(f"no MPS process runs on GPU {of.slot.minor}")
+            raise faults.BadFaultError(f"no MPS process runs on GPU {self._machine.minor(of)}")
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):  # it died by itself just now
                 os.kill(pid, signal.SIGKILL)

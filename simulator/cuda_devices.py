@@ -8,22 +8,20 @@ nothing sees that one device only, and that a device named twice ends the list.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator import client, codes, machine, partition
-
-MIG_SLICES = 7
-"""Compute slices of a whole GPU."""
+from simulator import client, codes, geometry, machine, partition
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU or a MIG device; `slices` of 7 are its compute slices, `handle` is NVML's."""
+    """A GPU or a MIG device, which has `slices` of the GPU's `of_slices`; `handle` is NVML's."""
 
     gpu: machine.Gpu
     uuid: str
     handle: client.Handle
     gpu_instance: int = codes.WHOLE_GPU
     compute_instance: int = codes.WHOLE_GPU
-    slices: int = MIG_SLICES
+    slices: int = 1
+    of_slices: int = 1
 
     @property
     def is_mig(self) -> bool:
@@ -40,7 +38,8 @@ def reachable(nvml: client.Client) -> list[list[Device]]:
 def _of_gpu(nvml: client.Client, gpu: machine.Gpu) -> list[Device]:
     if not nvml.machine.board(gpu).mig:
         return [Device(gpu, gpu.uuid, client.Handle(f"gpu/{gpu.bus_id}"))]
-    mig = partition.Partition(nvml.machine, gpu)
+    profiles = partition.Partition(nvml.machine, gpu).profiles()
+    whole = max(profile.shape.slices for profile in profiles)
     return [
         Device(
             gpu,
@@ -48,7 +47,8 @@ def _of_gpu(nvml: client.Client, gpu: machine.Gpu) -> list[Device]:
             client.Handle(f"mig/{gpu.bus_id}/{compute.serial}"),
             made.id,
             compute.id,
-            mig.profile(made.profile).shape.slices,
+            geometry.COMPUTE_SLICES[compute.profile],
+            whole,
         )
         for made, compute in nvml.mig_devices(gpu)
     ]

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator import client, codes, machine, partition, state
+from simulator import client, codes, geometry, machine, partition, state
 
 MIB = 1 << 20
+PCIE_MODULE = 0
 SAMPLE_PERIOD_US = 167_000
 
 
@@ -82,7 +83,8 @@ class DeviceCalls(client.Client):
             return self._gpu(device).product.name
         gpu, instance, compute = self._mig_device(device)
         parent = partition.Partition(self.machine, gpu).profile(instance.profile)
-        return f"{gpu.product.name} MIG {partition.device_name(parent, compute.at.size)}"
+        slices = geometry.COMPUTE_SLICES[compute.profile]
+        return f"{gpu.product.name} MIG {partition.device_name(parent, slices)}"
 
     @client.call
     def device_get_brand(self, device: client.Handle) -> int:
@@ -111,16 +113,14 @@ class DeviceCalls(client.Client):
     @client.call
     def device_get_minor_number(self, device: client.Handle) -> int:
         """The N of /dev/nvidiaN."""
-        return self._gpu(device).slot.minor
+        return self.machine.minor(self._gpu(device))
 
     @client.since(550)
     @client.call
     def device_get_module_id(self, device: client.Handle) -> int:
-        """The position on the baseboard; NOT_SUPPORTED for a PCIe card."""
+        """The position on the baseboard, 0 for a PCIe card (nvml.h)."""
         module = self._gpu(device).slot.module
-        if module is None:
-            raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
-        return module
+        return PCIE_MODULE if module is None else module
 
     @client.call
     def device_get_architecture(self, device: client.Handle) -> int:
@@ -231,6 +231,12 @@ class DeviceCalls(client.Client):
         if sensor != 0:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         return board.celsius
+
+    @client.since(570)
+    @client.call
+    def device_get_temperature_v(self, device: client.Handle, sensor: int) -> int:
+        """The same, by the newer function; its first driver is assumed."""
+        return self.device_get_temperature(device, sensor)
 
     @client.call
     def device_get_utilization_rates(self, device: client.Handle) -> Utilization:

@@ -41,6 +41,14 @@ class Action(StrEnum):
     SYSTEM_REBOOT = "system-reboot"
 
 
+class Part(StrEnum):
+    """What wants repair."""
+
+    CHANNEL = "channel"
+    TPC = "tpc"
+    MEMORY = "memory"
+
+
 @contextmanager
 def refusals_in_words() -> Iterator[None]:
     """End with status 1 and one line."""
@@ -95,6 +103,50 @@ def row_remap(
 ) -> None:
     """A row to remap: pending until `clear`, or failed for good."""
     _send(directory, "remap", gpu, int(uncorrected), int(failed))
+
+
+@app.command()
+def sram(
+    directory: Directory,
+    gpu: OneGpu,
+    corrected: int = 0,
+    uncorrected: int = 0,
+    exceeded: Annotated[bool, typer.Option("--exceeded")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """Errors of on-chip memory; too many of them (--exceeded) ask for another GPU."""
+    _send(directory, "sram", gpu, corrected, uncorrected, int(exceeded))
+
+
+@app.command()
+def repair(directory: Directory, part: Part, gpu: OneGpu) -> None:
+    """A repair pending until `clear`; `memory` is memory that no repair helps."""
+    _send(directory, "repair", gpu, part.value)
+
+
+@app.command("retire-page")
+def retire_page(
+    directory: Directory,
+    gpu: OneGpu,
+    double_bit: Annotated[bool, typer.Option("--double-bit")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """A page to retire, before Ampere: pending until `clear`."""
+    _send(directory, "retire", gpu, int(double_bit))
+
+
+@app.command("minor-moves")
+def minor_moves(directory: Directory, gpu: OneGpu) -> None:
+    """The next change of the MIG mode gives the GPU another minor number, until a reboot."""
+    _send(directory, "moves", gpu)
+
+
+@app.command("in-use-by-clients")
+def in_use_by_clients(
+    directory: Directory,
+    gpu: OneGpu,
+    off: Annotated[bool, typer.Option("--off")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """MIG modes and resets are refused while any other NVML client is open."""
+    _send(directory, "shy", gpu, int(not off))
 
 
 @app.command()

@@ -19,7 +19,7 @@ def xid(of: machine.Machine, gpu: machine.Gpu, code: int, instance: int, compute
     if instance != codes.WHOLE_GPU:
         made = next((one for one in of.board(gpu).instances if one.id == instance), None)
         if made is None:
-            raise BadFaultError(f"GPU {gpu.slot.minor} has no GPU instance {instance}")
+            raise BadFaultError(f"GPU {of.minor(gpu)} has no GPU instance {instance}")
         if compute != codes.WHOLE_GPU and compute not in {one.id for one in made.compute}:
             raise BadFaultError(f"GPU instance {instance} has no compute instance {compute}")
     elif compute != codes.WHOLE_GPU:
@@ -59,6 +59,59 @@ def remap(of: machine.Machine, gpu: machine.Gpu, *, uncorrected: bool, failed: b
             rows.uncorrected += 1
         else:
             rows.corrected += 1
+    of.touch()
+
+
+def sram(of: machine.Machine, gpu: machine.Gpu, counted: state.Errors, *, exceeded: bool) -> None:
+    """So many more errors of on-chip memory, or so many that the GPU is to be replaced."""
+    if not (gpu.remaps_rows and gpu.product.ecc):
+        raise BadFaultError(f"{gpu.product.name} does not count errors of its SRAM")
+    if min(counted.corrected, counted.uncorrected) < 0:
+        raise BadFaultError("expected a positive number of errors")
+    board = of.board(gpu)
+    for one in (board.sram.volatile, board.sram.aggregate):
+        one.corrected += counted.corrected
+        one.uncorrected += counted.uncorrected
+    board.sram.exceeded |= exceeded
+    of.touch()
+
+
+def repair(of: machine.Machine, gpu: machine.Gpu, part: str) -> None:
+    """A channel or a TPC to repair at the next reset, or memory that no repair helps."""
+    newest = codes.Architecture.HOPPER if part == "memory" else codes.Architecture.AMPERE
+    if part not in {"channel", "tpc", "memory"}:
+        raise BadFaultError(f"repair of {part!r}: expected channel, tpc or memory")
+    if gpu.product.architecture < newest:
+        raise BadFaultError(f"{gpu.product.architecture.name} does not tell repairs of {part}")
+    due = of.board(gpu).repair
+    setattr(due, "unrepairable" if part == "memory" else part, True)
+    of.touch()
+
+
+def retire(of: machine.Machine, gpu: machine.Gpu, *, double_bit: bool) -> None:
+    """One more page to retire: pending until a reset."""
+    if gpu.remaps_rows or not gpu.product.ecc:
+        raise BadFaultError(f"{gpu.product.architecture.name} retires no pages")
+    pages = of.board(gpu).retired
+    pages.pending = True
+    if double_bit:
+        pages.double_bit += 1
+    else:
+        pages.single_bit += 1
+    of.touch()
+
+
+def moves(of: machine.Machine, gpu: machine.Gpu) -> None:
+    """The next change of the MIG mode gives the GPU another minor number."""
+    if gpu.product.mig is None:
+        raise BadFaultError(f"{gpu.product.name} has no MIG")
+    of.board(gpu).moves = True
+    of.touch()
+
+
+def shy(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
+    """MIG modes and resets are refused while any other NVML client is open."""
+    of.board(gpu).shy = on
     of.touch()
 
 
@@ -123,7 +176,7 @@ def process(of: machine.Machine, gpu: machine.Gpu, made: state.Process) -> None:
     here = (made.gpu_instance, made.compute_instance)
     instances = {(one.id, c.id) for one in board.instances for c in one.compute}
     if board.mig and here not in instances:
-        raise BadFaultError(f"GPU {gpu.slot.minor} has no MIG device {here}")
+        raise BadFaultError(f"GPU {of.minor(gpu)} has no MIG device {here}")
     board.processes = [one for one in board.processes if one.pid != made.pid]
     if made.memory:
         board.processes.append(made)

@@ -13,8 +13,12 @@ PROFILE_COUNT = 0x12
 COMPUTE_PROFILE_COUNT = 0x9
 """NVML_COMPUTE_INSTANCE_PROFILE_COUNT."""
 
-COMPUTE_SLICES = {0: 1, 1: 2, 2: 3, 3: 4, 4: 7}
-"""Compute-instance profile, both enum and id, to slices. 1_SLICE_REV1 (7) is on no machine here."""
+COMPUTE_SLICES = {0: 1, 1: 2, 2: 3, 3: 4, 4: 7, 7: 1}
+"""Compute-instance profile, both enum and id, to slices; 7 is 1_SLICE_REV1."""
+
+WIDE = 7
+"""1_SLICE_REV1: the whole of a GPU instance of one slice that has more multiprocessors than a
+slice. Seen: `nvidia-smi mig -lci` of an H100 with a 1g.24gb, at placement 0:2."""
 
 _ALIGNED = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
 
@@ -48,6 +52,7 @@ class Shape:
 
 
 _SEVEN = tuple(range(7))
+_QUARTERS = (0, 3, 6, 9)
 
 SHAPES = {
     8: {
@@ -59,6 +64,19 @@ SHAPES = {
         "4_SLICE": Shape(3, 5, 4, (0,), 4),
         "7_SLICE": Shape(4, 0, 7, (0,), 8),
     },
+    12: {
+        "1_SLICE": Shape(0, 14, 1, _QUARTERS, 3),
+        "1_SLICE_REV1": Shape(7, 21, 1, _QUARTERS, 3),
+        "1_SLICE_GFX": Shape(0xA, 47, 1, _QUARTERS, 3),
+        "1_SLICE_NO_ME": Shape(0xD, 67, 1, _QUARTERS, 3),
+        "1_SLICE_ALL_ME": Shape(0xF, 65, 1, _QUARTERS, 3),
+        "2_SLICE": Shape(1, 5, 2, (0, 6), 6),
+        "2_SLICE_GFX": Shape(0xB, 35, 2, (0, 6), 6),
+        "2_SLICE_NO_ME": Shape(0xE, 66, 2, (0, 6), 6),
+        "2_SLICE_ALL_ME": Shape(0x10, 64, 2, (0, 6), 6),
+        "4_SLICE": Shape(3, 0, 4, (0,), 12),
+        "4_SLICE_GFX": Shape(0xC, 32, 4, (0,), 12),
+    },
     4: {
         "1_SLICE": Shape(0, 14, 1, (0, 1, 2, 3), 1),
         "1_SLICE_REV1": Shape(7, 21, 1, (0, 1, 2, 3), 1, since=470),
@@ -67,9 +85,9 @@ SHAPES = {
         "4_SLICE": Shape(3, 0, 4, (0,), 4),
     },
 }
-"""By memory slices: 8 for A100, H100, H200, B200 and GB200, 4 for A30."""
+"""By memory slices: 8 for A100, H100, H200, B200 and GB200, 4 for A30, 12 for RTX PRO 6000."""
 
-MAX_DEVICES = {8: 7, 4: 4}
+MAX_DEVICES = {8: 7, 4: 4, 12: 4}
 """`nvmlDeviceGetMaxMigDeviceCount` while MIG is on."""
 
 
@@ -86,7 +104,13 @@ def gpu_instance_id(memory_slices: int, at: Placement, *, halves_swapped: bool) 
     return memory_slices // at.size - 1 + start // at.size
 
 
-def compute_placements(gpu_slices: int, slices: int) -> tuple[Placement, ...]:
-    """Where a compute instance of `slices` may lie in a GPU instance of `gpu_slices`."""
+def compute_placements(gpu_slices: int, profile: int, *, wide: bool) -> tuple[Placement, ...]:
+    """Where a compute instance of `profile` may lie in a GPU instance of `gpu_slices`.
+
+    A `wide` GPU instance (see `WIDE`) holds that profile alone, and nothing else holds it.
+    """
+    if wide or profile == WIDE:
+        return (Placement(0, 2),) if wide and profile == WIDE else ()
+    slices = COMPUTE_SLICES[profile]
     starts = range(0, gpu_slices - slices + 1, _ALIGNED[slices])
     return tuple(Placement(start, slices) for start in starts)

@@ -13,6 +13,8 @@ import pydantic
 
 from simulator import codes, events, profile, state
 
+_UP_S = 3600
+"""How long a machine has been up when it is made."""
 _NAMESPACE = uuid.UUID("6f1c6f0e-7f7c-5b0e-9c39-3d2c1f0a5e11")
 
 
@@ -90,10 +92,24 @@ class Machine:
         """The changing part of `gpu`."""
         return self.state.boards[gpu.slot.pci]
 
+    def minor(self, gpu: Gpu) -> int:
+        """The N of /dev/nvidiaN now: its slot's until it moved."""
+        moved = self.board(gpu).minor
+        return gpu.slot.minor if moved is None else moved
+
+    def mode_changed(self, gpu: Gpu) -> None:
+        """A MIG mode became current; a GPU that `moves` gets the least minor nobody has."""
+        board = self.board(gpu)
+        if board.moves:
+            taken = {self.minor(other) for other in self.gpus}
+            board.minor = next(n for n in range(profile.MAX_MINOR + 1) if n not in taken)
+            board.moves = False
+        self.touch()
+
     def find(self, name: str) -> Gpu:
         """The GPU with that minor number, UUID or PCI address (4-digit domain)."""
         for gpu in self.gpus:
-            if name in {str(gpu.slot.minor), gpu.uuid, gpu.slot.pci, gpu.bus_id}:
+            if name in {str(self.minor(gpu)), gpu.uuid, gpu.slot.pci, gpu.bus_id}:
                 return gpu
         raise NoSuchGpuError(f"no GPU {name!r}: expected a minor number, a UUID or a PCI address")
 
@@ -105,6 +121,7 @@ class Machine:
         self.event_sets.clear()
         for gpu in self.gpus:
             self._renew(gpu, keeps_mig=not gpu.resetless)
+            self.board(gpu).minor = None
         self.touch()
 
     def lose(self, gpu: Gpu) -> None:
@@ -119,15 +136,23 @@ class Machine:
 
     def restore(self, gpu: Gpu) -> None:
         """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
+        before = self.board(gpu).mig
         self._renew(gpu, keeps_mig=True)
+        if self.board(gpu).mig != before:
+            self.mode_changed(gpu)
         self.touch()
 
     def _renew(self, gpu: Gpu, *, keeps_mig: bool) -> None:
-        """What the GPU itself remembers stays: remapped rows, errors ever seen, maybe the mode."""
+        """What the GPU itself remembers stays: repairs, errors ever seen, maybe the mode."""
         old, new = self.board(gpu), self._fresh_board(gpu)
+        new.minor, new.moves = old.minor, old.moves
+        new.retired = dataclasses.replace(old.retired, pending=False)
+        new.repair.unrepairable = old.repair.unrepairable
+        new.sram.aggregate, new.sram.exceeded = old.sram.aggregate, old.sram.exceeded
         new.mig = new.mig_pending = old.mig_pending and keeps_mig
         new.ecc_aggregate = old.ecc_aggregate
         new.remap = dataclasses.replace(old.remap, pending=False)
+        new.energy_mj = 0
         self.state.boards[gpu.slot.pci] = new
 
     def next_serial(self) -> int:
@@ -193,6 +218,7 @@ class Machine:
     def _fresh_board(gpu: Gpu) -> state.Board:
         return state.Board(
             power_mw=gpu.product.power_w.idle * 1000,
+            energy_mj=gpu.product.power_w.idle * 1000 * _UP_S,
             celsius=gpu.product.idle_celsius,
             sm_mhz=gpu.product.clocks_mhz.graphics,
             memory_mhz=gpu.product.clocks_mhz.memory,
@@ -209,14 +235,16 @@ def summary(machine: Machine) -> Iterator[dict[str, object]]:
     for gpu in machine.gpus:
         board = machine.board(gpu)
         yield {
-            "minor": gpu.slot.minor,
+            "minor": machine.minor(gpu),
             "name": gpu.product.name,
             "uuid": gpu.uuid,
             "pci": gpu.slot.pci,
             "numa": gpu.slot.numa,
             "compute_mode": codes.ComputeMode(board.compute_mode).name,
+            "timeslice": codes.Timeslice(board.timeslice).name,
             "mig": board.mig,
             "mig_devices": sum(len(instance.compute) for instance in board.instances),
             "lost": board.lost,
             "gone": board.gone,
+            "excluded": gpu.slot.excluded,
         }

@@ -7,7 +7,7 @@ from simulator import client, codes, geometry, machine, partition, state
 
 @dataclass(frozen=True, slots=True)
 class GpuInstanceProfileInfo:
-    """`nvmlGpuInstanceProfileInfo_v2_t`; v1 ends before `name`."""
+    """`nvmlGpuInstanceProfileInfo_v3_t` with v2's `is_p2p_supported`; v1 ends before `name`."""
 
     id: int
     is_p2p_supported: int
@@ -21,6 +21,7 @@ class GpuInstanceProfileInfo:
     ofa_count: int
     memory_size_mb: int
     name: str
+    capabilities: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class MigCalls(client.Client):
         gpu = self._gpu(device)
         if mode not in {0, 1}:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
-        return self._configured(gpu).set_mode(enabled=bool(mode))
+        return self._configured(gpu).set_mode(enabled=bool(mode), others=self._others)
 
     @client.call
     def device_get_gpu_instance_profile_info(
@@ -162,10 +163,10 @@ class MigCalls(client.Client):
         mig = self._active(gpu)
         if not 0 <= profile < geometry.COMPUTE_PROFILE_COUNT or engine != 0:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
-        parent, slices = mig.profile(made.profile), geometry.COMPUTE_SLICES.get(profile)
-        if slices is None or not geometry.compute_placements(parent.shape.slices, slices):
+        parent = mig.profile(made.profile)
+        if profile not in geometry.COMPUTE_SLICES or not parent.compute_placements(profile):
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
-        return _compute_profile_info(parent, profile, slices)
+        return _compute_profile_info(parent, profile)
 
     @client.call
     def gpu_instance_get_compute_instance_possible_placements(
@@ -174,7 +175,7 @@ class MigCalls(client.Client):
         """In compute slices of the GPU instance, taken or not."""
         gpu, made = self._gpu_instance(instance)
         parent = self._active(gpu).profile(made.profile)
-        return list(geometry.compute_placements(parent.shape.slices, _slices(profile_id)))
+        return list(parent.compute_placements(_known(profile_id)))
 
     @client.call
     def gpu_instance_get_compute_instance_remaining_capacity(
@@ -182,7 +183,7 @@ class MigCalls(client.Client):
     ) -> int:
         """How many more compute instances of the profile can be made."""
         gpu, made = self._gpu_instance(instance)
-        _slices(profile_id)
+        _known(profile_id)
         return len(self._active(gpu).compute_free(made, profile_id))
 
     @client.call
@@ -191,7 +192,7 @@ class MigCalls(client.Client):
     ) -> client.Handle:
         """At the first free compute slices."""
         gpu, made = self._gpu_instance(instance)
-        _slices(profile_id)
+        _known(profile_id)
         return self._part("ci", gpu, self._active(gpu).create_compute(made, profile_id, None))
 
     @client.call
@@ -201,9 +202,10 @@ class MigCalls(client.Client):
         """INSUFFICIENT_RESOURCES where something lies."""
         gpu, made = self._gpu_instance(instance)
         at = geometry.Placement(start, size)
-        if size != _slices(profile_id):
+        mig = self._active(gpu)
+        if at not in mig.profile(made.profile).compute_placements(_known(profile_id)):
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
-        return self._part("ci", gpu, self._active(gpu).create_compute(made, profile_id, at))
+        return self._part("ci", gpu, mig.create_compute(made, profile_id, at))
 
     @client.call
     def gpu_instance_get_compute_instances(
@@ -211,7 +213,7 @@ class MigCalls(client.Client):
     ) -> list[client.Handle]:
         """Those of one profile, by id."""
         gpu, made = self._gpu_instance(instance)
-        _slices(profile_id)
+        _known(profile_id)
         found = sorted(made.compute, key=lambda one: one.id)
         return [self._part("ci", gpu, one) for one in found if one.profile == profile_id]
 
@@ -279,10 +281,10 @@ class MigCalls(client.Client):
         return gpu, *self.compute_by_serial(gpu, serial)
 
 
-def _slices(compute_profile: int) -> int:
+def _known(compute_profile: int) -> int:
     if compute_profile not in geometry.COMPUTE_SLICES:
         raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
-    return geometry.COMPUTE_SLICES[compute_profile]
+    return compute_profile
 
 
 def _profile_info(offered: partition.GpuProfile, count: int) -> GpuInstanceProfileInfo:
@@ -295,26 +297,25 @@ def _profile_info(offered: partition.GpuProfile, count: int) -> GpuInstanceProfi
         multiprocessor_count=has.sm,
         copy_engine_count=has.copy_engines,
         decoder_count=has.decoders,
-        encoder_count=0,
+        encoder_count=has.encoders,
         jpeg_count=has.jpeg,
         ofa_count=has.ofa,
         memory_size_mb=has.memory_mib,
         name=f"MIG {has.name}",
+        capabilities=codes.GRAPHICS if has.name.endswith("+gfx") else 0,
     )
 
 
-def _compute_profile_info(
-    parent: partition.GpuProfile, profile: int, slices: int
-) -> ComputeInstanceProfileInfo:
-    shape, has = parent.shape, parent.has
+def _compute_profile_info(parent: partition.GpuProfile, profile: int) -> ComputeInstanceProfileInfo:
+    shape, has, slices = parent.shape, parent.has, geometry.COMPUTE_SLICES[profile]
     return ComputeInstanceProfileInfo(
         id=profile,
         slice_count=slices,
-        instance_count=len(geometry.compute_placements(shape.slices, slices)),
+        instance_count=len(parent.compute_placements(profile)),
         multiprocessor_count=has.sm * slices // shape.slices,
         shared_copy_engine_count=has.copy_engines,
         shared_decoder_count=has.decoders,
-        shared_encoder_count=0,
+        shared_encoder_count=has.encoders,
         shared_jpeg_count=has.jpeg,
         shared_ofa_count=has.ofa,
         name=f"MIG {partition.device_name(parent, slices)}",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from simulator import client, codes, machine, partition, state
+from simulator import client, codes, geometry, machine, partition, state
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,16 @@ class MigDeviceCalls(client.Client):
         gpu, instance, compute = self._mig_device(device)
         parent = partition.Partition(self.machine, gpu).profile(instance.profile)
         shape, has = parent.shape, parent.has
+        slices = geometry.COMPUTE_SLICES[compute.profile]
         return Attributes(
-            multiprocessor_count=has.sm * compute.at.size // shape.slices,
+            multiprocessor_count=has.sm * slices // shape.slices,
             shared_copy_engine_count=has.copy_engines,
             shared_decoder_count=has.decoders,
-            shared_encoder_count=0,
+            shared_encoder_count=has.encoders,
             shared_jpeg_count=has.jpeg,
             shared_ofa_count=has.ofa,
             gpu_instance_slice_count=shape.slices,
-            compute_instance_slice_count=compute.at.size,
+            compute_instance_slice_count=slices,
             memory_size_mb=has.memory_mib,
         )
 

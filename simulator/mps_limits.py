@@ -21,7 +21,6 @@ DEFAULT_CONNECTIONS = 2
 _CLIENTS_SINCE = {590: 60, 0: 48}
 """Driver major to clients of a device, newest first."""
 
-_SLICES = 7
 _SIZE = re.compile(r"(\d+)([GM])B?")
 _PERCENTAGE = re.compile(r"\d{1,3}(\.\d+)?")
 
@@ -100,12 +99,7 @@ def connections_of(asked: str) -> int:
     return int(asked) if known else DEFAULT_CONNECTIONS
 
 
-def most_clients(driver_major: int, slices: int = _SLICES) -> int:
-    """Of one device; a MIG device has its part."""
+def most_clients(driver_major: int, slices: int = 1, of_slices: int = 1) -> int:
+    """Of one device; a MIG device with so many slices of its GPU has its part."""
     whole = next(most for since, most in _CLIENTS_SINCE.items() if driver_major >= since)
-    return whole * slices // _SLICES
-
-
-def most_connections(driver_major: int, slices: int = _SLICES) -> int:
-    """Of all clients of one device together."""
-    return most_clients(driver_major, slices) * DEFAULT_CONNECTIONS
+    return whole * slices // of_slices

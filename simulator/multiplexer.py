@@ -126,13 +126,13 @@ class Multiplexer:
     def _require_place(self, device: cuda_devices.Device, connections: int) -> None:
         here = [c for c in self.contexts.values() if c.mps and device.uuid in c.devices]
         driver = self.machine.driver_major
-        most = mps_limits.most_clients(driver, device.slices)
+        most = mps_limits.most_clients(driver, device.slices, device.of_slices)
         if len(here) >= most:
             raise CudaError(
                 Result.MPS_MAX_CLIENTS_REACHED, f"{device.uuid} has {most} clients already"
             )
         taken = sum(context.connections for context in here)
-        most = mps_limits.most_connections(driver, device.slices)
+        most *= mps_limits.DEFAULT_CONNECTIONS
         if taken + connections > most:
             raise CudaError(
                 Result.MPS_MAX_CONNECTIONS_REACHED,

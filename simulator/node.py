@@ -24,12 +24,14 @@ from simulator import (
     store,
     wire,
 )
+from simulator.smi import command, selection
 
 Answer = Callable[[wire.Request, sessions.Connection], str]
 """A request and who sent it to the reply's line."""
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
+SMI = "nvidia_smi"
 
 
 class Node:
@@ -42,7 +44,7 @@ class Node:
         self._sessions = sessions.Sessions(self._machine)
         self._lock = threading.Condition()  # notified when the machine changed
         self._listeners: list[tuple[socket.socket, Path]] = []
-        self._connections: set[socket.socket] = set()
+        self._connections: dict[socket.socket, sessions.Connection] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = False
 
@@ -90,14 +92,14 @@ class Node:
             except OSError:
                 return  # closed by stop
             with self._lock:
-                self._connections.add(connection)
+                self._connections[connection] = _peer(connection)
             threading.Thread(
                 target=self._serve, args=(connection, answer), name="client", daemon=True
             ).start()
 
     def _serve(self, connection: socket.socket, answer: Answer) -> None:
         with connection, contextlib.suppress(OSError, UnicodeDecodeError):
-            peer = sessions.Connection(connection, *_peer(connection))
+            peer = self._connections[connection]
             try:
                 with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
                     while (line := lines.readline(MAX_LINE)).endswith("\n"):
@@ -105,7 +107,7 @@ class Node:
             finally:
                 self._left(peer)
         with self._lock:
-            self._connections.discard(connection)
+            self._connections.pop(connection, None)
 
     def _reply(self, line: str, peer: sessions.Connection, answer: Answer) -> str:
         try:
@@ -124,7 +126,7 @@ class Node:
         with self._lock:
             before = self._machine.changes
             self._sessions.left(peer)
-            if self._machine.changes != before:
+            if self._machine.changes != before and not self._stopping:
                 control.keep(self._base, self._machine)
             self._note(before)
 
@@ -142,30 +144,34 @@ class Node:
         if request.call in sessions.CALLS:
             reply = self._sessions.answer(request, peer)
         else:
-            reply = answer_nvml(self._machine, request, root=peer.user == 0)
+            others = {one.pid for one in self._connections.values()} - {peer.pid}
+            root = peer.user == 0
+            reply = answer_nvml(self._machine, request, root=root, others=len(others))
         if self._machine.changes != before:
             control.keep(self._base, self._machine)
-        return self._wait(request, peer.user, reply) if request.call == WAIT else reply
+        return self._wait(request, peer, reply) if request.call == WAIT else reply
 
-    def _wait(self, request: wire.Request, user: int, reply: str) -> str:
+    def _wait(self, request: wire.Request, peer: sessions.Connection, reply: str) -> str:
         """Ask again on every change until the request's timeout; the lock is free meanwhile."""
         nothing = wire.render_failure(codes.Return.TIMEOUT)
         until = time.monotonic() + int(request.arguments[-1]) / 1000 if reply == nothing else 0
         while reply == nothing and not self._stopping:
             if not self._lock.wait(until - time.monotonic()):
                 break
-            reply = answer_nvml(self._machine, request, root=user == 0)
+            reply = answer_nvml(self._machine, request, root=peer.user == 0)
         return reply
 
 
-def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> str:
+def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool, others: int = 0) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    nvml = library.Library(of, visible=request.visible, caps=request.caps, root=root)
+    nvml = selection.Nvml(of, visible=request.visible, caps=request.caps, root=root, others=others)
+    if request.call == SMI:
+        return _answer_smi(nvml, request)
     if request.call == "init":
         method: Callable[..., object] = nvml.init
     else:
         nvml.attach()
-        found = getattr(nvml, request.call, None)
+        found = getattr(library.Library, request.call, None) and getattr(nvml, request.call)
         if not callable(found) or not client.is_call(found):
             return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND)
         method = found
@@ -177,13 +183,19 @@ def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool) -> st
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
 
 
-def _peer(connection: socket.socket) -> tuple[int, int]:
-    """Process and user id of the other side, as they are here."""
+def _answer_smi(nvml: selection.Nvml, request: wire.Request) -> str:
+    """The program `nvidia-smi` sends its command line and prints the reply (simulator/smi/)."""
+    nvml.attach()
+    return wire.render_reply(command.run(nvml, request.arguments, time.ctime()))
+
+
+def _peer(connection: socket.socket) -> sessions.Connection:
+    """The other side, by its ids as they are here."""
     size = struct.calcsize("3i")
-    pid, user, _ = struct.unpack(
+    process, user, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     )
-    return int(pid), int(user)
+    return sessions.Connection(connection, int(process), int(user))
 
 
 def _close(peer: socket.socket) -> None:

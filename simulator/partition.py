@@ -12,6 +12,12 @@ class GpuProfile:
 
     shape: geometry.Shape
     has: profile.MigProfile
+    wide: bool = False
+
+    def compute_placements(self, compute_profile: int) -> tuple[geometry.Placement, ...]:
+        """Where compute instances of a profile may lie in an instance of this one."""
+        slices = self.shape.slices
+        return geometry.compute_placements(slices, compute_profile, wide=self.wide)
 
 
 class Partition:
@@ -32,10 +38,11 @@ class Partition:
 
     def profiles(self) -> Iterator[GpuProfile]:
         """What the product offers under the machine's driver."""
+        slice_sm = self._mig.profiles["1_SLICE"].sm
         for name, has in self._mig.profiles.items():
             shape = geometry.SHAPES[self._mig.memory_slices][name]
             if shape.since <= self._machine.driver_major:
-                yield GpuProfile(shape, has)
+                yield GpuProfile(shape, has, wide=shape.slices == 1 and has.sm > slice_sm)
 
     def profile(self, profile_id: int) -> GpuProfile:
         """By the profile's id; INVALID_ARGUMENT for one the product does not have."""
@@ -46,27 +53,37 @@ class Partition:
 
     def instance_count(self, of: GpuProfile) -> int:
         """How many instances of one profile an empty GPU holds."""
-        return min(len(of.shape.starts), self._spare_ofa(of, self._ofa()))
+        return min(len(of.shape.starts), _times(of, self._engines()))
 
     def remaining_capacity(self, of: GpuProfile) -> int:
         """How many more instances of one profile fit now."""
-        return min(len(self._free(of)), self._spare_ofa(of, self._ofa_left()))
+        return min(len(self._free(of)), _times(of, self._engines_left()))
 
-    def set_mode(self, *, enabled: bool) -> codes.Return:
-        """Ask for a mode; the activation status: IN_USE and RESET_REQUIRED leave it pending."""
+    def set_mode(self, *, enabled: bool, others: int = 0) -> codes.Return:
+        """Ask for a mode; the activation status: IN_USE and RESET_REQUIRED leave it pending.
+
+        `others` is how many clients are open beside the one that asks.
+        """
         board = self._board
         board.mig_pending = enabled
         self._machine.touch()
         if enabled == board.mig:
             return codes.Return.SUCCESS
-        if self._refuses_in_use() or board.instances or board.processes:
+        busy = board.instances or board.processes or (board.shy and others)
+        if self._refuses_in_use() or busy:
             return codes.Return.IN_USE
         if not self._gpu.resetless:
-            return codes.Return.RESET_REQUIRED
+            return self._needs_reset()
         board.mig = enabled
         board.compute_mode = codes.ComputeMode.DEFAULT
+        self._machine.mode_changed(self._gpu)
         self._changed()
         return codes.Return.SUCCESS
+
+    def _needs_reset(self) -> codes.Return:
+        """A machine behind a hypervisor cannot reset its GPUs (seen: nvidia-smi -mig in such)."""
+        passed = self._machine.profile.virtualization is codes.Virtualization.PASSTHROUGH
+        return codes.Return.NOT_SUPPORTED if passed else codes.Return.RESET_REQUIRED
 
     def require_mode(self) -> None:
         """NOT_SUPPORTED while MIG is off."""
@@ -78,7 +95,7 @@ class Partition:
         if at is not None and at not in of.shape.placements():
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         self._perhaps_refuse_resources()
-        free = self._free(of) if self._spare_ofa(of, self._ofa_left()) else []
+        free = self._free(of) if _times(of, self._engines_left()) else []
         wanted = free if at is None else [at]
         if not wanted or wanted[0] not in free:
             raise codes.NvmlError(codes.Return.INSUFFICIENT_RESOURCES)
@@ -106,9 +123,7 @@ class Partition:
         self, instance: state.GpuInstance, compute_profile: int
     ) -> list[geometry.Placement]:
         """Where a compute instance of that profile can lie now."""
-        places = geometry.compute_placements(
-            self.profile(instance.profile).shape.slices, geometry.COMPUTE_SLICES[compute_profile]
-        )
+        places = self.profile(instance.profile).compute_placements(compute_profile)
         return [p for p in places if not any(p.overlaps(made.at) for made in instance.compute)]
 
     def create_compute(
@@ -169,15 +184,23 @@ class Partition:
         taken = [made.at for made in self._board.instances]
         return [p for p in of.shape.placements() if not any(p.overlaps(t) for t in taken)]
 
-    def _ofa(self) -> int:
-        return max(offered.has.ofa for offered in self.profiles())
+    def _engines(self) -> list[int]:
+        """Media engines of the GPU: what the greatest profile has of each kind."""
+        return [max(kind) for kind in zip(*(_media(of) for of in self.profiles()), strict=True)]
 
-    def _ofa_left(self) -> int:
-        return self._ofa() - sum(self.profile(i.profile).has.ofa for i in self._board.instances)
+    def _engines_left(self) -> list[int]:
+        taken = [_media(self.profile(made.profile)) for made in self._board.instances]
+        return [all_ - sum(t[kind] for t in taken) for kind, all_ in enumerate(self._engines())]
 
-    @staticmethod
-    def _spare_ofa(of: GpuProfile, left: int) -> int:
-        return left // of.has.ofa if of.has.ofa else len(of.shape.starts)
+
+def _media(of: GpuProfile) -> tuple[int, ...]:
+    return (of.has.decoders, of.has.encoders, of.has.jpeg, of.has.ofa)
+
+
+def _times(of: GpuProfile, engines: list[int]) -> int:
+    """How often the engines suffice for a profile; as often as it has places if it takes none."""
+    needs = zip(_media(of), engines, strict=True)
+    return min((left // need for need, left in needs if need), default=len(of.shape.starts))
 
 
 def _lowest_free(taken: set[int]) -> int:

@@ -147,11 +147,12 @@ class Fabric(_Strict):
 class MigProfile(_Strict):
     """One GPU-instance profile: what an instance of it has. `me` media engines come with `ofa`."""
 
-    name: str = pydantic.Field(pattern=r"^[1-8]g\.[1-9]\d*gb(\+me)?$")
+    name: str = pydantic.Field(pattern=r"^[1-8]g\.[1-9]\d*gb(\+me|\+me\.all|\+gfx|-me)?$")
     memory_mib: pydantic.PositiveInt
     sm: pydantic.PositiveInt
     copy_engines: pydantic.PositiveInt
     decoders: pydantic.NonNegativeInt = 0
+    encoders: pydantic.NonNegativeInt = 0
     jpeg: pydantic.NonNegativeInt = 0
     ofa: pydantic.NonNegativeInt = 0
 
@@ -159,7 +160,7 @@ class MigProfile(_Strict):
 class Mig(_Strict):
     """Memory slices, and a profile for names of `geometry.SHAPES` (NVML's, without a prefix)."""
 
-    memory_slices: Literal[4, 8]
+    memory_slices: Literal[4, 8, 12]
     profiles: dict[str, MigProfile] = pydantic.Field(min_length=1)
 
 
@@ -187,7 +188,8 @@ class Product(_Strict):
 class Gpu(_Strict):
     """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none.
 
-    `module` is absent on a PCIe card. GPUs of one `board` share a serial number.
+    `module` is absent on a PCIe card. GPUs of one `board` share a serial number. An `excluded` one
+    is on the bus, and the driver leaves it alone.
     `halves_swapped` is for MIG: see `geometry.gpu_instance_id`.
     """
 
@@ -199,6 +201,17 @@ class Gpu(_Strict):
     numa: int = pydantic.Field(ge=-1)
     halves_swapped: bool = False
     board: str | None = None
+    excluded: bool = False
+
+
+class Platform(_Strict):
+    """Where the machine stands in its rack: chassis, slot and tray, and which host of the tray."""
+
+    chassis: str = pydantic.Field(min_length=1, max_length=13)
+    slot: int = pydantic.Field(ge=0, le=255)
+    tray: int = pydantic.Field(ge=0, le=255)
+    host: int = pydantic.Field(ge=0, le=255)
+    peer: int = pydantic.Field(ge=0, le=255, default=1)
 
 
 class NvSwitches(_Strict):
@@ -219,6 +232,7 @@ class Profile(_Strict):
     )
     nvswitches: NvSwitches | None = None
     fabric: Fabric | None = None
+    platform: Platform | None = None
     gpus: list[Gpu] = pydantic.Field(min_length=1)
 
     @property
@@ -299,6 +313,8 @@ def _fabric_impossibilities(profile: Profile) -> Iterator[str]:
         linked = product.nvlink and product.architecture >= codes.Architecture.HOPPER
         if profile.fabric and not linked:
             yield f"product {name}: a fabric takes NVLink and Hopper or newer"
+        if profile.platform and product.architecture < codes.Architecture.BLACKWELL:
+            yield f"product {name}: it takes Blackwell or newer to tell its place in a rack"
 
 
 def _bridge_impossibilities(profile: Profile) -> Iterator[str]:
@@ -334,6 +350,8 @@ def _product_impossibilities(product: Product) -> Iterator[str]:
 
 def _mig_impossibilities(mig: Mig, total_mib: int) -> Iterator[str]:
     shapes = geometry.SHAPES[mig.memory_slices]
+    if "1_SLICE" not in mig.profiles:
+        yield "MIG without the profile 1_SLICE"
     yield from (
         f"MIG name {n} is taken twice" for n in _repeated(p.name for p in mig.profiles.values())
     )

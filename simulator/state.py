@@ -63,10 +63,38 @@ class Remap:
 
 
 @dataclass(slots=True)
+class Retired:
+    """Pages taken out of use by GPUs before Ampere, by cause; `pending` until the next reset."""
+
+    single_bit: int = 0
+    double_bit: int = 0
+    pending: bool = False
+
+
+@dataclass(slots=True)
+class Repair:
+    """Repairs due at the next reset, and memory that no repair helps."""
+
+    channel: bool = False
+    tpc: bool = False
+    unrepairable: bool = False
+
+
+@dataclass(slots=True)
+class Sram:
+    """Errors of on-chip memory. `exceeded` asks for another GPU, and stays."""
+
+    volatile: Errors = field(default_factory=Errors)
+    aggregate: Errors = field(default_factory=Errors)
+    exceeded: bool = False
+
+
+@dataclass(slots=True)
 class Board:
     """What changes on a GPU. Power in mW; `mig` is the current mode, `mig_pending` the next one.
 
-    A `gone` GPU is `lost`, and no longer enumerated.
+    A `gone` GPU is `lost`, and no longer enumerated. `minor` is the one it moved to, `moves` says
+    that the next MIG mode moves it. `shy` GPUs refuse MIG modes while other NVML clients are open.
     """
 
     power_mw: int
@@ -75,6 +103,7 @@ class Board:
     gone: bool = False
     persistence: bool = True
     compute_mode: int = codes.ComputeMode.DEFAULT
+    timeslice: int = codes.Timeslice.DEFAULT
     gpu_percent: int = 0
     memory_percent: int = 0
     sm_mhz: int = 0
@@ -87,6 +116,13 @@ class Board:
     ecc: Errors = field(default_factory=Errors)
     ecc_aggregate: Errors = field(default_factory=Errors)
     remap: Remap = field(default_factory=Remap)
+    retired: Retired = field(default_factory=Retired)
+    repair: Repair = field(default_factory=Repair)
+    sram: Sram = field(default_factory=Sram)
+    minor: int | None = None
+    moves: bool = False
+    shy: bool = False
+    energy_mj: int = 0
     refuse_in_use: int = 0
     refuse_resources: int = 0
 

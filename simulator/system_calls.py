@@ -1,10 +1,19 @@
 """NVML calls about the machine as a whole, and the ways to a device handle."""
 
 import re
+from dataclasses import dataclass
 
-from simulator import client, codes
+from simulator import client, codes, device_calls, machine
 
 _PCI_ADDRESS = re.compile(r"([0-9A-F]{4}|[0-9A-F]{8}):([0-9A-F]{2}:[0-9A-F]{2}\.[0-7])")
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedDevice:
+    """`nvmlExcludedDeviceInfo_t`."""
+
+    pci: device_calls.PciInfo
+    uuid: str
 
 
 class SystemCalls(client.Client):
@@ -26,6 +35,25 @@ class SystemCalls(client.Client):
         """Major * 1000 + minor * 10."""
         major, minor = self.machine.profile.driver.cuda.split(".")
         return int(major) * 1000 + int(minor) * 10
+
+    @client.call
+    def get_excluded_device_count(self) -> int:
+        """GPUs the driver leaves alone; they are not enumerated."""
+        return len(self._excluded)
+
+    @client.call
+    def get_excluded_device_info_by_index(self, index: int) -> ExcludedDevice:
+        """In PCI order."""
+        if not 0 <= index < len(self._excluded):
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        gpu = self._excluded[index]
+        ids = gpu.product.pci_ids
+        pci = device_calls.pci_info(gpu.slot.pci, ids.device, ids.subsystem)
+        return ExcludedDevice(pci, gpu.uuid)
+
+    @property
+    def _excluded(self) -> tuple[machine.Gpu, ...]:
+        return tuple(gpu for gpu in self.machine.gpus if gpu.slot.excluded)
 
     @client.call
     def device_get_count(self) -> int:

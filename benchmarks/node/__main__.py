@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import record
-from benchmarks.node import pods, prepare, process
+from benchmarks.node import pods, prepare, process, publish
 from driver.kube import client
 from hack.cluster import api, errors
 from tests.e2e import playground
@@ -32,6 +32,7 @@ def main() -> int:
             *process.measure(cluster, THEIRS),
             *prepare.measure(cluster, kube, THEIRS),
             *pods.measure(cluster, kube, OURS, THEIRS),
+            *publish.measure(cluster, kube),
         ]
     finally:
         for name in (OURS, THEIRS):

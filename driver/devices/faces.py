@@ -167,6 +167,12 @@ def of_gpu(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
     return tuple(face for face in _possible(gpu, offering) if _kind(face) in offering.kinds)
 
 
+def every(gpu: model.Gpu) -> Iterator[Face]:
+    """Every face that a GPU may be published as now, whatever is offered of it."""
+    for mode in MigMode:
+        yield from _possible(gpu, Offering(mig=mode))
+
+
 def _possible(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:
     undivided = not _is_divided(gpu, offering)
     if undivided:

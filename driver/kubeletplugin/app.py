@@ -1,15 +1,22 @@
 """The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import grpc
 import prometheus_client
 import structlog
 
 from driver import clock, ids, lifecycle
+from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
+    health_news,
+    health_report,
+    health_stream,
+    health_watch,
     metrics,
     publisher,
     registration,
@@ -22,6 +29,7 @@ from driver.kubeletplugin import (
     wiring,
 )
 from driver.kubeletplugin.config import PluginConfig
+from driver.resources import ailing
 from driver.telemetry import server as telemetry_server
 
 _log = structlog.get_logger(__name__)
@@ -63,16 +71,35 @@ class App:
         self._service = server.DraService(
             core.preparation, server.Tools(teller, counters, self._clock)
         )
+        self._streams = health_stream.HealthStreams(self._device_health, self._clock)
         self._dra = rpc.UnixServer(
             "dra",
             self._paths.service,
-            self._service.add_to,
+            self._serve,
             rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock),
         )
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )
-        self._publisher = _publisher(config, core, outside, (teller, counters))
+        self._health = _health(config, core, outside, self._node_uid, (teller, counters))
+        self._supply = _supply(config, core, outside, self._health)
+        self._publisher = _publisher(config, self._supply, outside, (teller, counters))
+        self._health.subscribe(self._publisher.hurry)
+        self._health.subscribe(self._streams.changed)
+        self._health.on_stir(self._publisher.hurry)
+
+    def _serve(self, to: grpc.Server) -> None:
+        self._service.add_to(to)
+        self._streams.add_to(to)
+
+    def _node_uid(self) -> str:
+        return self._publisher.node_uid()
+
+    def _device_health(self) -> tuple[health_stream.DeviceHealth, ...]:
+        pool, gpus = self._supply.shown()
+        if pool is None:
+            return ()
+        return health_report.of_pool(pool, gpus, self._health.ailments())
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code.
@@ -109,7 +136,9 @@ class App:
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
+        life.thread("health", self._health.run)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
+        life.on_stop("health streams", self._streams.close)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
@@ -129,11 +158,17 @@ class App:
             "recovery": self._recovery.problem,
             "registration": self._registration.problem,
             "slices": self._publisher.problem,
+            "health": self._health.problem,
             "caches": stale,
         }
         # Health is about this process: without the API server it still serves the kubelet.
-        health = {"publisher": self._standing_still}
+        health = {"publisher": self._standing_still, "health": self._health_stands_still}
         return telemetry_server.Telemetry(host, port, self._registry, health=health, ready=ready)
+
+    def _health_stands_still(self) -> str | None:
+        idle_s = self._health.idle_s()
+        limit_s = self._config.health_poll_seconds + _STALE_S
+        return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
     def _standing_still(self) -> str | None:
         if not self._registration.once.is_set():
@@ -143,15 +178,28 @@ class App:
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
 
-def _publisher(
+def _supply(
     config: PluginConfig,
     core: wiring.Core,
     outside: Outside,
+    watch: health_watch.HealthWatch,
+) -> supply.Supply:
+    sources = supply.Sources(
+        core.look,
+        core.rules,
+        lambda inventory: ailing.taints(inventory.known, watch.ailments()),
+        core.held,
+    )
+    looking = backoff.Backoff(_LOOKING, outside.jitter)
+    return supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)
+
+
+def _publisher(
+    config: PluginConfig,
+    devices: supply.Supply,
+    outside: Outside,
     tools: tuple[telling.Teller, metrics.Metrics],
 ) -> publisher.Publisher:
-    looking = backoff.Backoff(_LOOKING, outside.jitter)
-    sources = supply.Sources(core.look, core.offerings, held=core.held)
-    devices = supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)
     settings = publisher.Settings(
         config.driver_name,
         ids.NodeName(config.node_name),
@@ -162,3 +210,24 @@ def _publisher(
     return publisher.Publisher(
         devices, settings, publisher.Tools(outside.kube, *tools, outside.clock)
     )
+
+
+def _health(
+    config: PluginConfig,
+    core: wiring.Core,
+    outside: Outside,
+    node_uid: Callable[[], str],
+    tools: tuple[telling.Teller, metrics.Metrics],
+) -> health_watch.HealthWatch:
+    teller, counters = tools
+    audience = health_news.Audience(
+        ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
+    )
+    news = health_news.HealthNews(teller, audience, outside.clock)
+    settings = health_watch.Settings(
+        health.Policy(xids.table(config.xid_classes), evict=config.evict_from_broken),
+        poll_s=config.health_poll_seconds,
+        jitter=outside.jitter,
+    )
+    tools_of_watch = health_watch.Tools(news, counters, outside.clock)
+    return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

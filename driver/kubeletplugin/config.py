@@ -1,13 +1,15 @@
 """The plugin's settings: flag, else environment (`RATION_` and the flag), else default."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import pydantic
 import pydantic_settings
 
-from driver import names, settings
+from driver import errors, names, settings
+from driver.devices import xids
 
 _CONTROL = {chr(code) for code in range(32)} | {"/"}
 
@@ -51,12 +53,37 @@ class PluginConfig(settings.ProcessSettings):
         default="none",
         description="Whether kube-scheduler, which knows no namespaces in this, may share GPUs.",
     )
+    xid_class: tuple[str, ...] = pydantic.Field(
+        default=(),
+        description="CODE=CLASS, for an Xid that is to be judged otherwise: 109=application.",
+    )
+    evict_from_broken: bool = pydantic.Field(
+        default=False,
+        description="Evict pods (NoExecute) from GPUs that are broken or take their node down.",
+    )
+    health_poll_seconds: float = pydantic.Field(
+        default=5.0, gt=0, description="How often the GPUs' health is asked for, beside events."
+    )
     instance: str = pydantic.Field(
         default="", description="UID of this pod, for rolling updates; empty for fixed sockets."
     )
     rediscover_seconds: float = pydantic.Field(
         default=60.0, gt=0, description="How often the GPUs are looked at again."
     )
+
+    @property
+    def xid_classes(self) -> Mapping[int, xids.XidClass]:
+        """The overrides of the Xid table."""
+        return xids.parse_overrides(self.xid_class)
+
+    @pydantic.field_validator("xid_class")
+    @classmethod
+    def _judged(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            xids.parse_overrides(value)
+        except errors.BadInput as e:
+            raise ValueError(f"{e.problem}; expected {e.expected}") from e
+        return value
 
     @pydantic.field_validator("node_name")
     @classmethod

@@ -4,6 +4,8 @@ from typing import Final
 
 import prometheus_client as prometheus
 
+from driver.devices import xids
+
 CALLS: Final = ("prepare", "unprepare")
 RESULTS: Final = ("done", "refused", "failed", "cancelled")
 WRITES: Final = ("create", "update", "delete")
@@ -52,6 +54,25 @@ class Metrics:
             "Times the slices could not be published.",
             registry=registry,
         )
+
+        self._xids = prometheus.Counter(
+            "dra_gpu_plugin_xids",
+            "Xids that the GPU driver reported; `other` is a code that the table does not hold.",
+            ["class", "xid"],
+            registry=registry,
+        )
+        for row in xids.TABLE.values():
+            self._xids.labels(row.xid_class.value, str(row.code))
+        self.unhealthy_gpus = prometheus.Gauge(
+            "dra_gpu_plugin_unhealthy_gpus",
+            "GPUs whose health taints them, wholly or in a MIG instance.",
+            registry=registry,
+        )
+
+    def xid(self, row: xids.Xid) -> None:
+        """The driver reported an Xid."""
+        code = str(row.code) if row.code in xids.TABLE else "other"
+        self._xids.labels(row.xid_class.value, code).inc()
 
     def finished(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""

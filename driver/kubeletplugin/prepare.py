@@ -157,12 +157,12 @@ class Preparer:
 
     def _known(self, wanted: set[str]) -> dict[str, model.Gpu] | ports.Refused:
         """The GPUs behind device names; they are read again when one is not known."""
-        known = _by_name(self._gpus.current())
-        if not wanted <= known.keys():
-            try:
+        try:
+            known = _by_name(self._gpus.trusted())
+            if not wanted <= known.keys():
                 known = _by_name(self._gpus.refresh())
-            except errors.DeviceFault as fault:
-                return _refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
+        except errors.DeviceFault as fault:
+            return _refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
         if missing := sorted(wanted - known.keys()):
             return _refused(
                 reasons.Reason.DEVICE_UNKNOWN,

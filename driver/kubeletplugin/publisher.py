@@ -19,6 +19,8 @@ from driver.resources import nodes, publish
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
+_BREATH_S = 0.01
+"""What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
 """Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
 FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
@@ -67,6 +69,7 @@ class Publisher:
         self._tools = tools
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
@@ -75,7 +78,7 @@ class Publisher:
         self._version = ""
         self._allocator = ""
         self._generation = 0
-        self._accepted: dict[str, slice_plan.Accepted] = {}
+        self._answered: dict[str, slice_plan.Answered] = {}
         self._lacking: str | None = None
         self._notices = notices.Notices(tools.teller)
         self._problem: str | None = "the slices have not been published yet"
@@ -89,9 +92,18 @@ class Publisher:
         """Seconds since the loop last came round; waiting for the API server is coming round."""
         return self._tools.clock.monotonic() - self._round_at
 
+    def hurry(self) -> None:
+        """What ails a GPU has changed: publish that at once, then look at the GPUs again."""
+        self._hurry.set()
+        self._wake.set()
+
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
-        self._wake.set()
+        self.hurry()
+
+    def node_uid(self) -> str:
+        """The Node's UID; empty while it has not been read."""
+        return self._node.uid if self._node else ""
 
     def run(self, stop: threading.Event) -> None:
         """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
@@ -100,11 +112,26 @@ class Publisher:
             self._round_at = time.monotonic()
         while not stop.is_set():
             self._round_at = time.monotonic()
-            self._supply.refresh()
-            time.wait(stop, self._publish())
-            time.wait(self._wake, self._supply.due_in_s())
-            time.wait(stop, self._settings.settle_s)
+            urgent = self._hurried(stop)
+            if not urgent:
+                self._supply.refresh()
+            at_once = self._publish(stop)
+            if urgent:
+                # The GPU may be gone, or back; but looking takes long, and more may come of it.
+                time.wait(self._hurry, self._settings.settle_s)
+                self._supply.look_soon()
+            elif not at_once:
+                time.wait(self._wake, self._supply.due_in_s())
+                time.wait(self._hurry, self._settings.settle_s)
             self._wake.clear()
+
+    def _hurried(self, stop: threading.Event) -> bool:
+        """Whether what ails a GPU has changed, and is to be told before all else."""
+        if not self._hurry.is_set():
+            return False
+        self._tools.clock.wait(stop, _BREATH_S)
+        self._hurry.clear()
+        return True
 
     def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
         mine = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"
@@ -117,8 +144,11 @@ class Publisher:
             reflector.Options(jitter=self._settings.jitter),
         )
 
-    def _publish(self) -> float:
-        """One pass; seconds to wait before the next, whatever wakes us."""
+    def _publish(self, stop: threading.Event) -> bool:
+        """One pass, and the pause after it; whether the next one is to follow at once.
+
+        What ails a GPU does not wait for the pause between writes.
+        """
         now = self._tools.clock.monotonic()
         if now - self._wrote_at > self._settings.quiet_s:
             self._writing.reset()
@@ -129,14 +159,14 @@ class Publisher:
             self._tools.metrics.publish_failures.inc()
             wait_s = self._failing.after_failure(e.retry_after_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
-            self._wake.set()
-            return wait_s
+            self._tools.clock.wait(stop, wait_s)
+            return True
         self._failing.reset()
         self._tools.metrics.slices.set(len(self._store))
-        if not wrote:
-            return 0.0
-        self._wrote_at = now
-        return self._writing.after_failure()
+        if wrote:
+            self._wrote_at = now
+            self._tools.clock.wait(self._hurry, self._writing.after_failure())
+        return self._supply.due_in_s() == 0 or self._hurry.is_set()
 
     def _pass(self) -> int:
         """Compare and write; how many writes it took. Raises ApiError."""
@@ -161,11 +191,11 @@ class Publisher:
 
     def _make(self, pool: publish.Pool, node: nodes.Node) -> int:
         """Write what the pool lacks; how many writes it took."""
-        if not self._planned(pool, node):
-            return 0
-        # The Node may be another one of that name by now, and the slices gone with the old one.
-        node = self._read_node()
         writes = self._planned(pool, node)
+        if writes.creates:
+            # The Node may be another one of that name by now, and the slices gone with the old one.
+            node = self._read_node()
+            writes = self._planned(pool, node)
         self._write(writes, node)
         return len(writes)
 
@@ -197,17 +227,22 @@ class Publisher:
         """The writes from what the cache holds to the pool."""
         current = list(self._store.snapshot().values())
         self._generation = max(self._generation, slice_plan.generation_of(current))
-        memory = slice_plan.Memory(self._generation, self._accepted)
-        return slice_plan.plan_writes(pool, publish.Owner(node.name, node.uid), current, memory)
+        memory = slice_plan.Memory(self._generation, self._answered)
+        owner = publish.Owner(node.name, node.uid)
+        writes = slice_plan.plan_writes(pool, owner, current, memory)
+        self._answered = dict(writes.settled)
+        return writes
 
     def _write(self, writes: slice_plan.Writes, node: nodes.Node) -> None:
+        if not writes:
+            return
         kube, count = self._tools.kube, self._tools.metrics.writes
         for one in writes.deletes:
             self._delete(one["metadata"])
             count["delete"].inc()
         for one in writes.updates:
             name = one["metadata"]["name"]
-            self._take(one, kube.replace(resource.RESOURCE_SLICES, name, one), node)
+            self._take(writes.meant[name], kube.replace(resource.RESOURCE_SLICES, name, one), node)
             count["update"].inc()
         for one in writes.creates:
             self._take(one, kube.create(resource.RESOURCE_SLICES, one), node)
@@ -225,16 +260,16 @@ class Publisher:
         except errors.NotFound:
             _log.debug("slice already gone", slice=name)
 
-    def _take(self, wanted: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
+    def _take(self, meant: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
         self._generation = max(self._generation, slice_plan.generation_of([answer]))
-        name = wanted["metadata"]["name"]
-        self._accepted.pop(name, None)
-        lost = slice_plan.dropped(wanted, answer)
+        meta = answer["metadata"]
+        name = meta["name"]
+        self._answered[name] = slice_plan.Answered(meant, meta["resourceVersion"])
+        lost = slice_plan.dropped(meant, answer)
         if not lost:
             return
-        self._accepted[name] = slice_plan.accepted(wanted, answer)
         if (lacking := floor.dropped(lost)) is not None:
             self._lacking = lacking
             self._wake.set()

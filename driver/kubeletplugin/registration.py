@@ -15,8 +15,13 @@ from driver.pb import registration_v1_pb2_grpc as pb_grpc
 _log = structlog.get_logger(__name__)
 
 PLUGIN_TYPE: Final = "DRAPlugin"
-SERVICES: Final = ("v1.DRAPlugin",)
-"""Service versions as the kubelet's registry names them; not the wire's names."""
+SERVICES: Final = (
+    "v1.DRAPlugin",
+    "v1beta1.DRAPlugin",
+    "v1.DRAResourceHealth",
+    "v1alpha1.DRAResourceHealth",
+)
+"""Service versions as the kubelet's registry names them, newest first; not the wire's names."""
 
 
 class Registration(pb_grpc.RegistrationServicer):

@@ -1,4 +1,4 @@
-"""The kubelet's DRA service, v1: proto in, proto out, one answer for every claim asked.
+"""The kubelet's DRA service, v1 and v1beta1: proto in, proto out, one answer for every claim asked.
 
 Nothing that goes wrong with one claim reaches another: its own entry says so. The kubelet fails
 the whole call when an entry is missing or unknown (reliability row 29).
@@ -6,18 +6,17 @@ the whole call when an entry is missing or unknown (reliability row 29).
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 import grpc
 import structlog
 
 from driver import clock, errors, ids, reasons
 from driver.kubeletplugin import jobs, metrics, ports, telling
-from driver.pb import dra_v1_pb2 as pb
-from driver.pb import dra_v1_pb2_grpc as pb_grpc
+from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -49,6 +48,24 @@ class Cancelled:
 
 Outcome = ports.Prepared | ports.Refused | Failed | Cancelled | None
 """Of one claim; None is a finished Unprepare."""
+Outcomes = Mapping[str, Outcome]
+"""Of a call, by the claim's UID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of the service: its messages, how it is added to a server, what it can say."""
+
+    messages: Any
+    add: Callable[..., None]
+    share_ids: bool
+
+
+VERSIONS: Final = (
+    Version(dra_v1_pb2, dra_v1_pb2_grpc.add_DRAPluginServicer_to_server, share_ids=True),
+    Version(dra_v1beta1_pb2, dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server, share_ids=False),
+)
+"""Served side by side; the kubelet takes the newest it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,7 @@ class Tools:
     deadline_s: float = DEADLINE_S
 
 
-class DraService(pb_grpc.DRAPluginServicer):
+class DraService:
     """Thread safe. Claims of one call, and of several, are worked on at the same time."""
 
     def __init__(self, preparation: ports.Preparation, tools: Tools) -> None:
@@ -78,7 +95,8 @@ class DraService(pb_grpc.DRAPluginServicer):
 
     def add_to(self, server: grpc.Server) -> None:
         """Serve on `server`."""
-        functools.partial(pb_grpc.add_DRAPluginServicer_to_server, self)(server)
+        for version in VERSIONS:
+            functools.partial(version.add, _Plugin(self, version))(server)
 
     def close(self) -> None:
         """Have running work stop where it can, and what waits not begin."""
@@ -87,32 +105,18 @@ class DraService(pb_grpc.DRAPluginServicer):
         for pool in self._pools.values():
             pool.shutdown(wait=False)
 
-    def NodePrepareResources(  # noqa: N802 - the service names it
-        self, request: pb.NodePrepareResourcesRequest, context: grpc.ServicerContext
-    ) -> pb.NodePrepareResourcesResponse:
+    def prepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
         """Prepare claims; a claim asked twice is prepared once."""
-        found = self._call("prepare", request.claims, context)
-        return pb.NodePrepareResourcesResponse(
-            claims={uid: _prepare_answer(outcome) for uid, outcome in found.items()}
-        )
+        return self._call("prepare", asked, context)
 
-    def NodeUnprepareResources(  # noqa: N802 - the service names it
-        self, request: pb.NodeUnprepareResourcesRequest, context: grpc.ServicerContext
-    ) -> pb.NodeUnprepareResourcesResponse:
-        """Undo it. What is still being prepared for the claim is told to stop."""
-        for claim in request.claims:
+    def unprepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
+        """Undo it. What is still being prepared for a claim is told to stop."""
+        claims = tuple(asked)
+        for claim in claims:
             self._jobs["prepare"].abandon(ids.ClaimUid(claim.uid))
-        found = self._call("unprepare", request.claims, context)
-        return pb.NodeUnprepareResourcesResponse(
-            claims={
-                uid: pb.NodeUnprepareResourceResponse(error=_error(outcome) or "")
-                for uid, outcome in found.items()
-            }
-        )
+        return self._call("unprepare", claims, context)
 
-    def _call(
-        self, call: str, asked: Iterable[pb.Claim], context: grpc.ServicerContext
-    ) -> Mapping[str, Outcome]:
+    def _call(self, call: str, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
         """The outcome of every claim asked, by UID, within the deadline."""
         deadline = self._tools.clock.monotonic() + self._tools.deadline_s
         request = next(self._requests)
@@ -185,6 +189,55 @@ class DraService(pb_grpc.DRAPluginServicer):
             self._tools.teller.claim_warning(ref, outcome.reason, outcome.message)
 
 
+class _Plugin:
+    """The service in the words of one version."""
+
+    def __init__(self, service: DraService, version: Version) -> None:
+        self._service = service
+        self._version = version
+
+    def NodePrepareResources(  # noqa: N802 - the service names it
+        self,
+        request: Any,  # noqa: ANN401 - of either version
+        context: grpc.ServicerContext,
+    ) -> Any:  # noqa: ANN401 - of the same version
+        """See `DraService.prepare`."""
+        found = self._service.prepare(request.claims, context)
+        return self._version.messages.NodePrepareResourcesResponse(
+            claims={uid: self._prepared(outcome) for uid, outcome in found.items()}
+        )
+
+    def NodeUnprepareResources(  # noqa: N802 - the service names it
+        self,
+        request: Any,  # noqa: ANN401 - of either version
+        context: grpc.ServicerContext,
+    ) -> Any:  # noqa: ANN401 - of the same version
+        """See `DraService.unprepare`."""
+        found = self._service.unprepare(request.claims, context)
+        messages = self._version.messages
+        answers = {
+            uid: messages.NodeUnprepareResourceResponse(error=_error(outcome) or "")
+            for uid, outcome in found.items()
+        }
+        return messages.NodeUnprepareResourcesResponse(claims=answers)
+
+    def _prepared(self, outcome: Outcome) -> Any:  # noqa: ANN401 - of this version
+        answer = self._version.messages.NodePrepareResourceResponse
+        if not isinstance(outcome, ports.Prepared):
+            return answer(error=_error(outcome) or "")
+        return answer(devices=[self._device(one) for one in outcome.devices])
+
+    def _device(self, prepared: ports.PreparedDevice) -> Any:  # noqa: ANN401 - of this version
+        share = {"share_id": prepared.share_id or None} if self._version.share_ids else {}
+        return self._version.messages.Device(
+            request_names=[prepared.request] if prepared.request else [],
+            pool_name=prepared.pool,
+            device_name=prepared.device,
+            cdi_device_ids=prepared.cdi_ids,
+            **share,
+        )
+
+
 @dataclass(slots=True)
 class _Flag:
     up: bool = False
@@ -215,19 +268,3 @@ def _error(outcome: Outcome) -> str | None:
             return None
         case _:
             assert_never(outcome)
-
-
-def _prepare_answer(outcome: Outcome) -> pb.NodePrepareResourceResponse:
-    if not isinstance(outcome, ports.Prepared):
-        return pb.NodePrepareResourceResponse(error=_error(outcome) or "")
-    return pb.NodePrepareResourceResponse(devices=[_device(one) for one in outcome.devices])
-
-
-def _device(prepared: ports.PreparedDevice) -> pb.Device:
-    return pb.Device(
-        request_names=[prepared.request] if prepared.request else [],
-        pool_name=prepared.pool,
-        device_name=prepared.device,
-        cdi_device_ids=prepared.cdi_ids,
-        share_id=prepared.share_id or None,
-    )

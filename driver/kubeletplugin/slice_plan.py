@@ -5,7 +5,6 @@ are as many as they say. So a change that touches one slice, or nothing but tain
 generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19).
 """
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -19,12 +18,33 @@ Shape: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """A slice as we mean it, and the resource version under which the server holds its answer.
+
+    The answer may lack fields that the server does not know; writing it again is of no use.
+    """
+
+    meant: Object
+    version: str
+
+    def is_of(self, found: Object) -> bool:
+        """Whether `found` is that answer still."""
+        return bool(self.version == found["metadata"]["resourceVersion"])
+
+
+@dataclass(frozen=True, slots=True)
 class Writes:
-    """What to do, in this order: deletes, updates, creates. Each is a whole object."""
+    """What to do, in this order: deletes, updates, creates. Each is a whole object.
+
+    `meant` are the slices without what only a write needs, by name; `settled` those that are as
+    they should be.
+    """
 
     deletes: tuple[Object, ...] = ()
     updates: tuple[Object, ...] = ()
     creates: tuple[Object, ...] = ()
+    meant: Mapping[str, Object] = field(default_factory=dict)
+    settled: Mapping[str, Answered] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.deletes) + len(self.updates) + len(self.creates)
@@ -32,23 +52,18 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What earlier writes taught: the highest generation seen, and what the server keeps."""
+    """What earlier writes taught: the highest generation seen, and what the server answered."""
 
     generation: int = 0
-    kept: Mapping[str, "Accepted"] = field(default_factory=dict)
+    answered: Mapping[str, Answered] = field(default_factory=dict)
 
-    def expects(self, wanted: Object, found: Object) -> bool:
-        """Whether the server has shown before that it makes `found` of `wanted`."""
-        known = self.kept.get(wanted["metadata"]["name"])
-        return known is not None and known == accepted(wanted, found)
+    def of(self, found: Object) -> Object | None:
+        """What we meant by a slice that is as the server answered it; None where that is not so.
 
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What we asked for and what the server kept of it: writing it again is of no use."""
-
-    wanted: Shape
-    kept: Shape
+        A slice is compared to what was meant much faster than to what the server made of it.
+        """
+        past = self.answered.get(found["metadata"]["name"])
+        return past.meant if past is not None and past.is_of(found) else None
 
 
 def plan_writes(
@@ -68,37 +83,68 @@ def plan_writes(
     wanted = _rendered(pool, owner, base)
     deletes = tuple(found[name] for name in sorted(found.keys() - wanted.keys()))
     missing = wanted.keys() - found.keys()
-    changed = [
-        name
-        for name, one in wanted.items()
-        if name in found and not _agrees(one, found[name], past, base)
-    ]
+    changed = _changed(wanted, found, past)
+    settled = {
+        name: Answered(wanted[name], found[name]["metadata"]["resourceVersion"])
+        for name in wanted.keys() & found.keys() - changed
+    }
     if not missing and (
-        _only_taints(wanted, found, changed) or (len(changed) == 1 and not deletes)
+        _only_taints(wanted, found, changed, past) or (len(changed) == 1 and not deletes)
     ):
-        return Writes(deletes, tuple(_replacing(found[name], wanted[name]) for name in changed))
+        updates = tuple(_replacing(found[name], wanted[name]) for name in sorted(changed))
+        return Writes(deletes, updates, (), wanted, settled)
     fresh = _rendered(pool, owner, base + 1)
     return Writes(
         deletes,
         tuple(_replacing(found[name], one) for name, one in fresh.items() if name in found),
         tuple(one for name, one in fresh.items() if name not in found),
+        fresh,
     )
 
 
+def _changed(
+    wanted: Mapping[str, Object], found: Mapping[str, Object], past: Memory
+) -> frozenset[str]:
+    """The slices that are there and are not what they should be."""
+    return frozenset(
+        name
+        for name in wanted.keys() & found.keys()
+        if not _agrees(wanted[name], found[name], past.of(found[name]))
+    )
+
+
+def _agrees(wanted: Object, found: Object, meant: Object | None) -> bool:
+    if meant is not None:
+        return meant == wanted
+    same = _generation(wanted) == _generation(found)
+    return same and bool(shape(wanted) == shape(found))
+
+
 def _only_taints(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Sequence[str]
+    wanted: Mapping[str, Object],
+    found: Mapping[str, Object],
+    changed: Iterable[str],
+    past: Memory,
 ) -> bool:
     """Whether each slice holds on its own: the devices are the same, whatever ails them."""
-    return all(_untainted(wanted[name]) == _untainted(found[name]) for name in changed)
+    for name in changed:
+        meant = past.of(found[name])
+        one, other = (
+            (shape(wanted[name]), shape(found[name]))
+            if meant is None
+            else (wanted[name]["spec"], meant["spec"])
+        )
+        if _untainted(one) != _untainted(other):
+            return False
+    return True
 
 
-def _untainted(obj: Object) -> Shape:
-    spec = dict(shape(obj))
-    spec["devices"] = [
+def _untainted(spec: Shape) -> Shape:
+    devices = [
         {key: value for key, value in device.items() if key != "taints"}
         for device in spec.get("devices", ())
     ]
-    return spec
+    return {**spec, "devices": devices}
 
 
 def shape(obj: fields.Raw) -> Shape:
@@ -111,11 +157,6 @@ def shape(obj: fields.Raw) -> Shape:
     pool = {k: v for k, v in fields.mapping(spec, "pool").items() if k != "generation"}
     owners = fields.sequence(meta, "ownerReferences")
     return _bare({**spec, "pool": pool, "owners": owners})
-
-
-def accepted(wanted: Object, kept: Object) -> Accepted:
-    """What was asked and what the server answered."""
-    return Accepted(shape(wanted), shape(kept))
 
 
 def generation_of(current: Iterable[Object]) -> int:
@@ -137,28 +178,30 @@ def _generation(obj: Object) -> int:
     return fields.integer(fields.mapping(obj["spec"], "pool", "spec"), "generation", "spec.pool")
 
 
-def _agrees(wanted: Object, found: Object, past: Memory, generation: int) -> bool:
-    if _generation(found) != generation:
-        return False
-    return bool(shape(wanted) == shape(found)) or past.expects(wanted, found)
-
-
 def _replacing(found: Object, wanted: Object) -> Object:
     """`wanted` as an update of `found`: its version, and its taints' times where they hold."""
-    update = copy.deepcopy(wanted)
-    update["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
     times = {
         (device["name"], _taint(taint)): taint["timeAdded"]
         for device in found["spec"].get("devices") or []
         for taint in device.get("taints") or []
         if taint.get("timeAdded")
     }
-    for device in update["spec"].get("devices") or []:
-        for taint in device.get("taints") or []:
-            added = times.get((device["name"], _taint(taint)))
-            if added is not None:
-                taint["timeAdded"] = added
-    return update
+
+    def timed(device: Object, taint: Object) -> Object:
+        added = times.get((device["name"], _taint(taint)))
+        return taint if added is None else {**taint, "timeAdded": added}
+
+    spec = wanted["spec"]
+    if "devices" in spec:
+        devices = [
+            {**one, "taints": [timed(one, taint) for taint in one["taints"]]}
+            if "taints" in one
+            else one
+            for one in spec["devices"]
+        ]
+        spec = {**spec, "devices": devices}
+    version = found["metadata"]["resourceVersion"]
+    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}, "spec": spec}
 
 
 def _taint(taint: Object) -> tuple[str, str, str]:

@@ -92,6 +92,11 @@ class Supply:
         """Seconds until the GPUs should be looked at again."""
         return max(0.0, self._due_at - self._clock.monotonic())
 
+    def shown(self) -> tuple[publish.Pool | None, tuple[model.Gpu, ...]]:
+        """What was offered last, and the GPUs that are known; from any thread."""
+        inventory = self._inventory
+        return self._before, inventory.known if inventory else ()
+
     def look_soon(self) -> None:
         """Let the next `refresh` look, whenever the last one was."""
         self._due_at = -math.inf

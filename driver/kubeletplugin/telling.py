@@ -31,14 +31,28 @@ class Teller:
 
     def claim_warning(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
         """Something about a claim did not go as asked."""
-        regarding = events.ObjectRef(
-            "ResourceClaim", "resource.k8s.io/v1", ref.namespace, ref.name, ref.uid
-        )
-        self._recorder.event(regarding, reason.value, message, warning=True)
+        self._recorder.event(_claim(ref), reason.value, message, warning=True)
+
+    def claim_notice(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+        """Something happened to a claim that is not to be worried about."""
+        self._recorder.event(_claim(ref), reason.value, message, warning=False)
 
     def node_warning(
         self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
     ) -> None:
         """Something about the node's devices is not as it should be."""
-        regarding = events.ObjectRef("Node", "v1", "", node, uid)
-        self._recorder.event(regarding, reason.value, message, warning=True)
+        self._recorder.event(_node(node, uid), reason.value, message, warning=True)
+
+    def node_notice(
+        self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
+    ) -> None:
+        """Something happened to the node's devices that is not to be worried about."""
+        self._recorder.event(_node(node, uid), reason.value, message, warning=False)
+
+
+def _claim(ref: ports.ClaimRef) -> events.ObjectRef:
+    return events.ObjectRef("ResourceClaim", "resource.k8s.io/v1", ref.namespace, ref.name, ref.uid)
+
+
+def _node(node: ids.NodeName, uid: str) -> events.ObjectRef:
+    return events.ObjectRef("Node", "v1", "", node, uid)

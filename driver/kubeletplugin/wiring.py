@@ -15,6 +15,7 @@ from driver.kubeletplugin import (
     discovery,
     driver_root,
     executor,
+    health_watch,
     injection,
     locks,
     patience,
@@ -25,6 +26,7 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 
 _log = structlog.get_logger(__name__)
@@ -36,15 +38,24 @@ class Core:
 
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
-    `held` are the devices that claims hold, by the records; raises NodeFault.
+    `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
     """
 
     preparation: ports.Preparation
     look: Callable[[], model.Inventory]
     recover: Callable[[], tuple[str, ...]]
     close: Callable[[], None]
-    offerings: offerings.NodeOfferings
-    held: Callable[[], frozenset[ids.DeviceName]]
+    watcher: health_watch.Watcher
+    rules: offerings.NodeOfferings
+    records: Callable[[], tuple[checkpoint.Record, ...]]
+
+    def held(self) -> frozenset[ids.DeviceName]:
+        """The devices that claims hold, by the records. Raises NodeFault."""
+        return frozenset(device.device for one in self.records() for device in one.devices)
+
+    def holders(self, gpu: ids.GpuUuid) -> tuple[ports.ClaimRef, ...]:
+        """The claims that hold a GPU, by the records. Raises NodeFault."""
+        return tuple(one.claim for one in self.records() if gpu in one.gpus)
 
 
 def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> Core:
@@ -83,8 +94,9 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         gpus.refresh,
         recover,
         library.close,
+        nvml_health.NvmlHealth(library.session),
         _offerings(config.offerings),
-        lambda: frozenset(device.device for one in records.all() for device in one.devices),
+        records.all,
     )
 
 

@@ -85,6 +85,7 @@ class Cluster:
         allocator: str = "controller",
         labels: Mapping[str, str] | None = None,
         taints: Sequence[str] = (),
+        plugin_flags: Sequence[str] = (),
     ) -> None:
         """Add a node and wait until it is Ready (and its devices published)."""
         new = membership.NewNode(
@@ -93,6 +94,7 @@ class Cluster:
             allocator=allocator,
             labels=labels or {},
             taints=tuple(taints),
+            plugin_flags=tuple(plugin_flags),
         )
         membership.add(self._where, new)
 

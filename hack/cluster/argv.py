@@ -157,7 +157,7 @@ def plugin(python: str, folders: layout.NodeLayout, node: state.NodeState, ports
         "--metrics-address": f"127.0.0.1:{ports[f'plugin.{node.name}']}",
     }
     words = (str(word) for pair in flags.items() for word in pair)
-    return (python, "-m", "driver.kubeletplugin", *words)
+    return (python, "-m", "driver.kubeletplugin", *words, *node.plugin_flags)
 
 
 def controller(python: str, where: layout.Layout, name: str, ports: Ports) -> Argv:

@@ -189,6 +189,9 @@ def add_node(
     allocator: AllocatorOption = state.Allocator.CONTROLLER,
     label: Annotated[list[str] | None, typer.Option(help="key=value; may repeat")] = None,
     taint: Annotated[list[str] | None, typer.Option(help="key=value:Effect; may repeat")] = None,
+    plugin_flag: Annotated[
+        list[str] | None, typer.Option(help="a flag of the kubelet plugin; may repeat")
+    ] = None,
 ) -> None:
     """Add a node and wait until it is Ready."""
     new = membership.NewNode(
@@ -197,6 +200,7 @@ def add_node(
         allocator=allocator,
         labels=plan.parse_labels(label or []),
         taints=tuple(taint or []),
+        plugin_flags=tuple(plugin_flag or []),
     )
     with _steps().step(f"Add node {name}", 12):
         membership.add(_where(), new)

@@ -8,13 +8,14 @@ from hack.cluster import driver, errors, host, layout, node, plan, state, store,
 
 
 class NewNode(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """A node that is asked for; `taints` are `key=value:Effect`."""
+    """A node that is asked for: see `state.NodeState`."""
 
     name: str
     machine: str
     allocator: state.Allocator | str
     labels: Mapping[str, str] = pydantic.Field(default_factory=dict)
     taints: tuple[str, ...] = ()
+    plugin_flags: tuple[str, ...] = ()
 
 
 def add(where: layout.Layout, new: NewNode) -> None:
@@ -31,6 +32,7 @@ def add(where: layout.Layout, new: NewNode) -> None:
             allocator=state.Allocator(new.allocator),
             labels=new.labels,
             taints=new.taints,
+            plugin_flags=new.plugin_flags,
         )
         listeners = plan.node_listeners(new.name)
         ports = plan.choose_ports(listeners, tuple(cluster.ports.values()), host.is_free)

@@ -26,7 +26,10 @@ class Phase(StrEnum):
 
 
 class NodeState(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """One node. `index` (from 0) decides its addresses; `taints` are `key=value:Effect`."""
+    """One node. `index` (from 0) decides its addresses; `taints` are `key=value:Effect`.
+
+    `plugin_flags` are more of the kubelet plugin's own: `--share-domain=cluster`.
+    """
 
     name: str
     index: int
@@ -34,6 +37,7 @@ class NodeState(pydantic.BaseModel, frozen=True, extra="forbid"):
     allocator: Allocator
     labels: Mapping[str, str] = pydantic.Field(default_factory=dict)
     taints: tuple[str, ...] = ()
+    plugin_flags: tuple[str, ...] = ()
 
 
 class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):

@@ -33,6 +33,20 @@ EXPORT nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, unsigned *curr
     return ASK("device_get_driver_model", "d:uu", device, current, pending);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, unsigned *current,
+                                                unsigned *pending)
+{
+    return nvmlDeviceGetDriverModel(device, current, pending);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature)
+{
+    if (temperature == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (temperature->version != NVML_VERSION(*temperature, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return ASK("device_get_temperature_v", "du:i", device, temperature->sensorType,
+               &temperature->temperature);
+}
 EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
 {
     if (memory == NULL)
@@ -91,4 +105,27 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabri
         info->state = v3.state;
     }
     return code;
+}
+/* Both versions have the same places. */
+EXPORT nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t device, nvmlPlatformInfo_t *info)
+{
+    char chassis[sizeof info->chassisSerialNumber];
+    unsigned slot, tray, host, peer, module;
+    if (info == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (info->version != NVML_VERSION(*info, 1) && info->version != NVML_VERSION(*info, 2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t code = ASK("device_get_platform_info", "d:suuuuu", device, chassis,
+                            (unsigned)sizeof chassis, &slot, &tray, &host, &peer, &module);
+    if (code != NVML_SUCCESS)
+        return code;
+    memset(info->ibGuid, 0, sizeof info->ibGuid);
+    memset(info->chassisSerialNumber, 0, sizeof info->chassisSerialNumber);
+    memcpy(info->chassisSerialNumber, chassis, strlen(chassis));
+    info->slotNumber = (unsigned char)slot;
+    info->trayIndex = (unsigned char)tray;
+    info->hostId = (unsigned char)host;
+    info->peerType = (unsigned char)peer;
+    info->moduleId = (unsigned char)module;
+    return NVML_SUCCESS;
 }

@@ -265,3 +265,17 @@ nvmlReturn_t client_ask(const char *call, const char *shape, ...)
     line_free(&reply);
     return code;
 }
+
+nvmlReturn_t client_command(const char *call, int count, char **arguments, struct line *reply)
+{
+    struct line request = {0};
+    pthread_mutex_lock(&client_lock);
+    begin(&request, call);
+    pthread_mutex_unlock(&client_lock);
+    for (int i = 0; i < count; i++)
+        line_put(&request, arguments[i]);
+    nvmlReturn_t code = exchange(&request, reply);
+    if (code != NVML_SUCCESS)
+        line_free(reply);
+    return code;
+}

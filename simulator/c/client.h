@@ -28,6 +28,9 @@ nvmlReturn_t client_shutdown(void);
    A null pointer is INVALID_ARGUMENT; a text too long for its buffer INSUFFICIENT_SIZE. */
 nvmlReturn_t client_ask(const char *call, const char *shape, ...);
 
+/* A call of any number of texts; the whole reply in `reply`, which the caller frees. */
+nvmlReturn_t client_command(const char *call, int count, char **arguments, struct line *reply);
+
 /* The handle for a token of a reply: one pointer for each, as long as the process lives. */
 nvmlDevice_t client_handle(const char *token);
 

@@ -1,5 +1,6 @@
 /* NVML's calls about events, errors and repairs. See nvml.c. */
 #include <stddef.h>
+#include <string.h>
 
 #include "client.h"
 
@@ -59,4 +60,68 @@ EXPORT nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
 EXPORT nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned *pending)
 {
     return ASK("device_get_retired_pages_pending_status", "d:u", device, pending);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
+                                                    nvmlEccSramErrorStatus_t *status)
+{
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (status->version != NVML_VERSION(*status, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return ASK("device_get_sram_ecc_error_status", "d:UUUUUUUUUUUu", device,
+               &status->aggregateUncParity, &status->aggregateUncSecDed, &status->aggregateCor,
+               &status->volatileUncParity, &status->volatileUncSecDed, &status->volatileCor,
+               &status->aggregateUncBucketL2, &status->aggregateUncBucketSm,
+               &status->aggregateUncBucketPcie, &status->aggregateUncBucketMcu,
+               &status->aggregateUncBucketOther, &status->bThresholdExceeded);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_t *status)
+{
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (status->version != NVML_VERSION(*status, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return ASK("device_get_repair_status", "d:uu", device, &status->bChannelRepairPending,
+               &status->bTpcRepairPending);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(
+    nvmlDevice_t device, nvmlUnrepairableMemoryStatus_v1_t *status)
+{
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return ASK("device_get_unrepairable_memory_flag", "d:u", device, &status->bUnrepairableMemory);
+}
+
+/* As NVML: with too small an array the needed count comes back and nothing is written. */
+static nvmlReturn_t retired(nvmlDevice_t device, unsigned cause, unsigned *count,
+                            unsigned long long *addresses, unsigned long long *times)
+{
+    struct line reply = {0};
+    if (count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t code = ASK("device_get_retired_pages", "du:*", device, cause, &reply);
+    if (code != NVML_SUCCESS)
+        return code;
+    unsigned found = (unsigned)line_next_number(&reply);
+    if (found > *count)
+        code = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < found && code == NVML_SUCCESS && addresses != NULL; i++) {
+        addresses[i] = line_next_number(&reply);
+        if (times != NULL)
+            times[i] = 0;
+    }
+    *count = found;
+    line_free(&reply);
+    return code;
+}
+EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, unsigned cause, unsigned *count,
+                                              unsigned long long *addresses)
+{
+    return retired(device, cause, count, addresses, NULL);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+                                                        unsigned long long *millijoules)
+{
+    return ASK("device_get_total_energy_consumption", "d:U", device, millijoules);
 }

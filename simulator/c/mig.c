@@ -1,5 +1,5 @@
 /* NVML's MIG calls. See nvml.c. */
-#include <stddef.h>
+#include <string.h>
 
 #include "client.h"
 
@@ -12,30 +12,50 @@ EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned mode, nvm
 }
 
 static nvmlReturn_t gpu_profile(nvmlDevice_t device, unsigned profile,
-                                nvmlGpuInstanceProfileInfo_v2_t *info)
+                                nvmlGpuInstanceProfileInfo_v2_t *info, unsigned *capabilities)
 {
-    return ASK("device_get_gpu_instance_profile_info", "du:uuuuuuuuuuUs", device, profile,
+    return ASK("device_get_gpu_instance_profile_info", "du:uuuuuuuuuuUsu", device, profile,
                &info->id, &info->isP2pSupported, &info->sliceCount, &info->instanceCount,
                &info->multiprocessorCount, &info->copyEngineCount, &info->decoderCount,
                &info->encoderCount, &info->jpegCount, &info->ofaCount, &info->memorySizeMB,
-               info->name, (unsigned)sizeof info->name);
+               info->name, (unsigned)sizeof info->name, capabilities);
+}
+static nvmlReturn_t gpu_profile_v3(nvmlDevice_t device, unsigned profile,
+                                   nvmlGpuInstanceProfileInfo_v3_t *info)
+{
+    unsigned capabilities;
+    nvmlGpuInstanceProfileInfo_v2_t v2;
+    nvmlReturn_t code = gpu_profile(device, profile, &v2, &capabilities);
+    if (code != NVML_SUCCESS)
+        return code;
+    *info = (nvmlGpuInstanceProfileInfo_v3_t){
+        info->version,   v2.id,           v2.sliceCount,   v2.instanceCount, v2.multiprocessorCount,
+        v2.copyEngineCount, v2.decoderCount, v2.encoderCount, v2.jpegCount,   v2.ofaCount,
+        v2.memorySizeMB, .capabilities = capabilities,
+    };
+    memcpy(info->name, v2.name, sizeof v2.name);
+    return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned profile,
                                                          nvmlGpuInstanceProfileInfo_v2_t *info)
 {
+    unsigned capabilities;
     if (info == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
+    if (info->version == NVML_VERSION(nvmlGpuInstanceProfileInfo_v3_t, 3))
+        return gpu_profile_v3(device, profile, (nvmlGpuInstanceProfileInfo_v3_t *)info);
     if (info->version != NVML_VERSION(*info, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return gpu_profile(device, profile, info);
+    return gpu_profile(device, profile, info, &capabilities);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned profile,
                                                         nvmlGpuInstanceProfileInfo_t *info)
 {
+    unsigned capabilities;
     nvmlGpuInstanceProfileInfo_v2_t v2;
     if (info == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t code = gpu_profile(device, profile, &v2);
+    nvmlReturn_t code = gpu_profile(device, profile, &v2, &capabilities);
     if (code == NVML_SUCCESS)
         *info = (nvmlGpuInstanceProfileInfo_t){
             v2.id,           v2.isP2pSupported, v2.sliceCount, v2.instanceCount, v2.multiprocessorCount,

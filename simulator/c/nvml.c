@@ -181,6 +181,21 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, uns
                &pci->pciDeviceId, &pci->pciSubSystemId, pci->busId, (unsigned)sizeof pci->busId);
 }
 
+EXPORT nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned *count)
+{
+    return ASK("get_excluded_device_count", ":u", count);
+}
+EXPORT nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned index, nvmlExcludedDeviceInfo_t *info)
+{
+    if (info == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    nvmlPciInfo_t *pci = &info->pciInfo;
+    return ASK("get_excluded_device_info_by_index", "u:suuuuuss", index, pci->busIdLegacy,
+               (unsigned)sizeof pci->busIdLegacy, &pci->domain, &pci->bus, &pci->device,
+               &pci->pciDeviceId, &pci->pciSubSystemId, pci->busId, (unsigned)sizeof pci->busId,
+               info->uuid, (unsigned)sizeof info->uuid);
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other,
                                                         unsigned *level)
 {

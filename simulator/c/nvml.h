@@ -92,6 +92,14 @@ typedef struct {
 } nvmlGpuInstanceProfileInfo_v2_t;
 
 typedef struct {
+    unsigned version, id, sliceCount, instanceCount, multiprocessorCount, copyEngineCount;
+    unsigned decoderCount, encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+    char name[96];
+    unsigned capabilities;
+} nvmlGpuInstanceProfileInfo_v3_t;
+
+typedef struct {
     nvmlDevice_t device;
     unsigned id, profileId;
     nvmlPlacement_t placement;
@@ -158,6 +166,40 @@ typedef struct {
     unsigned char healthSummary; /* from version 3 on */
 } nvmlGpuFabricInfo_v3_t;
 
+typedef struct {
+    unsigned version, sensorType;
+    int temperature;
+} nvmlTemperature_t;
+
+typedef struct {
+    nvmlPciInfo_t pciInfo;
+    char uuid[80];
+} nvmlExcludedDeviceInfo_t;
+
+typedef struct {
+    unsigned version;
+    unsigned long long aggregateUncParity, aggregateUncSecDed, aggregateCor;
+    unsigned long long volatileUncParity, volatileUncSecDed, volatileCor;
+    unsigned long long aggregateUncBucketL2, aggregateUncBucketSm, aggregateUncBucketPcie;
+    unsigned long long aggregateUncBucketMcu, aggregateUncBucketOther;
+    unsigned bThresholdExceeded;
+} nvmlEccSramErrorStatus_t;
+
+typedef struct {
+    unsigned version, bChannelRepairPending, bTpcRepairPending;
+} nvmlRepairStatus_t;
+
+/* As nvml.h has it; pynvml 13.615.71 reads a version in front of it. */
+typedef struct {
+    unsigned bUnrepairableMemory;
+} nvmlUnrepairableMemoryStatus_v1_t;
+
+typedef struct {
+    unsigned version;
+    unsigned char ibGuid[16], chassisSerialNumber[16];
+    unsigned char slotNumber, trayIndex, hostId, peerType, moduleId;
+} nvmlPlatformInfo_t; /* version 1 has other names for the same places */
+
 /* A structure's version names its size, as NVML_STRUCT_VERSION does. */
 #define NVML_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
@@ -167,31 +209,15 @@ _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 0x88, "as its vers
 _Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "8 * 4 + 8");
 _Static_assert(sizeof(nvmlGpuFabricInfo_v3_t) == 0x28, "as its version says");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 0x28, "NVML says so in the version of this structure");
+_Static_assert(sizeof(nvmlEccSramErrorStatus_t) == 0x68, "as its version says");
+_Static_assert(sizeof(nvmlPlatformInfo_t) == 0x2c, "as its version says");
+_Static_assert(sizeof(nvmlRepairStatus_t) == 0xc, "as its version says");
+_Static_assert(sizeof(nvmlExcludedDeviceInfo_t) == 148, "68 + 80");
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "v3: 16 + 5 * 4 + 32");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "v2 and v3");
 _Static_assert(sizeof(nvmlFieldValue_t) == 40, "a union of 8 bytes, aligned");
 
-nvmlReturn_t nvmlInitWithFlags(unsigned flags);
 nvmlReturn_t nvmlShutdown(void);
 const char *nvmlErrorString(nvmlReturn_t code);
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length);
-nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);
-nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count);
-nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length);
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
-nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned length);
-nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor);
-nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture);
-nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
-nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode);
-nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode);
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index,
-                                                 nvmlDevice_t *mig);
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts);
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *celsius);
 
 #endif

@@ -97,6 +97,14 @@ def test_errors_and_repairs_are_read(base: Path) -> None:
     assert pynvml.nvmlDeviceGetRemappedRows(gpu) == (0, 1, 0, 0)
 
 
+def test_the_energy_counter_only_grows_until_the_gpu_is_made_anew(base: Path) -> None:
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    first, second = (pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) for _ in range(2))
+    assert 0 < first <= second
+    control.send(base, "restore", "0")
+    assert pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) < first
+
+
 def test_a_slow_call_takes_its_time(base: Path) -> None:
     control.send(base, "slow", "device_get_count", "200")
     began = CLOCK.monotonic()
@@ -137,3 +145,51 @@ def test_a_process_is_listed_and_no_samples_of_it_are_kept(base: Path) -> None:
     assert pynvml.nvmlDeviceGetBAR1MemoryInfo(gpu).bar1Used == 2 << 20
     code = worlds.code_of(pynvml.nvmlDeviceGetProcessUtilization, gpu, 0)
     assert code == pynvml.NVML_ERROR_NOT_FOUND
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="errors of the SRAM are root's")
+def test_errors_of_the_sram_are_read(base: Path) -> None:
+    control.send(base, "sram", "0", "3", "2", "1")
+    status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(status))
+    assert (status.aggregateCor, status.volatileUncSecDed, status.bThresholdExceeded) == (3, 2, 1)
+    assert (status.aggregateUncBucketL2, status.aggregateUncBucketOther) == (2, 0)
+    status.version = 7
+    code = worlds.code_of(pynvml.nvmlDeviceGetSramEccErrorStatus, gpu, ctypes.byref(status))
+    assert code == pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+
+
+def test_pending_repairs_are_read(base: Path) -> None:
+    control.send(base, "repair", "0", "tpc")
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    assert pynvml.nvmlDeviceGetRepairStatus(gpu) == [0, 1]
+
+
+def test_the_unrepairable_memory_flag_is_the_headers_and_not_pynvmls(base: Path) -> None:
+    """The header has no version in this structure and pynvml reads one: it always sees 0."""
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    older = worlds.code_of(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1, gpu)
+    assert older == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+    pynvml.nvmlShutdown()
+    control.send(base, "upgrade", "590.48.01")
+    control.send(base, "reboot")
+    control.send(base, "repair", "0", "memory")
+    pynvml.nvmlInit()
+    flag = ctypes.c_uint()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    ask = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetUnrepairableMemoryFlag_v1")
+    assert ask(gpu, ctypes.byref(flag)) == pynvml.NVML_SUCCESS
+    assert flag.value == 1
+    assert pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu) == 0
+
+
+def test_retired_pages_are_read(tmp_path: Path) -> None:
+    with worlds.running(tmp_path, "t4") as library, worlds.initialised(library):
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        assert pynvml.nvmlDeviceGetRetiredPages(gpu, 1) == []
+        for _ in range(7):
+            control.send(tmp_path, "retire", "0", "1")
+        assert len(set(pynvml.nvmlDeviceGetRetiredPages(gpu, 1))) == 7
+        assert pynvml.nvmlDeviceGetRetiredPages(gpu, 0) == []
+        assert pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu) == 1

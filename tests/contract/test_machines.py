@@ -1,27 +1,37 @@
 """Every machine, walked by unmodified pynvml: what it says of itself holds together."""
 
 import ctypes
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pynvml
 import pytest
 
-from simulator import profile
+from simulator import codes, layout, profile
 from tests.contract import worlds
 
 ABSENT = {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
 
 
 @pytest.fixture(params=profile.names(), scope="module")
-def machine(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[profile.Profile]:
-    name = str(request.param)
-    base = tmp_path_factory.mktemp(name)
-    with worlds.running(base, name) as library, worlds.initialised(Path(library)):
-        yield profile.load(name)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def base(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp(name)
+    with worlds.running(path, name) as library, worlds.initialised(Path(library)):
+        yield path
+
+
+@pytest.fixture
+def machine(name: str, base: Path) -> profile.Profile:
+    del base
+    return profile.load(name)
 
 
 def handles() -> list[object]:
@@ -64,7 +74,10 @@ def test_figures_are_the_products(machine: profile.Profile) -> None:
         assert pynvml.nvmlDeviceGetMPSComputeRunningProcesses(handle) == []
         assert pynvml.nvmlDeviceGetPerformanceState(handle) == 0
         assert pynvml.nvmlDeviceGetDisplayActive(handle) == 0
-        assert answer(pynvml.nvmlDeviceGetDriverModel, handle) is None
+        assert answer(pynvml.nvmlDeviceGetDriverModel_v2, handle) is None
+        assert pynvml.nvmlDeviceGetTemperature(handle, 0) == product.idle_celsius
+        newer = answer(pynvml.nvmlDeviceGetTemperatureV, handle, 0)
+        assert newer in {None, product.idle_celsius}
 
 
 def test_only_products_with_mig_have_a_mode_and_profiles_that_fit(
@@ -100,7 +113,9 @@ def test_the_fabric_tells_its_cluster_and_clique(machine: profile.Profile) -> No
         if machine.fabric:
             assert bytes(info.clusterUuid).hex() == machine.fabric.cluster.replace("-", "")
             assert (info.cliqueId, info.state) == (machine.fabric.clique, 3)
-            assert (info.status, info.healthSummary) == (0, 1)
+            newest = {machine.products[slot.product].architecture for slot in machine.gpus}
+            told_health = int(newest == {codes.Architecture.BLACKWELL})
+            assert (info.status, info.healthSummary) == (0, told_health)
 
 
 def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None:
@@ -109,3 +124,28 @@ def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None
         nvlink = machine.products[slot.product].nvlink
         kind = answer(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, 0)
         assert kind == (2 if nvlink else None)
+
+
+def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) -> None:
+    smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
+    done = subprocess.run([smi, "-q", "-x"], capture_output=True, text=True, check=True)
+    told = ET.fromstring(done.stdout)  # noqa: S314 - our own program's
+    assert told.findtext("attached_gpus") == str(len(machine.gpus))
+    assert [gpu.findtext("uuid") for gpu in told.iter("gpu")] == [
+        pynvml.nvmlDeviceGetUUID(handle) for handle in handles()
+    ]
+
+
+def test_only_a_rack_is_told_by_its_gpus(machine: profile.Profile) -> None:
+    for handle in handles():
+        info = pynvml.c_nvmlPlatformInfo_v2_t()
+        told = answer(pynvml.nvmlDeviceGetPlatformInfo, handle, ctypes.byref(info))
+        assert (told is None) == (machine.platform is None)
+        if machine.platform:
+            assert info.chassisSerialNumber == machine.platform.chassis
+            assert ord(info.slotNumber) == machine.platform.slot
+            assert ord(info.moduleId) == pynvml.nvmlDeviceGetModuleId(handle)
+
+
+def test_no_gpu_is_excluded_that_is_not_said_to_be(machine: profile.Profile) -> None:
+    assert pynvml.nvmlGetExcludedDeviceCount() == sum(gpu.excluded for gpu in machine.gpus)

@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from simulator import layout
+from simulator import control, layout
 from tests.contract import worlds
 
 Handle = Any
@@ -165,3 +165,59 @@ def test_nvidia_smi_lists_mig_devices_below_their_gpu(base: Path, gpu: Handle) -
         f"  MIG 1g.10gb     Device  0: (UUID: {uuids[0]})",
         f"  MIG 1c.3g.40gb  Device  1: (UUID: {uuids[1]})",
     ]
+
+
+def test_a_gpu_that_moves_takes_its_node_along_and_stays_open_to_who_had_it(base: Path) -> None:
+    dev = layout.Layout(base).driver_root / "dev"
+    control.send(base, "moves", "0")
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    assert pynvml.nvmlDeviceSetMigMode(handle, 1) == pynvml.NVML_SUCCESS
+    assert pynvml.nvmlDeviceGetMinorNumber(handle) == 8
+    assert (dev / "nvidia8").exists()
+    assert not (dev / "nvidia0").exists()
+    a_device(handle, 0)
+    assert (layout.Layout(base).capabilities / "gpu8/mig/gi7/ci0/access").exists()
+    pynvml.nvmlShutdown()
+    pynvml.nvmlInit()
+    assert pynvml.nvmlDeviceGetCount() == 8
+
+
+def test_a_mode_is_pending_while_another_client_has_a_shy_gpu_open(base: Path) -> None:
+    smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
+
+    def switch(gpu: int) -> str:
+        command = [str(smi), "-i", str(gpu), "-mig", "1"]
+        return subprocess.check_output(command, text=True)
+
+    control.send(base, "shy", "0", "1")
+    assert "MIG mode is in pending enable state for GPU 00000000:53:00.0:In use" in switch(0)
+    assert switch(1) == "Enabled MIG Mode for GPU 00000000:64:00.0\nAll done.\n"
+    assert pynvml.nvmlDeviceGetMigMode(pynvml.nvmlDeviceGetHandleByIndex(0)) == [0, 1]
+
+
+class ProfileInfoV3(ctypes.Structure):
+    """`nvmlGpuInstanceProfileInfo_v3_t`, which pynvml does not have."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("version", "id", "slices", "instances", "sm")),
+        *((name, ctypes.c_uint) for name in ("copy", "decoder", "encoder", "jpeg", "ofa")),
+        ("memory", ctypes.c_ulonglong),
+        ("name", ctypes.c_char * 96),
+        ("capabilities", ctypes.c_uint),
+    )
+
+
+def test_the_third_profile_structure_tells_who_has_graphics(tmp_path: Path) -> None:
+    with worlds.running(tmp_path, "rtx-pro-6000") as library, worlds.initialised(library):
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        ask = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetGpuInstanceProfileInfoV")
+        told = {}
+        for enum in (0x0, 0xA, 0xD):
+            info = ProfileInfoV3(version=ctypes.sizeof(ProfileInfoV3) | 3 << 24)
+            assert ask(gpu, enum, ctypes.byref(info)) == pynvml.NVML_SUCCESS
+            told[info.name.decode()] = (info.id, info.encoder, info.memory, info.capabilities)
+        assert told == {
+            "MIG 1g.24gb": (14, 1, 24192, 0),
+            "MIG 1g.24gb+gfx": (47, 1, 24192, 2),
+            "MIG 1g.24gb-me": (67, 0, 24192, 0),
+        }

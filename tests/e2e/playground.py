@@ -20,9 +20,9 @@ LIST_GPUS = "nvidia-smi -L && exec sleep 3600"
 _numbers = itertools.count(1)
 
 
-def add_node(cluster: api.Cluster, name: str, allocator: str = "controller") -> None:
+def add_node(cluster: api.Cluster, name: str, allocator: str = "controller", **more: Any) -> None:
     """A node that only this lane's pods land on."""
-    cluster.add_node(name, allocator=allocator, labels=LANE, taints=(TAINT,))
+    cluster.add_node(name, allocator=allocator, labels=LANE, taints=(TAINT,), **more)
 
 
 def until(condition: Callable[[], T], within_s: float, what: str) -> T:

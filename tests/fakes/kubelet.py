@@ -9,8 +9,16 @@ from typing import Any, Self
 import grpc
 
 from driver.kubeletplugin import ports
-from driver.pb import dra_v1_pb2 as dra
-from driver.pb import dra_v1_pb2_grpc as dra_grpc
+from driver.pb import (
+    dra_v1_pb2,
+    dra_v1_pb2_grpc,
+    dra_v1beta1_pb2,
+    dra_v1beta1_pb2_grpc,
+    health_v1_pb2,
+    health_v1_pb2_grpc,
+    health_v1alpha1_pb2,
+    health_v1alpha1_pb2_grpc,
+)
 from driver.pb import registration_v1_pb2 as registration
 from driver.pb import registration_v1_pb2_grpc as registration_grpc
 from tests.fakes import waiting
@@ -19,28 +27,50 @@ CALL_S = 45.0
 Stub = Callable[..., Any]
 
 
+DRA: dict[str, tuple[Any, Any]] = {
+    "v1": (dra_v1_pb2, dra_v1_pb2_grpc.DRAPluginStub),
+    "v1beta1": (dra_v1beta1_pb2, dra_v1beta1_pb2_grpc.DRAPluginStub),
+}
+HEALTH: dict[str, tuple[Any, Any]] = {
+    "v1": (health_v1_pb2, health_v1_pb2_grpc.DRAResourceHealthStub),
+    "v1alpha1": (health_v1alpha1_pb2, health_v1alpha1_pb2_grpc.DRAResourceHealthStub),
+}
+
+
 @dataclass
 class Plugin:
-    """A registered plugin, over one connection."""
+    """A registered plugin, over one connection; `version` is that of its DRA service."""
 
     info: registration.PluginInfo
     channel: grpc.Channel
+    version: str = "v1"
 
-    def prepare(self, *claims: ports.ClaimRef) -> dict[str, dra.NodePrepareResourceResponse]:
+    def prepare(self, *claims: ports.ClaimRef) -> dict[str, Any]:
         """One call for all of them; the entries by UID."""
         call = self.start_prepare(*claims)
         return dict(call.result().claims)
 
     def start_prepare(self, *claims: ports.ClaimRef) -> Any:
         """The call, not waited for; `cancel()` breaks it off."""
-        request = dra.NodePrepareResourcesRequest(claims=_claims(claims))
-        stub = functools.partial(dra_grpc.DRAPluginStub, self.channel)()
+        messages, stub = self._dra()
+        request = messages.NodePrepareResourcesRequest(claims=_claims(messages, claims))
         return stub.NodePrepareResources.future(request, timeout=CALL_S)
 
-    def unprepare(self, *claims: ports.ClaimRef) -> dict[str, dra.NodeUnprepareResourceResponse]:
-        request = dra.NodeUnprepareResourcesRequest(claims=_claims(claims))
-        stub = functools.partial(dra_grpc.DRAPluginStub, self.channel)()
+    def unprepare(self, *claims: ports.ClaimRef) -> dict[str, Any]:
+        messages, stub = self._dra()
+        request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
         return dict(stub.NodeUnprepareResources(request, timeout=CALL_S).claims)
+
+    def watch_health(self, version: str = "v1") -> Any:
+        """The stream of the devices' health: iterate it, `cancel()` ends it."""
+        messages, stub = HEALTH[version]
+        return functools.partial(stub, self.channel)().NodeWatchResources(
+            messages.NodeWatchResourcesRequest()
+        )
+
+    def _dra(self) -> tuple[Any, Any]:
+        messages, stub = DRA[self.version]
+        return messages, functools.partial(stub, self.channel)()
 
 
 class Kubelet:
@@ -87,5 +117,5 @@ class Kubelet:
         return channel
 
 
-def _claims(refs: Iterable[ports.ClaimRef]) -> list[dra.Claim]:
-    return [dra.Claim(namespace=one.namespace, name=one.name, uid=one.uid) for one in refs]
+def _claims(messages: Any, refs: Iterable[ports.ClaimRef]) -> list[Any]:
+    return [messages.Claim(namespace=one.namespace, name=one.name, uid=one.uid) for one in refs]

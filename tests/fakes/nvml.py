@@ -75,7 +75,7 @@ class FakeNvml:
             numa_node=slot.numa if slot.numa >= 0 else None,
             pcie_root=f"pci{slot.host_bridge}",
             nvlink_domain=self._domain(handle),
-            module=self._optional(ask.device_get_module_id, handle),
+            module=self._optional(ask.device_get_module_id, handle) or None,
             addressing=None if addressing is None else ADDRESSING[codes.AddressingMode(addressing)],
             virtual=virtual,
             mig=None if virtual else partitions.of_gpu(ask, gpu, handle),

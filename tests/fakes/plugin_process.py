@@ -14,7 +14,7 @@ from driver.kube import client
 from driver.kubeletplugin import app, wiring
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
-from tests.fakes import plugin_shell, preparation
+from tests.fakes import health, plugin_shell, preparation
 
 
 def _fail() -> model.Inventory:
@@ -43,8 +43,9 @@ def main() -> int:
         look,
         tuple,
         lambda: None,
+        health.NoGpus(),
         offerings.NodeOfferings(),
-        frozenset,
+        tuple,
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:

@@ -3,19 +3,22 @@
 import threading
 from pathlib import Path
 
+import grpc
+
 from driver import clock, errors, ids
 from driver.devices import model
 from driver.kube import events
-from driver.kubeletplugin import metrics, registration, rpc, server, sockets
+from driver.kubeletplugin import health_stream, metrics, registration, rpc, server, sockets
 
 DRIVER = "gpu.ration.dev"
 
 
 class Events:
-    """Remembers what was told."""
+    """Remembers what was told: warnings, and what is no warning apart."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str, str]] = []
+        self.good_news: list[tuple[str, str, str, str]] = []
 
     def event(
         self,
@@ -26,25 +29,33 @@ class Events:
         warning: bool,
         related: events.ObjectRef | None = None,
     ) -> None:
-        assert warning
         assert related is None
-        self.told.append((regarding.kind, regarding.name, reason, message))
+        told = self.told if warning else self.good_news
+        told.append((regarding.kind, regarding.name, reason, message))
 
 
 class Shell:
     """Both servers of a plugin, on threads of their own."""
 
-    def __init__(self, root: Path, service: server.DraService, counters: metrics.Metrics) -> None:
+    def __init__(
+        self,
+        root: Path,
+        service: server.DraService,
+        streams: health_stream.HealthStreams,
+        counters: metrics.Metrics,
+    ) -> None:
         self.paths = sockets.paths(root, DRIVER)
         self.registration = registration.Registration(DRIVER, self.paths.service, counters)
         self._service = service
+        self._streams = streams
+        self.workers = 32
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        settings = rpc.Settings(32, 0.2, clock.SystemClock())
+        settings = rpc.Settings(self.workers, 0.2, clock.SystemClock())
         for name, path, add in (
-            ("dra", self.paths.service, self._service.add_to),
+            ("dra", self.paths.service, self._add_to),
             ("registration", self.paths.registration, self.registration.add_to),
         ):
             one = rpc.UnixServer(name, path, add, settings)
@@ -53,8 +64,13 @@ class Shell:
             assert one.serving.wait(5)
             self._threads.append(thread)
 
+    def _add_to(self, grpc_server: grpc.Server) -> None:
+        self._service.add_to(grpc_server)
+        self._streams.add_to(grpc_server)
+
     def stop(self) -> None:
         self._stop.set()
+        self._streams.close()
         self._service.close()
         for thread in self._threads:
             thread.join(10)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from driver import ids
-from driver.devices import faces
-from driver.resources import quantity, slices
+from driver.devices import description
+from driver.resources import capacities, publish, quantity, slices
 from hack.cluster import versions
 from tests import objects
 from tests.oracle import oracle, program
@@ -92,14 +92,15 @@ def test_what_the_driver_renders_is_taken_as_it_is(asked: oracle.Oracle) -> None
     devices = tuple(
         slices.Device(
             ids.DeviceName(f"gpu-{number:02}"),
-            {"type": "gpu", "index": number, "driverVersion": faces.Version("580.105.8")},
-            {"memory": quantity.of_bytes(80 * 2**30)},
+            {"type": "gpu", "index": number, "driverVersion": description.Version("580.105.8")},
+            {"memory": capacities.Capacity(quantity.of_bytes(80 * 2**30))},
             taints,
         )
         for number in range(70)
     )
-    pool = slices.Pool("gpu.example.com", NODE, devices)
-    rendered = slices.render(pool, slices.Owner(ids.NodeName(NODE), "uid"), 1)
+    groups = tuple(publish.Group(device.name, (device,), {}) for device in devices)
+    pool = publish.Pool("gpu.example.com", NODE, groups)
+    rendered = publish.render(pool, publish.Owner(ids.NodeName(NODE), "uid"), 1)
     chosen = {
         "cel": {
             "expression": 'device.capacity["gpu.example.com"].memory.isGreaterThan('

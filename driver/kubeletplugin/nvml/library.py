@@ -5,8 +5,8 @@ that cannot be read, the next reading starts it anew (a lost GPU comes back no o
 try again is the caller's to say.
 """
 
+import contextlib
 import ctypes
-import threading
 from pathlib import Path
 
 import pynvml
@@ -15,41 +15,37 @@ from driver import errors
 from driver.devices import model
 from driver.kubeletplugin import driver_root
 from driver.kubeletplugin.nvml import calls, links, reading
+from driver.kubeletplugin.nvml import session as sessions
 
 
 class NvmlLibrary:
     """The library `libnvidia-ml.so.1` of a driver root; pynvml can hold one a process.
 
-    Thread safe: one call at a time.
+    Thread safe. `session` is its time between start and end, for others that call it.
     """
 
     def __init__(self, driver_path: Path, host_root: Path) -> None:
         self._root = driver_root.DriverRoot(driver_path)
         self._host_root = host_root
-        self._lock = threading.Lock()
-        self._open = False
+        self.session = sessions.Session(self._start, _end)
 
     def inventory(self) -> model.Inventory:
         """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault."""
-        with self._lock:
-            self._initialise()
-            try:
+        try:
+            with self.session.use() as number:
                 found = self._read_all()
-            except errors.DeviceFault:
-                self._shut_down()
-                raise
-            if found.broken:
-                self._shut_down()
-            return found
+        except errors.DeviceFault:
+            self.session.close()
+            raise
+        if found.broken:
+            self.session.drop(number)
+        return found
 
     def close(self) -> None:
         """Let go of the library; the next reading starts it again."""
-        with self._lock:
-            self._shut_down()
+        self.session.close()
 
-    def _initialise(self) -> None:
-        if self._open:
-            return
+    def _start(self) -> None:
         try:
             library = self._root.require(driver_root.NVML_LIBRARY)
             pynvml.nvmlLib = ctypes.CDLL(str(library))
@@ -58,16 +54,6 @@ class NvmlLibrary:
             raise errors.DeviceFault("", "loading NVML", code, str(e)) from e
         pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - keeps the old library's addresses
         calls.ask("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
-        self._open = True
-
-    def _shut_down(self) -> None:
-        if not self._open:
-            return
-        self._open = False
-        try:
-            calls.ask("", pynvml.nvmlShutdown)
-        except errors.DeviceFault:
-            return  # the library is gone: nothing is held any more
 
     def _read_all(self) -> model.Inventory:
         versions = reading.versions()
@@ -81,3 +67,9 @@ class NvmlLibrary:
                     raise
                 broken.append(model.BrokenGpu(fault.device, str(fault)))
         return model.Inventory(model.in_pci_order(links.joined(read)), tuple(broken))
+
+
+def _end() -> None:
+    """A library that is gone holds nothing any more."""
+    with contextlib.suppress(errors.DeviceFault):
+        calls.ask("", pynvml.nvmlShutdown)

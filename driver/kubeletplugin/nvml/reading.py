@@ -98,7 +98,7 @@ def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, links.Li
         numa_node=sysfs.numa_node(host_root, pci),
         pcie_root=sysfs.pcie_root(host_root, pci),
         nvlink_domain=_fabric(pci, handle),
-        module=calls.maybe(pci, pynvml.nvmlDeviceGetModuleId, handle),
+        module=calls.maybe(pci, pynvml.nvmlDeviceGetModuleId, handle) or None,
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
         # A guest's partitions are made on its host; without memory of its own there are none.

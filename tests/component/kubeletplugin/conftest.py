@@ -8,7 +8,7 @@ import pytest
 
 from driver import clock
 from driver.kube import client
-from driver.kubeletplugin import metrics, server, telling
+from driver.kubeletplugin import health_stream, metrics, server, telling
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import plugin_shell
 from tests.fakes import preparation as fake_preparation
@@ -67,15 +67,45 @@ def deadline_s() -> float:
 
 
 @pytest.fixture
+def tools(told: plugin_shell.Events, counters: metrics.Metrics, deadline_s: float) -> server.Tools:
+    return server.Tools(telling.Teller(told), counters, clock.SystemClock(), deadline_s)
+
+
+@pytest.fixture
+def devices() -> list[health_stream.DeviceHealth]:
+    """What the plugin knows of its devices' health; a test changes it."""
+    return [health_stream.DeviceHealth("node-a", "gpu-0", healthy=True)]
+
+
+@pytest.fixture
+def pace() -> health_stream.Pace:
+    return health_stream.Pace()
+
+
+@pytest.fixture
+def streams(
+    devices: list[health_stream.DeviceHealth], pace: health_stream.Pace
+) -> health_stream.HealthStreams:
+    return health_stream.HealthStreams(lambda: tuple(devices), clock.SystemClock(), pace)
+
+
+@pytest.fixture
+def workers() -> int:
+    """How many calls are served at once."""
+    return 32
+
+
+@pytest.fixture
 def shell(
     root: Path,
     preparation: fake_preparation.Preparation,
-    told: plugin_shell.Events,
-    counters: metrics.Metrics,
-    deadline_s: float,
+    streams: health_stream.HealthStreams,
+    tools: server.Tools,
+    workers: int,
 ) -> Iterator[plugin_shell.Shell]:
-    tools = server.Tools(telling.Teller(told), counters, clock.SystemClock(), deadline_s)
-    made = plugin_shell.Shell(root, server.DraService(preparation, tools), counters)
+    service = server.DraService(preparation, tools)
+    made = plugin_shell.Shell(root, service, streams, tools.metrics)
+    made.workers = workers
     made.start()
     yield made
     made.stop()

@@ -352,7 +352,7 @@ def test_below_the_floor_nothing_is_shared(
     assert len(api.all(SLICES)) == 1
     waiting.until(lambda: told.told)
     assert told.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
-    assert one.publisher.problem() is None
+    published(one)
 
 
 @pytest.mark.usefixtures("node")

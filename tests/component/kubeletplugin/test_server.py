@@ -1,3 +1,4 @@
+import dataclasses
 import stat
 from collections.abc import MutableMapping
 from typing import Any
@@ -33,7 +34,12 @@ def test_the_kubelet_learns_who_we_are_and_says_yes(
     info = kubelet.register().info
     assert (info.type, info.name) == ("DRAPlugin", "gpu.ration.dev")
     assert info.endpoint == str(shell.paths.service)
-    assert list(info.supported_versions) == ["v1.DRAPlugin"]
+    assert list(info.supported_versions) == [
+        "v1.DRAPlugin",
+        "v1beta1.DRAPlugin",
+        "v1.DRAResourceHealth",
+        "v1alpha1.DRAResourceHealth",
+    ]
     assert shell.registration.problem() is None
     assert registry.get_sample_value("dra_gpu_plugin_registered") == 1
 
@@ -63,6 +69,27 @@ def test_a_prepared_claim_comes_with_its_devices(kubelet: fake_kubelet.Kubelet) 
     assert (device.pool_name, device.device_name) == ("node-a", "gpu-0")
     assert list(device.cdi_device_ids) == [f"gpu.ration.dev/claim={one.uid}-gpu-0"]
     assert not device.HasField("share_id")
+
+
+def test_a_kubelet_that_speaks_v1beta1_gets_the_same_without_share_ids(
+    kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation
+) -> None:
+    shared = dataclasses.replace(fakes.prepared(fakes.ref("one")).devices[0], share_id="share-1")
+    preparation.behave["one"] = lambda: ports.Prepared((shared,))
+    newer = kubelet.register()
+    older = dataclasses.replace(newer, version="v1beta1")
+    one, bad = fakes.ref("one"), fakes.ref("bad")
+    preparation.behave["bad"] = lambda: raising(errors.NodeFault("write", "x.json", "full"))
+    answers = older.prepare(one, bad)
+    (device,) = answers[one.uid].devices
+    assert "share_id" not in device.DESCRIPTOR.fields_by_name
+    (same,) = newer.prepare(one)[one.uid].devices
+    assert same.share_id == "share-1"
+    assert (device.pool_name, device.device_name) == (same.pool_name, same.device_name)
+    assert list(device.cdi_device_ids) == list(same.cdi_device_ids)
+    assert answers[bad.uid].error == "PrepareFailed: write x.json: full"
+    assert not older.unprepare(one)[one.uid].error
+    assert preparation.unprepared == ["one"]
 
 
 def test_claims_that_fail_leave_the_others_of_the_batch_prepared(

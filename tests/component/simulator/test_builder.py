@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import builder, layout, machine, store
+from simulator import builder, layout, machine, profile, store
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +63,15 @@ def test_a_broken_state_is_refused(tmp_path: Path) -> None:
     layout.Layout(tmp_path).state.write_text('{"boots": "many"}')
     with pytest.raises(store.MachineDirectoryError, match="broken machine"):
         store.load(tmp_path)
+
+
+def test_an_excluded_gpu_is_on_the_bus_and_has_no_node(tmp_path: Path) -> None:
+    text = profile.text_of("l4").replace("minor: 2,", "minor: 2, excluded: true,")
+    named = tmp_path / "excluding.yaml"
+    named.write_text(text)
+    builder.build(tmp_path / "machine", store.create(tmp_path / "machine", str(named), "node-1"))
+    at = layout.Layout(tmp_path / "machine")
+    assert {path.name for path in (at.driver_root / "dev").glob("nvidia[0-9]*")} == {
+        f"nvidia{minor}" for minor in (0, 1, 3, 4, 5, 6, 7)
+    }
+    assert (at.host_root / "sys/bus/pci/devices/0000:39:00.0").is_symlink()

@@ -258,3 +258,31 @@ def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
         node.process().preparer.prepare(ref, gpunode.never)
     node.cdi.unlink()
     assert len(prepared(node, ref).devices) == 1
+
+
+@pytest.mark.parametrize("face", ["mps", "ts", "mig-1g10gb-0"])
+def test_a_face_that_cannot_be_set_up_yet_is_refused_for_good(
+    node: gpunode.GpuNode, face: str
+) -> None:
+    result = builders.a_result(f"gpu-0000-53-00-0-{face}")
+    answer = refused(node, node.allocate(builders.an_allocated_claim(result)))
+    assert answer.reason is reasons.Reason.FACE_NOT_PREPARED
+    assert answer.permanent
+
+
+def test_a_monitor_is_the_gpu_for_administrators_beside_its_holder(node: gpunode.GpuNode) -> None:
+    held = node.allocate(builders.an_allocated_claim())
+    prepared(node, held)
+    monitor = builders.an_allocated_claim(
+        builders.a_result("gpu-0000-53-00-0-monitor", admin_access=True),
+        uid=builders.OTHER_UID,
+        name="monitor",
+    )
+    prepared(node, node.allocate(monitor))
+    assert node.spec_path(builders.OTHER_UID).exists()
+
+
+def test_a_monitor_without_admin_access_is_refused(node: gpunode.GpuNode) -> None:
+    result = builders.a_result("gpu-0000-53-00-0-monitor")
+    answer = refused(node, node.allocate(builders.an_allocated_claim(result)))
+    assert (answer.reason, answer.permanent) == (reasons.Reason.ADMIN_ONLY, True)

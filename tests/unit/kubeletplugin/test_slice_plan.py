@@ -164,7 +164,29 @@ def test_what_the_server_dropped_is_named_and_not_written_again(server: Server) 
         "spec.devices[1].taints",
     )
     name = asked["metadata"]["name"]
-    memory = slice_plan.Memory(1, {name: slice_plan.accepted(asked, kept)})
+    version = server.objects[name]["metadata"]["resourceVersion"]
+    memory = slice_plan.Memory(1, {name: slice_plan.Answered(asked, version)})
     assert len(server.plan(wanted)) == 1
     assert len(server.plan(wanted, memory)) == 0
     assert len(server.plan(pool(2, brand="Other", taints=(TAINT,)), memory)) == 1
+
+
+def test_several_gpus_that_fall_ill_at_once_are_a_write_a_slice_and_no_new_generation(
+    server: Server,
+) -> None:
+    server.apply(server.plan(pool(130, taints=(TAINT,))))
+    sick = slices.Taint("ration.dev/sick", "", "NoSchedule")
+    writes = server.apply(server.plan(pool(130, taints=(TAINT, sick))))
+    assert len(writes.updates) == 3
+    assert set(server.generations()) == {1}
+
+
+def test_what_was_settled_once_is_known_until_another_writes_it(server: Server) -> None:
+    wanted = pool(2, taints=(TAINT,))
+    server.apply(server.plan(wanted))
+    memory = slice_plan.Memory(1, server.plan(wanted).settled)
+    (name,) = server.objects
+    found = server.objects[name]
+    assert memory.of(found) == server.plan(wanted).meant[name]
+    server.put(found)
+    assert memory.of(server.objects[name]) is None

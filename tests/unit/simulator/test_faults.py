@@ -166,3 +166,110 @@ def test_every_state_survives_being_written_down() -> None:
     faults.slow(of, "device_get_count", 5)
     text = machine.STATE_FORMAT.dump_json(of.state)
     assert machine.STATE_FORMAT.validate_json(text, extra="forbid") == of.state
+
+
+def test_errors_of_the_sram_are_counted_and_too_many_of_them_stay_known() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.sram(of, of.gpus[0], state.Errors(3, 2), exceeded=True)
+    status = nvml.device_get_sram_ecc_error_status(gpu)
+    assert (status.volatile_cor, status.volatile_unc_sec_ded) == (3, 2)
+    assert (status.aggregate_unc_bucket_l2, status.threshold_exceeded) == (2, True)
+    of.restore(of.gpus[0])
+    status = nvml.device_get_sram_ecc_error_status(gpu)
+    assert (status.volatile_cor, status.aggregate_cor, status.threshold_exceeded) == (0, 3, True)
+    user = library.Library(of, root=False)
+    user.init()
+    refused = code_of(user.device_get_sram_ecc_error_status, gpu)
+    assert refused is codes.Return.NO_PERMISSION
+
+
+def test_repairs_are_done_at_a_reset_and_some_memory_is_beyond_repair() -> None:
+    text = profile.text_of("hgx-h100").replace("580.105.08", "590.48.01")
+    nvml = a_client(machine.Machine(profile.parse("new", text), "node-1"))
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    for part in ("channel", "tpc", "memory"):
+        faults.repair(of, of.gpus[0], part)
+    assert nvml.device_get_repair_status(gpu) == (True, True)
+    assert nvml.device_get_unrepairable_memory_flag(gpu)
+    of.restore(of.gpus[0])
+    assert nvml.device_get_repair_status(gpu) == (False, False)
+    assert nvml.device_get_unrepairable_memory_flag(gpu)
+    with pytest.raises(faults.BadFaultError, match="expected channel, tpc or memory"):
+        faults.repair(of, of.gpus[0], "fan")
+
+
+def test_turing_retires_pages_and_nothing_newer_does() -> None:
+    nvml = a_client(machine.build("t4", seed="node-1"))
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    for double_bit in (False, True, True):
+        faults.retire(of, of.gpus[0], double_bit=double_bit)
+    assert [len(nvml.device_get_retired_pages(gpu, cause)) for cause in (0, 1)] == [1, 2]
+    assert nvml.device_get_retired_pages_pending_status(gpu)
+    of.reboot()
+    assert not nvml.device_get_retired_pages_pending_status(gpu)
+    assert len(nvml.device_get_retired_pages(gpu, 1)) == 2
+    assert code_of(nvml.device_get_retired_pages, gpu, 2) is codes.Return.INVALID_ARGUMENT
+    hopper = a_client()
+    handle = hopper.device_get_handle_by_index(0)
+    assert code_of(hopper.device_get_retired_pages, handle, 0) is codes.Return.NOT_SUPPORTED
+    with pytest.raises(faults.BadFaultError, match="HOPPER retires no pages"):
+        faults.retire(hopper.machine, hopper.machine.gpus[0], double_bit=False)
+    with pytest.raises(faults.BadFaultError, match="does not count errors of its SRAM"):
+        faults.sram(of, of.gpus[0], state.Errors(1, 0), exceeded=False)
+    with pytest.raises(faults.BadFaultError, match="TURING does not tell repairs of tpc"):
+        faults.repair(of, of.gpus[0], "tpc")
+
+
+def test_a_gpu_that_moves_gets_another_minor_with_its_mig_mode_until_a_reboot() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(2)
+    faults.moves(of, of.gpus[2])
+    assert nvml.device_get_minor_number(gpu) == 2
+    nvml.device_set_mig_mode(gpu, 1)
+    assert nvml.device_get_minor_number(gpu) == 8
+    nvml.device_set_mig_mode(gpu, 0)
+    assert nvml.device_get_minor_number(gpu) == 8
+    assert of.find("8") is of.gpus[2]
+    of.reboot()
+    assert nvml.device_get_minor_number(gpu) == 2
+
+
+def test_an_ampere_gpu_moves_at_the_reset_that_makes_its_mode_current() -> None:
+    nvml = a_client(machine.build("dgx-a100", seed="node-1"))
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.moves(of, of.gpus[0])
+    of.restore(of.gpus[0])
+    nvml.device_set_mig_mode(gpu, 1)
+    assert nvml.device_get_minor_number(gpu) == 0
+    of.restore(of.gpus[0])
+    assert nvml.device_get_minor_number(gpu) == 8
+
+
+def test_only_a_shy_gpu_minds_other_clients() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    nvml = library.Library(of, others=1)
+    nvml.init()
+    gpu = nvml.device_get_handle_by_index(0)
+    assert nvml.device_set_mig_mode(gpu, 1) == codes.Return.SUCCESS
+    faults.shy(of, of.gpus[0], on=True)
+    assert nvml.device_set_mig_mode(gpu, 0) == codes.Return.IN_USE
+    alone = a_client(of)
+    assert alone.device_set_mig_mode(gpu, 0) == codes.Return.SUCCESS
+    faults.shy(of, of.gpus[0], on=False)
+    assert nvml.device_set_mig_mode(gpu, 1) == codes.Return.SUCCESS
+
+
+def test_a_moved_gpu_is_seen_until_another_has_its_old_minor() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    nvml = library.Library(of, visible={0})
+    nvml.init()
+
+    def moves(index: int) -> list[str]:
+        faults.moves(of, of.gpus[index])
+        a_client(of).device_set_mig_mode(a_client(of).device_get_handle_by_index(index), 1)
+        return [gpu.uuid for gpu in nvml.gpus]
+
+    assert moves(0) == [of.gpus[0].uuid]
+    assert moves(1) == [of.gpus[1].uuid]
+    assert [of.minor(gpu) for gpu in of.gpus[:3]] == [8, 0, 2]

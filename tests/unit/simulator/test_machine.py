@@ -160,7 +160,7 @@ def test_a_tray_is_part_of_a_fabric_and_a_single_node_of_an_empty_one() -> None:
     assert set(node.device_get_gpu_fabric_info(node.device_get_handle_by_index(0)).cluster) == {"0"}
     gpu = cards.device_get_handle_by_index(0)
     assert code_of(lambda: cards.device_get_gpu_fabric_info(gpu)) == codes.Return.NOT_SUPPORTED
-    assert code_of(lambda: cards.device_get_module_id(gpu)) == codes.Return.NOT_SUPPORTED
+    assert cards.device_get_module_id(gpu) == 0
     link = tray.device_get_handle_by_index(0)
     assert tray.device_get_nv_link_remote_device_type(link, 0) == codes.NVLINK_REMOTE_SWITCH
     away = code_of(lambda: tray.device_get_nv_link_remote_pci_info(link, 0))
@@ -174,6 +174,28 @@ def test_functions_newer_than_the_driver_are_not_found() -> None:
     assert code_of(lambda: old.device_get_module_id(gpu)) == codes.Return.FUNCTION_NOT_FOUND
     hmm = new.device_get_addressing_mode(new.device_get_handle_by_index(0))
     assert hmm == codes.AddressingMode.HMM
+
+
+def test_an_excluded_gpu_is_named_and_not_enumerated() -> None:
+    text = profile.text_of("l4").replace("minor: 2,", "minor: 2, excluded: true,")
+    nvml = library.Library(machine.Machine(profile.parse("excluding", text), "node-1"))
+    nvml.init()
+    assert (nvml.device_get_count(), nvml.get_excluded_device_count()) == (7, 1)
+    told = nvml.get_excluded_device_info_by_index(0)
+    assert told.pci.bus_id == "00000000:39:00.0"
+    refused = code_of(lambda: nvml.device_get_handle_by_uuid(told.uuid))
+    assert refused == codes.Return.NOT_FOUND
+    past = code_of(lambda: nvml.get_excluded_device_info_by_index(1))
+    assert past == codes.Return.INVALID_ARGUMENT
+
+
+def test_only_a_tray_tells_its_place_in_the_rack() -> None:
+    tray, node = a_client(of="gb200-tray"), a_client(of="hgx-b200")
+    place = tray.device_get_platform_info(tray.device_get_handle_by_index(0))
+    assert (place.slot_number, place.tray_index, place.host_id, place.module_id) == (14, 4, 1, 2)
+    gpu = node.device_get_handle_by_index(0)
+    refused = code_of(lambda: node.device_get_platform_info(gpu))
+    assert refused == codes.Return.NOT_SUPPORTED
 
 
 def test_clocks_and_bar1_are_the_products_and_readings_can_be_set() -> None:

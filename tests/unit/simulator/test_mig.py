@@ -253,7 +253,7 @@ def test_a_container_sees_the_mig_devices_whose_capabilities_it_holds() -> None:
     nvml, handle = a_client()
     hidden, given = (a_device(nvml, handle, ONE, 0, start, 1) for start in (0, 1))
     made = nvml.machine.board(nvml.machine.gpus[0]).instances[1]
-    caps = capabilities.access(nvml.machine.gpus[0], made, made.compute[0])
+    caps = capabilities.access(0, made, made.compute[0])
     assert caps == {3 + 8 * 9, 3 + 8 * 9 + 1}
     inside = library.Library(nvml.machine, visible={0}, caps=caps)
     inside.init()
@@ -304,3 +304,52 @@ def test_a_gpu_without_mig_supports_none_of_it() -> None:
     for call in (nvml.device_set_mig_mode, nvml.device_get_gpu_instance_profile_info):
         assert code_of(call, handle, 1) is codes.Return.NOT_SUPPORTED
     assert code_of(nvml.device_get_mig_mode, handle) is codes.Return.NOT_SUPPORTED
+
+
+def an_rtx_pro() -> tuple[library.Library, client.Handle]:
+    nvml = library.Library(machine.build("rtx-pro-6000", seed="node-1"))
+    nvml.init()
+    handle = nvml.device_get_handle_by_index(0)
+    assert nvml.device_set_mig_mode(handle, 1) == codes.Return.SUCCESS
+    return nvml, handle
+
+
+def test_an_rtx_pro_has_twelve_memory_slices_and_the_ids_seen_on_one() -> None:
+    nvml, handle = an_rtx_pro()
+    infos = [nvml.device_get_gpu_instance_profile_info(handle, enum) for enum in (0, 0xA, 0xF, 0xD)]
+    assert [(info.name, info.id, info.instance_count) for info in infos] == [
+        ("MIG 1g.24gb", 14, 4),
+        ("MIG 1g.24gb+gfx", 47, 4),
+        ("MIG 1g.24gb+me.all", 65, 1),
+        ("MIG 1g.24gb-me", 67, 4),
+    ]
+    places = nvml.device_get_gpu_instance_possible_placements(handle, 47)
+    assert [(at.start, at.size) for at in places] == [(0, 3), (3, 3), (6, 3), (9, 3)]
+    made = [nvml.device_create_gpu_instance(handle, profile_id) for profile_id in (5, 14, 14)]
+    assert [nvml.gpu_instance_get_info(one).id for one in made] == [1, 5, 6]
+
+
+def test_who_takes_all_media_engines_leaves_instances_without_any() -> None:
+    nvml, handle = an_rtx_pro()
+    nvml.device_create_gpu_instance(handle, 65)
+    left = nvml.device_get_gpu_instance_remaining_capacity
+    ids = (14, 21, 47, 67, 5, 35, 64, 66, 0)
+    assert [left(handle, profile_id) for profile_id in ids] == [0, 0, 0, 3, 0, 0, 0, 1, 0]
+    refused = code_of(nvml.device_create_gpu_instance_with_placement, handle, 14, 6, 3)
+    assert refused is codes.Return.INSUFFICIENT_RESOURCES
+
+
+def test_an_instance_with_more_multiprocessors_than_a_slice_has_a_profile_of_its_own() -> None:
+    nvml, handle = a_client()
+    double = nvml.device_create_gpu_instance(handle, ONE_DOUBLE)
+    ask = nvml.gpu_instance_get_compute_instance_profile_info
+    assert code_of(ask, double, 0, 0) is codes.Return.NOT_SUPPORTED
+    info = ask(double, geometry.WIDE, 0)
+    assert (info.slice_count, info.instance_count, info.multiprocessor_count) == (1, 1, 26)
+    made = nvml.gpu_instance_create_compute_instance(double, geometry.WIDE)
+    placed = nvml.compute_instance_get_info(made)
+    assert placed.placement == geometry.Placement(0, 2)
+    assert nvml.device_get_name(placed.device) == "NVIDIA H100 80GB HBM3 MIG 1g.20gb"
+    assert nvml.device_get_attributes(placed.device).compute_instance_slice_count == 1
+    single = nvml.device_create_gpu_instance(handle, ONE)
+    assert code_of(ask, single, geometry.WIDE, 0) is codes.Return.NOT_SUPPORTED

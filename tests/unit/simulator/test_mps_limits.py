@@ -71,10 +71,9 @@ def test_a_device_has_48_clients_and_60_from_driver_590_on() -> None:
 
 
 def test_a_mig_device_has_its_part_of_the_clients() -> None:
-    assert [mps_limits.most_clients(580, slices) for slices in (1, 2, 3, 7)] == [6, 13, 20, 48]
+    assert [mps_limits.most_clients(580, slices, 7) for slices in (1, 2, 3, 7)] == [6, 13, 20, 48]
 
 
 def test_a_client_counts_for_two_connections_unless_it_asks_for_more() -> None:
     asked = ("", "8", "32", "33", "0", "few")
     assert [mps_limits.connections_of(text) for text in asked] == [2, 8, 32, 2, 2, 2]
-    assert mps_limits.most_connections(580) == 96

@@ -1,0 +1,267 @@
+"""What is wrong with the node's GPUs: events and polls in, ailments out. Pure.
+
+An ailment is one thing wrong, as a device taint says it. Everything is kept for each GPU apart, so
+one GPU's trouble is never another's. What clears:
+
+- an Xid's ailment, when the GPU was made anew since: its recovery action (field 230) is NONE again
+  after it was not, or it can be reached again after it could not, or its energy counter fell (it
+  only grows while the driver holds the GPU). Never while the recovery action is another than NONE.
+  A driver without field 230 leaves the last two, and one without the counter (before Volta, vGPU)
+  only that the GPU was away; a restart of this process forgets Xids too.
+- everything else, when the next poll no longer finds it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, assert_never
+
+from driver import ids, names
+from driver.devices import xids
+
+Effect = Literal["NoSchedule", "NoExecute", "None"]
+XIDS_SHOWN = 3
+"""Ailments by Xid of a GPU, and of each instance: a device takes few taints (16 in all)."""
+
+
+class Recovery(IntEnum):
+    """What a GPU asks for (nvml.h, NVML_GPU_RECOVERY_ACTION_*)."""
+
+    NONE = 0
+    GPU_RESET = 1
+    NODE_REBOOT = 2
+    DRAIN_P2P = 3
+    DRAIN_AND_RESET = 4
+    RECOVER_IMEX_DOMAIN = 5
+    BUS_RESET = 6
+    SYSTEM_REBOOT = 7
+
+
+_NODE_ACTIONS = {Recovery.NODE_REBOOT, Recovery.SYSTEM_REBOOT}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instance:
+    """A MIG instance by NVML's ids; without a compute instance, all of the GPU instance."""
+
+    gpu_instance: int
+    compute_instance: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """One thing wrong with a GPU, or with one MIG instance of it, as a taint says it.
+
+    `value` is a label's value, `message` says what it is and what clears it.
+    """
+
+    key: str
+    value: str
+    effect: Effect
+    message: str
+    instance: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class XidEvent:
+    """The driver reported an Xid."""
+
+    gpu: ids.GpuUuid
+    code: int
+    instance: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What a poll of one GPU says. With a `problem` it could not be reached: nothing else counts.
+
+    `recovery` is field 230, None where the driver has none. `repair_*` is of bad memory: rows
+    remapped, or pages retired before Ampere. `energy_mj` is what it used since the driver took it.
+    """
+
+    problem: str = ""
+    recovery: int | None = None
+    repair_pending: bool = False
+    repair_failed: bool = False
+    sram_exceeded: bool = False
+    unrepairable: bool = False
+    energy_mj: int | None = None
+
+    @property
+    def action(self) -> Recovery | int:
+        """The recovery action; NONE where the driver tells none."""
+        number = self.recovery or 0
+        return Recovery(number) if number in set(Recovery) else number
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A GPU was polled."""
+
+    gpu: ids.GpuUuid
+    signs: Signs
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A GPU's events were asked for; with a `problem`, in vain."""
+
+    gpu: ids.GpuUuid
+    problem: str = ""
+
+
+Observation = XidEvent | Seen | Watched
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How Xids are classed, and whether what takes a node or a GPU down evicts (NoExecute)."""
+
+    table: Mapping[int, xids.Xid] = dataclasses.field(default_factory=lambda: xids.TABLE)
+    evict: bool = False
+
+    def effect(self, xid_class: xids.XidClass) -> Effect:
+        """What a fault of that class does to scheduling."""
+        match xid_class:
+            case xids.XidClass.APPLICATION | xids.XidClass.INFORMATIONAL:
+                return "None"
+            case xids.XidClass.RESET:
+                return "NoSchedule"
+            case xids.XidClass.NODE | xids.XidClass.HARDWARE:
+                return "NoExecute" if self.evict else "NoSchedule"
+            case _:
+                assert_never(xid_class)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHealth:
+    """What is known of one GPU: Xids not recovered from, its last signs, what cannot be had."""
+
+    faults: frozenset[tuple[int, Instance | None]] = frozenset()
+    signs: Signs = Signs()
+    lost: str = ""
+    unwatched: str = ""
+
+
+NodeHealth = Mapping[ids.GpuUuid, GpuHealth]
+
+
+def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealth:
+    """The health after one more observation; only its own GPU's changes."""
+    before = health.get(observed.gpu, GpuHealth())
+    match observed:
+        case XidEvent():
+            after = _after_xid(before, observed, policy)
+        case Seen(signs=signs):
+            after = _after_poll(before, signs)
+        case Watched(problem=problem):
+            after = dataclasses.replace(before, unwatched=problem)
+        case _:
+            assert_never(observed)
+    return {**health, observed.gpu: after}
+
+
+def ailments(of: GpuHealth, policy: Policy) -> tuple[Ailment, ...]:
+    """What is wrong with a GPU, in a stable order."""
+    found = [*_lost(of, policy), *_xids(of, policy), *_asked(of.signs, policy)]
+    found += _memory(of.signs, policy)
+    if of.unwatched and not of.lost:
+        text = f"its events cannot be had ({of.unwatched}); it is polled, and asked again each time"
+        found.append(Ailment(names.TAINT_UNMONITORED, "events", "None", text))
+    return tuple(found)
+
+
+def of_instance(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
+    """Those that concern a MIG device: the whole GPU's, its GPU instance's and its own."""
+    whole = Instance(instance.gpu_instance)
+    return tuple(one for one in found if one.instance in {None, whole, instance})
+
+
+def verdict(found: Iterable[Ailment]) -> bool | None:
+    """Whether a device with these is healthy; None: it cannot be told."""
+    effects = {one.effect for one in found}
+    return False if effects - {"None"} else None if effects else True
+
+
+def _after_xid(before: GpuHealth, event: XidEvent, policy: Policy) -> GpuHealth:
+    row = xids.lookup(policy.table, event.code)
+    if policy.effect(row.xid_class) == "None":
+        return before
+    # A fall of the counter from before this Xid to after it says nothing about this Xid.
+    signs = dataclasses.replace(before.signs, energy_mj=None)
+    faults = before.faults | {(event.code, event.instance)}
+    return dataclasses.replace(before, faults=faults, signs=signs)
+
+
+def _after_poll(before: GpuHealth, signs: Signs) -> GpuHealth:
+    if signs.problem:
+        return dataclasses.replace(before, lost=signs.problem)
+    faults = frozenset() if _is_anew(before, signs) else before.faults
+    return dataclasses.replace(before, faults=faults, signs=signs, lost="")
+
+
+def _is_anew(before: GpuHealth, signs: Signs) -> bool:
+    """Whether the GPU was reset, or left and came back, and asks for nothing now."""
+    if signs.action != Recovery.NONE:
+        return False
+    if before.lost or before.signs.action != Recovery.NONE:
+        return True
+    then, now = before.signs.energy_mj, signs.energy_mj
+    return then is not None and now is not None and now < then
+
+
+def _lost(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    if of.lost:
+        text = f"NVML cannot reach it ({of.lost}); cleared when it can again"
+        yield Ailment(names.TAINT_LOST, "lost", policy.effect(xids.XidClass.NODE), text)
+
+
+def _xids(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    """Of each subject the gravest, by effect and then by code."""
+    shown: dict[Instance | None, int] = {}
+    for code, instance in sorted(of.faults, key=lambda fault: _gravity(fault, policy)):
+        row = xids.lookup(policy.table, code)
+        shown[instance] = shown.get(instance, 0) + 1
+        if shown[instance] <= XIDS_SHOWN:
+            text = f"Xid {code}: {row.meaning}; cleared by a reset of the GPU"
+            effect = policy.effect(row.xid_class)
+            yield Ailment(names.TAINT_XID, str(code), effect, text, instance)
+
+
+def _gravity(fault: tuple[int, Instance | None], policy: Policy) -> tuple[bool, int, int, int]:
+    code, instance = fault
+    stays = policy.effect(xids.lookup(policy.table, code).xid_class) == "NoSchedule"
+    return (stays, code, *_place(instance))
+
+
+def _place(instance: Instance | None) -> tuple[int, int]:
+    if instance is None:
+        return (-1, -1)
+    compute = instance.compute_instance
+    return (instance.gpu_instance, -1 if compute is None else compute)
+
+
+def _asked(signs: Signs, policy: Policy) -> Iterable[Ailment]:
+    action = signs.action
+    if action != Recovery.NONE:
+        name = action.name if isinstance(action, Recovery) else f"ACTION_{action}"
+        grave = xids.XidClass.NODE if action in _NODE_ACTIONS else xids.XidClass.RESET
+        text = f"the GPU asks for {name} (field 230); cleared when it asks for nothing"
+        yield Ailment(names.TAINT_RECOVERY, name, policy.effect(grave), text)
+
+
+def _memory(signs: Signs, policy: Policy) -> Iterable[Ailment]:
+    reset, broken = (policy.effect(one) for one in (xids.XidClass.RESET, xids.XidClass.HARDWARE))
+    if signs.repair_pending:
+        text = "bad memory waits for its repair; cleared by a reset of the GPU"
+        yield Ailment(names.TAINT_ROW_REMAP, "pending", reset, text)
+    if signs.repair_failed:
+        text = "bad memory could not be repaired; the GPU wants replacing"
+        yield Ailment(names.TAINT_ROW_REMAP, "failed", broken, text)
+    if signs.sram_exceeded:
+        text = "too many errors of on-chip memory; the GPU wants replacing"
+        yield Ailment(names.TAINT_ECC, "sram-threshold", broken, text)
+    if signs.unrepairable:
+        text = "memory is beyond repair; the GPU wants replacing"
+        yield Ailment(names.TAINT_ECC, "unrepairable", broken, text)

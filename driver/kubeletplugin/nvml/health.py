@@ -1,0 +1,272 @@
+"""What NVML says of the GPUs' health: its events, and polls. Errors leave as DeviceFault.
+
+One event set watches all GPUs. Whole GPUs only can be registered; an event says by its ids whether
+it is an instance's. That a GPU is lost ends every wait without saying which it is, again and again
+until the set no longer holds it (node-layer: events).
+"""
+
+import collections
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pynvml
+
+from driver import errors, ids
+from driver.devices import health
+from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import calls
+from driver.kubeletplugin.nvml import session as sessions
+
+WHOLE_GPU = 0xFFFFFFFF
+"""Both ids of an event that is no instance's (nvml.h, nvmlEventData_t)."""
+_WANTED = (
+    pynvml.nvmlEventTypeXidCriticalError
+    | pynvml.nvmlEventTypeDoubleBitEccError
+    | pynvml.nvmlEventTypeDramRetirementEvent
+    | pynvml.nvmlEventTypeDramRetirementFailure
+    | pynvml.nvmlEventTypeFatalPoisonError
+    | pynvml.nvmlEventTypeGpuUnavailableError
+    | pynvml.nvmlEventTypeGpuRecoveryAction
+    | pynvml.nvmlEventMigConfigChange
+)
+"""Xids are judged; each of the others is a reason to look at its GPU."""
+_PENDING_MOST = 256
+Event = health.XidEvent | health_watch.Stirred
+
+
+class NvmlHealth:
+    """Implements `health_watch.Watcher` over an initialised library. Used by one thread."""
+
+    def __init__(self, session: sessions.Session) -> None:
+        self._session = session
+        self._number = 0
+        self._set: object | None = None
+        self._handles: dict[ids.GpuUuid, object] = {}
+        self._addresses: dict[int, ids.GpuUuid] = {}
+        self._watched: set[ids.GpuUuid] = set()
+        self._pending: collections.deque[Event] = collections.deque()
+        self._refused: dict[ids.GpuUuid, str] = {}
+
+    @property
+    def watching(self) -> bool:
+        """Whether there is an event set of the library's present start, with a GPU in it."""
+        return bool(self._watched) and self._number == self._session.number
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        """Every GPU that can be read; the others are left out. Raises DeviceFault."""
+        with self._using():
+            found: list[ids.GpuUuid] = []
+            for index in range(calls.ask("", pynvml.nvmlDeviceGetCount)):
+                with contextlib.suppress(_OneGpuFault):
+                    where = f"GPU at index {index}"
+                    handle = _of_one(where, pynvml.nvmlDeviceGetHandleByIndex, index)
+                    uuid = ids.GpuUuid(str(_of_one(where, pynvml.nvmlDeviceGetUUID, handle)))
+                    self._handles[uuid] = handle
+                    found.append(uuid)
+            return tuple(found)
+
+    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        """Have exactly these in the event set; how it went for those that were not yet in it.
+
+        Raises DeviceFault. Nothing takes a GPU out of a set: then there is a new set before the old
+        one is emptied, and an event of that moment may come twice.
+        """
+        with self._using():
+            wanted, old = frozenset(gpus), None
+            if not wanted.issuperset(self._watched):
+                old, self._set = self._set, None
+                self._watched.clear()
+            done = self._fill(wanted)
+            if old is not None:
+                self._empty(old)
+            return done
+
+    def wait(self, timeout_s: float) -> Event | None:
+        """The next event; None after `timeout_s`, or when the library was started anew meanwhile.
+
+        Raises DeviceFault; GPU_IS_LOST says nothing of which GPU it is.
+        """
+        with self._using():
+            if self._pending:
+                return self._pending.popleft()
+            return None if self._set is None else self._wait(self._set, timeout_s)
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        """What a poll of the GPU says, unreachable GPUs included. Raises DeviceFault."""
+        with self._using():
+            try:
+                handle = self._handles.get(gpu) or _of_one(
+                    gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu
+                )
+                signs = _signs(gpu, handle)
+            except _OneGpuFault as fault:
+                self._handles.pop(gpu, None)
+                return health.Signs(problem=f"{fault.text}, NVML error {fault.code}")
+            self._handles[gpu] = handle
+            return signs
+
+    def close(self) -> None:
+        """Free the event set; the next `watch` makes one."""
+        if self._set is None or self._number != self._session.number:
+            self._forget()
+            return
+        with contextlib.suppress(errors.DeviceFault), self._using():
+            self._free()
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """With the library; what belongs to an earlier start of it is forgotten."""
+        try:
+            with self._session.use() as number:
+                if number != self._number:
+                    self._forget()
+                    self._number = number
+                yield
+        except errors.DeviceFault as fault:
+            if fault.code in calls.LIBRARY_GONE:
+                self._session.drop(self._number)
+            raise
+
+    def _wait(self, made: object, timeout_s: float) -> Event | None:
+        try:
+            data = calls.ask("", pynvml.nvmlEventSetWait_v2, made, int(timeout_s * 1000))
+        except errors.DeviceFault as fault:
+            if fault.code == pynvml.NVML_ERROR_TIMEOUT:
+                return None
+            raise
+        gpu = self._addresses.get(_address(data.device))
+        if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            return health_watch.Stirred(gpu)
+        return health.XidEvent(gpu, int(data.eventData), _instance(data))
+
+    def _fill(self, wanted: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        """Register who is not yet, in a new set if there is none."""
+        fresh = self._set is None
+        if fresh:
+            self._set = calls.ask("", pynvml.nvmlEventSetCreate)
+        done: list[health.Watched] = []
+        for gpu in sorted(wanted - self._watched):
+            problem = self._refused.get(gpu)
+            try:
+                if problem is None:
+                    self._register(gpu)
+            except _OneGpuFault as fault:
+                problem = f"{fault.text}, NVML error {fault.code}"
+                if fault.code == pynvml.NVML_ERROR_UNKNOWN:  # such a set is of no use any more
+                    self._free()
+                    self._refused |= {gpu: problem} if fresh else {}
+                    return self._fill(wanted)
+            done.append(health.Watched(gpu, problem or ""))
+        return tuple(done)
+
+    def _empty(self, old: object) -> None:
+        """Take what waits in a set that is to go, and free it."""
+        with contextlib.suppress(errors.DeviceFault):
+            while len(self._pending) < _PENDING_MOST and (event := self._wait(old, 0.0)):
+                self._pending.append(event)
+        with contextlib.suppress(errors.DeviceFault):
+            calls.ask("", pynvml.nvmlEventSetFree, old)
+
+    def _register(self, gpu: ids.GpuUuid) -> None:
+        handle = self._handles.get(gpu) or _of_one(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+        supported = _of_one(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
+        if not supported & pynvml.nvmlEventTypeXidCriticalError:
+            code = pynvml.NVML_ERROR_NOT_SUPPORTED
+            raise _OneGpuFault(gpu, "nvmlDeviceGetSupportedEventTypes", code, "no Xids")
+        _of_one(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _WANTED & supported, self._set)
+        self._addresses[_address(handle)] = gpu
+        self._watched.add(gpu)
+
+    def _free(self) -> None:
+        made, self._set = self._set, None
+        self._watched.clear()
+        if made is not None:
+            with contextlib.suppress(errors.DeviceFault):
+                calls.ask("", pynvml.nvmlEventSetFree, made)
+
+    def _forget(self) -> None:
+        self._set = None
+        for kept in (self._handles, self._addresses, self._watched, self._pending, self._refused):
+            kept.clear()
+
+
+class _OneGpuFault(errors.DeviceFault):
+    """A fault that is that of one GPU, and not of the library."""
+
+
+def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
+    _reach(gpu, handle)
+    rows = _told(gpu, pynvml.nvmlDeviceGetRemappedRows, handle)
+    if rows is None:
+        pages = _told(gpu, pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle)
+        rows = (0, 0, pages, 0)
+    sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    counted = _told(gpu, pynvml.nvmlDeviceGetSramEccErrorStatus, handle, ctypes.byref(sram))
+    energy = _told(gpu, pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+    return health.Signs(
+        recovery=_recovery(gpu, handle),
+        repair_pending=bool(rows[2]),
+        repair_failed=bool(rows[3]),
+        sram_exceeded=counted is not None and bool(sram.bThresholdExceeded),
+        unrepairable=bool(_told(gpu, pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1, handle)),
+        energy_mj=None if energy is None else int(energy),
+    )
+
+
+def _reach(gpu: ids.GpuUuid, handle: object) -> None:
+    """Ask what every GPU answers, except that those without memory of their own say so.
+
+    A GPU that fell off the bus may fail every call with UNKNOWN, which `_told` makes nothing of.
+    """
+    try:
+        _of_one(gpu, pynvml.nvmlDeviceGetMemoryInfo, handle)
+    except _OneGpuFault as fault:
+        if fault.code != pynvml.NVML_ERROR_NOT_SUPPORTED:
+            raise
+
+
+def _recovery(gpu: ids.GpuUuid, handle: object) -> int | None:
+    field = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+    answers = _told(gpu, pynvml.nvmlDeviceGetFieldValues, handle, [field])
+    code = pynvml.NVML_ERROR_NOT_SUPPORTED if answers is None else answers[0].nvmlReturn
+    if code == pynvml.NVML_ERROR_GPU_IS_LOST:
+        raise _OneGpuFault(gpu, "nvmlDeviceGetFieldValues", code, "GPU is lost")
+    return int(answers[0].value.uiVal) if code == pynvml.NVML_SUCCESS else None
+
+
+def _instance(data: Any) -> health.Instance | None:  # noqa: ANN401 - pynvml's structures have no types
+    if data.gpuInstanceId == WHOLE_GPU:
+        return None
+    compute = None if data.computeInstanceId == WHOLE_GPU else int(data.computeInstanceId)
+    return health.Instance(int(data.gpuInstanceId), compute)
+
+
+def _address(handle: Any) -> int:  # noqa: ANN401 - pynvml's pointers have no types
+    """Handles compare by identity; the same GPU's point to the same place."""
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+def _told(gpu: ids.GpuUuid, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+    """As `_of_one`; None unless it was answered or the GPU is lost.
+
+    Each of these exists for some GPUs and drivers only, and what one of them fails on otherwise
+    must not keep the others from being told.
+    """
+    try:
+        return _of_one(gpu, call, *arguments)
+    except _OneGpuFault as fault:
+        if fault.code == pynvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        return None
+
+
+def _of_one(gpu: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+    """As `calls.ask`; what fails for this GPU only is a _OneGpuFault."""
+    try:
+        return calls.ask(gpu, call, *arguments)
+    except errors.DeviceFault as fault:
+        if fault.code in calls.LIBRARY_GONE:
+            raise
+        raise _OneGpuFault(fault.device, fault.call, fault.code, fault.text) from fault

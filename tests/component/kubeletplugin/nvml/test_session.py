@@ -1,0 +1,97 @@
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from driver import errors
+from driver.kubeletplugin.nvml import session as nvml_session
+from tests.fakes import waiting
+
+
+class Library:
+    """Counts what is done to it; `broken` keeps it from starting."""
+
+    def __init__(self) -> None:
+        self.acts: list[str] = []
+        self.broken = False
+
+    def start(self) -> None:
+        if self.broken:
+            raise errors.DeviceFault("", "nvmlInitWithFlags", 9, "Driver Not Loaded")
+        self.acts.append("start")
+
+    def end(self) -> None:
+        self.acts.append("end")
+
+
+@pytest.fixture
+def library() -> Library:
+    return Library()
+
+
+@pytest.fixture
+def session(library: Library) -> nvml_session.Session:
+    return nvml_session.Session(library.start, library.end)
+
+
+def in_thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_uses_share_one_start(session: nvml_session.Session, library: Library) -> None:
+    with session.use() as first, session.use() as second:
+        assert first == second == session.number == 1
+    with session.use() as third:
+        assert third == 1
+    assert library.acts == ["start"]
+
+
+def test_a_failed_start_is_told_and_tried_again_by_the_next_use(
+    session: nvml_session.Session, library: Library
+) -> None:
+    library.broken = True
+    for _ in range(2):
+        with pytest.raises(errors.DeviceFault), session.use():
+            pass
+    assert session.number == 0
+    library.broken = False
+    with session.use() as number:
+        assert number == 1
+
+
+def test_the_library_ends_only_when_nobody_uses_it_and_starts_under_a_new_number(
+    session: nvml_session.Session, library: Library
+) -> None:
+    later: list[int] = []
+
+    def use() -> None:
+        with session.use() as number:
+            later.append(number)
+
+    with session.use() as number:
+        ending = in_thread(lambda: session.drop(number))
+        waiting.until(lambda: session._ending)
+        using = in_thread(use)
+        assert library.acts == ["start"]
+        assert later == []
+    ending.join(5)
+    using.join(5)
+    assert later == [2]
+    assert library.acts == ["start", "end", "start"]
+
+
+def test_a_start_that_is_over_is_not_dropped_again(
+    session: nvml_session.Session, library: Library
+) -> None:
+    with session.use() as old:
+        pass
+    session.drop(old)
+    with session.use() as new:
+        pass
+    session.drop(old)
+    assert session.number == new
+    session.close()
+    session.close()
+    assert library.acts == ["start", "end", "start", "end"]

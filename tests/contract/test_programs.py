@@ -1,0 +1,176 @@
+"""Programs nobody here wrote, on every simulated machine: what they say of it is right."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from driver import ids
+from driver.kubeletplugin import discovery, driver_root, injection, steps
+from driver.kubeletplugin.cdi import store
+from driver.kubeletplugin.nvml import library as nvml
+from hack.cluster import shell
+from simulator import capabilities, control, layout, machine, profile
+from simulator import store as machines
+from tests.contract import toolkit, worlds
+
+KIND = "gpu.ration.dev/claim"
+WIDE = {"COLUMNS": "120", "LINES": "200"}
+ROW = re.compile(r"\|\s+(\d+)\s{2}(\S.*?)\s+(On|Off) \| (\S+) ")
+MIG_ROW = re.compile(r"\|\s*(\d+):(\d+)\s+(\S+) @ GI/CI:\s*(\d+)/(\d+)\s")
+WHOLE = str(0xFFFFFFFF)
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes and MIG are root's")
+
+
+@pytest.fixture(params=profile.names(), scope="module")
+def base(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """A machine, running, as it was born."""
+    path = tmp_path_factory.mktemp("machine")
+    with worlds.running(path, str(request.param)):
+        yield path
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Iterator[Path]:
+    """An H100 machine with a 3g and a 1g MIG device on GPU 2."""
+    with worlds.running(tmp_path, "hgx-h100") as library, worlds.initialised(library):
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(2)
+        assert pynvml.nvmlDeviceSetMigMode(gpu, 1) == pynvml.NVML_SUCCESS
+        for gpu_profile, compute_profile in ((9, 2), (19, 0)):
+            made = pynvml.nvmlDeviceCreateGpuInstance(gpu, gpu_profile)
+            pynvml.nvmlGpuInstanceCreateComputeInstance(made, compute_profile)
+        yield tmp_path
+
+
+def run(base: Path, *argv: str) -> str:
+    """A Python program as a user starts it, with the machine's NVML in the loader's path."""
+    libraries = str(layout.Layout(base).libraries)
+    environment = {**os.environ, **WIDE, "LD_LIBRARY_PATH": libraries}
+    return shell.run((sys.executable, "-m", *argv), env=environment)
+
+
+def gpus(base: Path) -> tuple[machine.Gpu, ...]:
+    """In the order NVML numbers them."""
+    return machines.load(base).gpus
+
+
+def test_gpustat_lists_every_gpu_with_its_name_and_figures(base: Path) -> None:
+    told = json.loads(run(base, "gpustat", "--json"))
+    assert told["driver_version"] == machines.load(base).driver_version
+    for index, (row, gpu) in enumerate(zip(told["gpus"], gpus(base), strict=True)):
+        assert (row["index"], row["uuid"]) == (index, gpu.uuid)
+        assert row["name"] == gpu.product.name
+        assert row["memory.total"] == gpu.product.memory_mib.total
+        assert row["temperature.gpu"] == gpu.product.idle_celsius
+        assert row["enforced.power.limit"] == gpu.product.power_w.default
+        assert row["utilization.gpu"] == 0
+
+
+def test_nvitop_lists_every_gpu_with_its_address(base: Path) -> None:
+    told = run(base, "nvitop", "-1", "--ascii")
+    rows = [ROW.match(line) for line in told.splitlines()]
+    found = [row.groups() for row in rows if row]
+    for index, (row, gpu) in enumerate(zip(found, gpus(base), strict=True)):
+        number, name, persistence, bus_id = row
+        assert (number, persistence, bus_id) == (str(index), "On", gpu.bus_id)
+        assert gpu.product.name.endswith(name.removeprefix(".."))  # a long one is cut in front
+    assert f"Driver Version: {machines.load(base).driver_version}" in told
+    with_mig = any(gpu.product.mig for gpu in gpus(base))
+    assert ("Disabled" in told) == with_mig
+
+
+@needs_root
+def test_nvitop_and_gpustat_show_processes_and_mig_devices(parted: Path) -> None:
+    pid = str(os.getpid())
+    control.send(parted, "process", "3", pid, str(2 << 30), WHOLE, WHOLE)
+    told = run(parted, "nvitop", "-1", "--ascii")
+    rows = [MIG_ROW.match(line) for line in told.splitlines()]
+    found = [row.groups() for row in rows if row]
+    assert found == [("2", "0", "3g.40gb", "1", "0"), ("2", "1", "1g.10gb", "11", "0")]
+    assert re.search(rf"\|\s+3\s+{pid}\s.*2048MiB", told)
+    listed = json.loads(run(parted, "gpustat", "--json"))["gpus"]
+    assert [(p["pid"], p["gpu_memory_usage"]) for p in listed[3]["processes"]] == [
+        (os.getpid(), 2048)
+    ]
+    assert listed[2]["utilization.gpu"] is None  # no such reading while MIG is on
+
+
+@needs_root
+@pytest.mark.timeout(900)  # the first of them builds the program
+def test_nvidia_ctk_gives_a_container_what_we_give(base: Path) -> None:
+    theirs, ours = toolkit.generate(base), spec_of_all(base)
+    devices = {one["name"]: one["containerEdits"] for one in ours["devices"]}
+    named = {one["name"]: one["containerEdits"] for one in theirs["devices"]}
+    assert devices.keys() == {gpu.uuid for gpu in gpus(base)}
+    for uuid, edits in devices.items():
+        assert nodes(named[uuid]) == nodes(edits)
+    assert len(named) == 2 * len(devices) + 1  # by index and by UUID, and all of them
+    assert nodes(theirs["containerEdits"]) == nodes(ours["containerEdits"])
+    assert files(theirs, base) == files(ours, base)
+    assert set(ours["containerEdits"]["env"]) <= set(theirs["containerEdits"]["env"])
+
+
+@needs_root
+@pytest.mark.timeout(900)
+def test_nvidia_ctk_names_the_capabilities_of_mig_devices(parted: Path) -> None:
+    spec = toolkit.generate(parted)
+    named = {one["name"]: one["containerEdits"] for one in spec["devices"]}
+    assert {name for name in named if re.match(r"\d", name)} == {
+        *("0", "1", "2:0", "2:1", "3", "4", "5", "6", "7")
+    }
+    of = machines.load(parted)
+    (gpu,) = (one for one in of.gpus if of.board(one).mig)
+    for made in of.board(gpu).instances:
+        minors = capabilities.access(gpu.slot.minor, made, made.compute[0])
+        expected = {(f"nvidia{gpu.slot.minor}", 195, gpu.slot.minor)}
+        expected |= {(f"nvidia-cap{minor}", 237, minor) for minor in minors}
+        edits = named[made.compute[0].uuid]
+        assert {(path.name, major, minor) for path, major, minor in nodes(edits)} == expected
+
+
+def spec_of_all(base: Path) -> Any:
+    """What our plugin writes for a claim on every GPU; devices are named by UUID here."""
+    at = layout.Layout(base)
+    with worlds.loaded(at.libraries / "libnvidia-ml.so.1"):
+        library = nvml.NvmlLibrary(at.driver_root, at.host_root)
+        seen = discovery.Discovery(library)
+        uuids = [gpu.uuid for gpu in seen.refresh().gpus]
+        library.close()
+    root = driver_root.DriverRoot(at.driver_root)
+    writer = injection.Injection(KIND, seen, root, store.Store(base, KIND))
+    return json.loads(writer.render([planned(uuid) for uuid in uuids]))
+
+
+def planned(uuid: ids.GpuUuid) -> steps.PlannedDevice:
+    return steps.PlannedDevice(
+        request="gpus",
+        pool="node",
+        device=ids.DeviceName("any"),
+        gpu=uuid,
+        cdi_id=f"{KIND}={uuid}",
+        edits=steps.Edits(gpus=(uuid,)),
+    )
+
+
+def nodes(edits: Any) -> set[tuple[Path, int, int]]:
+    """Where on the host, major, minor; theirs leave a minor out that is 0."""
+    return {
+        (Path(node["hostPath"]), node["major"], node.get("minor", 0))
+        for node in edits["deviceNodes"]
+    }
+
+
+def files(spec: Any, base: Path) -> set[Path]:
+    """The files of the driver that are mounted; a daemon's folder and its socket are one thing."""
+    mounted = {Path(mount["hostPath"]) for mount in spec["containerEdits"]["mounts"]}
+    socket = layout.Layout(base).nvml_socket
+    return {socket if path == socket.parent else path for path in mounted}

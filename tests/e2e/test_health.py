@@ -1,0 +1,130 @@
+"""A GPU fails and recovers: slices, events, condition and pod status follow, nothing restarts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.devices import faces
+from driver.kube import resource
+from simulator import control
+from tests.e2e import playground
+
+NODE = "e2e-a"
+WITHIN_S = 10.0
+WHOLE = "4294967295"
+Calls = list[tuple[str, ...]]
+UNHEALTHY: dict[str, tuple[Calls, set[str]]] = {
+    "lost": ([("lose",)], {"ration.dev/gpu-lost"}),
+    "xid 79": (
+        [("xid", "79", WHOLE, WHOLE), ("recovery", "NODE_REBOOT")],
+        {"ration.dev/xid", "ration.dev/recovery"},
+    ),
+    "xid 48 with a row to remap": (
+        [("remap", "1", "0"), ("xid", "48", WHOLE, WHOLE), ("recovery", "GPU_RESET")],
+        {"ration.dev/xid", "ration.dev/row-remap", "ration.dev/recovery"},
+    ),
+    "row remap pending": ([("remap", "0", "0")], {"ration.dev/row-remap"}),
+}
+
+
+class Patient:
+    """One GPU of a node, held by a pod, and how the cluster sees it."""
+
+    def __init__(self, field: playground.Playground) -> None:
+        self.field = field
+        self.node = NODE
+        field.create(playground.a_claim("held"))
+        field.create(playground.a_pod("held", claims=("held",), nodeSelector=playground.on(NODE)))
+        field.running("held")
+        (self.uuid,) = field.uuids("held")
+        found = field.device_of("held")
+        assert found is not None
+        self.device = found[1]
+        self.pid = field.cluster.pid("plugin", NODE)
+
+    def suffer(self, call: str, *arguments: str) -> None:
+        base = self.field.cluster.node_dir(self.node) / "gpu"
+        control.send(base, call, self.uuid, *arguments)
+
+    def taints(self) -> dict[str, set[str]]:
+        """The taints of ill health, by device, of the whole node."""
+        found: dict[str, set[str]] = {}
+        for one in self.field.kube.list(resource.RESOURCE_SLICES).items:
+            if one["spec"]["nodeName"] != self.node:
+                continue
+            for device in one["spec"].get("devices", ()):
+                keys = {taint["key"] for taint in device.get("taints", ())} - names.OWN_TAINTS
+                if keys:
+                    found[device["name"]] = keys
+        return found
+
+    def condition(self) -> Any:
+        node = self.field.kube.get(resource.NODES, self.node)
+        conditions = node["status"]["conditions"]
+        return next(one for one in conditions if one["type"] == names.NODE_CONDITION)
+
+    def seen_by_kubelet(self) -> list[str]:
+        statuses = self.field.pod("held")["status"].get("containerStatuses", ())
+        return [
+            one["health"]
+            for status in statuses
+            for entry in status.get("allocatedResourcesStatus", ())
+            for one in entry["resources"]
+        ]
+
+    def node_events(self) -> list[str]:
+        found = self.field.kube.list(resource.EVENTS).items
+        return [
+            f"{one['reason']}: {one.get('note', '')}"
+            for one in found
+            if one["regarding"].get("kind") == "Node" and one["regarding"]["name"] == self.node
+        ]
+
+
+@pytest.fixture
+def patient(field: playground.Playground) -> Iterator[Patient]:
+    made = Patient(field)
+    yield made
+    made.suffer("restore")
+    playground.until(lambda: not made.taints(), WITHIN_S, "every GPU is well again")
+
+
+@pytest.mark.parametrize("case", UNHEALTHY)
+def test_a_gpu_that_fails_is_tainted_and_told_and_cleared_without_a_restart(
+    patient: Patient, case: str
+) -> None:
+    calls, keys = UNHEALTHY[case]
+    for call, *arguments in calls:
+        patient.suffer(call, *arguments)
+    playground.until(lambda: keys in patient.taints().values(), WITHIN_S, f"taints {keys}")
+    sick = patient.taints()
+    assert {faces.gpu_name(name) for name in sick} == {patient.device}
+    assert all(found == keys for found in sick.values())
+    playground.until(lambda: patient.condition()["status"] == "False", WITHIN_S, "the condition")
+    assert patient.device in patient.condition()["message"]
+    told = patient.field.told("held", "GpuUnhealthy", WITHIN_S)
+    assert any(patient.uuid in text for text in told)
+    assert any(patient.uuid in text for text in patient.node_events())
+    playground.until(lambda: patient.seen_by_kubelet() == ["Unhealthy"], WITHIN_S, "the kubelet")
+
+    patient.suffer("restore")
+    playground.until(lambda: not patient.taints(), WITHIN_S, "no taint")
+    playground.until(lambda: patient.condition()["status"] == "True", WITHIN_S, "the condition")
+    playground.until(lambda: patient.seen_by_kubelet() == ["Healthy"], WITHIN_S, "the kubelet")
+    assert patient.field.told("held", "GpuRecovered", WITHIN_S)
+    assert patient.field.cluster.pid("plugin", NODE) == patient.pid
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [("63", "GpuNotice"), ("94", "GpuNotice"), ("13", "GpuApplicationError")]
+)
+def test_an_xid_that_leaves_the_gpu_fit_is_told_and_changes_no_scheduling(
+    patient: Patient, code: str, reason: str
+) -> None:
+    patient.suffer("xid", code, WHOLE, WHOLE)
+    told = patient.field.told("held", reason, WITHIN_S)
+    assert any(f"Xid {code}" in text for text in told)
+    assert not patient.taints()
+    assert patient.condition()["status"] == "True"

@@ -1,0 +1,134 @@
+"""The GPUs' health as a test tells it, and the real watcher over a simulated library."""
+
+import collections
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pynvml
+
+from driver import errors, ids
+from driver.devices import health
+from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml import session as nvml_session
+from tests.fakes import clock as fake_clock
+
+GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
+Happening = health.XidEvent | health_watch.Stirred | errors.DeviceFault | Callable[[], None] | None
+"""An event, a fault of the wait, something to do instead of waiting, or a wait for nothing."""
+
+
+def fault(code: int) -> errors.DeviceFault:
+    return errors.DeviceFault("", "nvmlEventSetWait_v2", code, "no")
+
+
+class NoGpus:
+    """There is nothing to watch."""
+
+    watching = False
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        return ()
+
+    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        assert not tuple(gpus)
+        return ()
+
+    def wait(self, timeout_s: float) -> None:
+        raise AssertionError(f"nothing is watched, yet waited for {timeout_s} s")
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        raise AssertionError(f"{gpu} is not there")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class ScriptedWatcher:
+    """Two GPUs. Waits take what is in `script` one by one, and set `stop` at its end."""
+
+    def __init__(self, clock: fake_clock.FakeClock) -> None:
+        self.script: collections.deque[Happening] = collections.deque()
+        self.stop = threading.Event()
+        self.now = dict.fromkeys(GPUS, health.Signs(recovery=0))
+        self.before_gpus: Callable[[], None] = lambda: None
+        self.waited_for: set[ids.GpuUuid] = set()
+        self.watched: set[ids.GpuUuid] = set()
+        self.polls: list[tuple[float, ids.GpuUuid]] = []
+        self.closed = 0
+        self._clock = clock
+
+    @property
+    def watching(self) -> bool:
+        return bool(self.watched)
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        self.before_gpus()
+        return tuple(gpu for gpu, signs in self.now.items() if not signs.problem)
+
+    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        before, self.watched = self.watched, set(gpus)
+        return tuple(health.Watched(gpu) for gpu in sorted(self.watched - before))
+
+    def wait(self, timeout_s: float) -> health.XidEvent | health_watch.Stirred | None:
+        self.waited_for = set(self.watched)
+        if not self.script:
+            self.stop.set()
+            return None
+        match self.script.popleft():
+            case errors.DeviceFault() as raised:
+                raise raised
+            case None:
+                self._clock.advance(timeout_s)
+            case health.XidEvent() | health_watch.Stirred() as event:
+                return event
+            case act:
+                act()
+        return None
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        self.polls.append((self._clock.elapsed_s, gpu))
+        return self.now[gpu]
+
+    def close(self) -> None:
+        self.watched = set()
+        self.closed += 1
+
+
+class Counted(nvml_health.NvmlHealth):
+    """The real watcher, and how many polls it has finished."""
+
+    polls = 0
+
+    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        found = super().signs(gpu)
+        self.polls += 1
+        return found
+
+
+@contextlib.contextmanager
+def simulated(library: Path) -> Iterator[Counted]:
+    """The real watcher, over pynvml and that library."""
+
+    def start() -> None:
+        pynvml.nvmlLib = ctypes.CDLL(str(library))
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+        try:
+            pynvml.nvmlInitWithFlags(pynvml.NVML_INIT_FLAG_NO_GPUS)
+        except pynvml.NVMLError as e:
+            raise errors.DeviceFault("", "nvmlInitWithFlags", e.value, str(e)) from e
+
+    def end() -> None:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+    session = nvml_session.Session(start, end)
+    try:
+        yield Counted(session)
+    finally:
+        session.close()
+        pynvml.nvmlLib = None
+        pynvml._nvmlGetFunctionPointer_cache.clear()

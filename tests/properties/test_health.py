@@ -1,0 +1,96 @@
+"""What the health of GPUs never does, whatever is reported and in whatever order."""
+
+import functools
+
+import hypothesis
+from hypothesis import strategies as st
+
+from driver import ids
+from driver.devices import health, xids
+from driver.devices.health import Signs
+
+GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(3)]
+POLICY = health.Policy(evict=True)
+WELL = Signs(recovery=0, energy_mj=1)
+HARMLESS = {xids.XidClass.APPLICATION, xids.XidClass.INFORMATIONAL}
+DEVICE_TAINTS_MOST, OURS_BESIDES = 16, 2
+
+instances = st.none() | st.builds(health.Instance, st.integers(1, 3), st.none() | st.integers(0, 1))
+signs = st.builds(
+    Signs,
+    problem=st.sampled_from(["", "", "lost"]),
+    recovery=st.none() | st.integers(0, 9),
+    repair_pending=st.booleans(),
+    repair_failed=st.booleans(),
+    sram_exceeded=st.booleans(),
+    unrepairable=st.booleans(),
+    energy_mj=st.none() | st.integers(1, 5),
+)
+codes = st.sampled_from(sorted(xids.TABLE)) | st.integers(1, 999)
+
+
+def observations(gpus: list[ids.GpuUuid]) -> st.SearchStrategy[health.Observation]:
+    gpu = st.sampled_from(gpus)
+    return st.one_of(
+        st.builds(health.XidEvent, gpu, codes, instances),
+        st.builds(health.Seen, gpu, signs),
+        st.builds(health.Watched, gpu, st.sampled_from(["", "no"])),
+    )
+
+
+def after(
+    story: list[health.Observation], start: health.NodeHealth | None = None
+) -> health.NodeHealth:
+    return functools.reduce(lambda state, one: health.fold(state, one, POLICY), story, start or {})
+
+
+def recovery(gpu: ids.GpuUuid, way: str) -> list[health.Observation]:
+    """How a GPU shows that it was made anew."""
+    before = Signs("lost") if way == "away" else Signs(recovery=1)
+    return [health.Seen(gpu, before), health.Seen(gpu, WELL), health.Watched(gpu)]
+
+
+@hypothesis.given(st.lists(observations(GPUS)), st.sampled_from(["away", "asked"]))
+def test_any_history_ends_without_ailments_once_the_gpus_have_recovered(
+    story: list[health.Observation], way: str
+) -> None:
+    ending = [one for gpu in GPUS for one in recovery(gpu, way)]
+    state = after(ending, after(story))
+    assert {gpu: health.ailments(one, POLICY) for gpu, one in state.items()} == dict.fromkeys(
+        GPUS, ()
+    )
+
+
+@hypothesis.given(st.lists(observations(GPUS)))
+def test_the_trouble_of_one_gpu_is_never_that_of_another(
+    story: list[health.Observation],
+) -> None:
+    together = after(story)
+    for gpu in GPUS:
+        alone = after([one for one in story if one.gpu == gpu])
+        assert together.get(gpu) == alone.get(gpu)
+
+
+@hypothesis.given(st.lists(observations(GPUS)), st.sampled_from(GPUS), codes, instances)
+def test_an_xid_of_a_harmless_class_changes_no_ailment(
+    story: list[health.Observation],
+    gpu: ids.GpuUuid,
+    code: int,
+    instance: health.Instance | None,
+) -> None:
+    hypothesis.assume(xids.lookup(xids.TABLE, code).xid_class in HARMLESS)
+    before = after([*story, health.Seen(gpu, WELL)])
+    later = health.fold(before, health.XidEvent(gpu, code, instance), POLICY)
+    assert later == before
+
+
+@hypothesis.given(st.lists(observations(GPUS[:1]), max_size=80))
+def test_ailments_fit_a_device_as_taints(story: list[health.Observation]) -> None:
+    for state in after(story).values():
+        found = health.ailments(state, POLICY)
+        for instance in (None, *(one.instance for one in found)):
+            own = found if instance is None else health.of_instance(found, instance)
+            mine = [one for one in own if instance is not None or one.instance is None]
+            assert len(mine) <= DEVICE_TAINTS_MOST - OURS_BESIDES
+        assert all(0 < len(one.value) <= 63 for one in found)
+        assert len({(one.key, one.value, one.instance) for one in found}) == len(found)

@@ -1,0 +1,200 @@
+import prometheus_client
+import pytest
+
+from driver import ids
+from driver.devices.health import Signs, XidEvent
+from driver.kubeletplugin import health_news, health_watch, metrics, telling
+from tests.fakes import clock as fake_clock
+from tests.fakes import health as fakes
+from tests.fakes import plugin_shell
+
+FIRST, SECOND = fakes.GPUS
+WELL, LOST = Signs(recovery=0), Signs("GPU is lost")
+GPU_IS_LOST, DRIVER_NOT_LOADED, UNKNOWN = 15, 9, 999
+
+
+class World:
+    """A watch over two scripted GPUs."""
+
+    def __init__(self, jitter: float = 0.0) -> None:
+        self.clock = fake_clock.FakeClock()
+        self.script = fakes.ScriptedWatcher(self.clock)
+        self.told = plugin_shell.Events()
+        self.registry = prometheus_client.CollectorRegistry()
+        audience = health_news.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
+        news = health_news.HealthNews(telling.Teller(self.told), audience, self.clock)
+        self.watch = health_watch.HealthWatch(
+            self.script,
+            health_watch.Settings(jitter=lambda: jitter),
+            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock),
+        )
+        self.heard: list[list[str]] = []
+        self.watch.subscribe(lambda: self.heard.append(self.values()))
+
+    def values(self, gpu: ids.GpuUuid = FIRST) -> list[str]:
+        return [one.value for one in self.watch.ailments().get(gpu, ())]
+
+    def run(self, *script: fakes.Happening) -> None:
+        self.script.script.extend(script)
+        self.script.stop.clear()
+        self.watch.run(self.script.stop)
+
+    def becomes(self, signs: Signs, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
+        def change() -> None:
+            self.script.now[gpu] = signs
+            self.clock.advance(health_watch.Settings().poll_s)
+
+        return change
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"dra_gpu_plugin_{name}", labels)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_all_gpus_are_polled_at_the_start_and_every_so_often(world: World) -> None:
+    assert world.watch.problem() == "the GPUs have not been polled yet"
+    world.run(*[None] * 11)
+    assert world.script.polls == [(at, gpu) for at in (0, 5, 10) for gpu in fakes.GPUS]
+    assert world.watch.problem() is None
+    assert world.watch.ailments() == {FIRST: (), SECOND: ()}
+
+
+def test_nodes_that_start_together_poll_apart() -> None:
+    world = World(jitter=0.3)
+    world.run(*[None] * 8)
+    assert sorted({at for at, _ in world.script.polls}) == [0, 1.5, 6.5]
+
+
+def test_a_grave_xid_is_heard_of_before_the_gpu_is_asked(world: World) -> None:
+    world.run(None)
+    world.heard.clear()
+    polled = len(world.script.polls)
+    world.run(XidEvent(FIRST, 79))
+    assert world.heard == [["79"]]
+    assert world.script.polls[polled:][-1][1] == FIRST
+    assert world.values(SECOND) == []
+    assert world.sample("unhealthy_gpus") == 1
+    assert world.sample("xids_total", **{"class": "node", "xid": "79"}) == 1
+
+
+def test_what_the_poll_after_an_xid_finds_is_told_too(world: World) -> None:
+    found = {FIRST: Signs(recovery=1, repair_pending=True)}
+    world.run(lambda: world.script.now.update(found), XidEvent(FIRST, 154))
+    assert world.values() == ["GPU_RESET", "pending"]
+    assert [reason for _, _, reason, _ in world.told.told] == [
+        "GpuNotice",
+        "GpuUnhealthy",
+        "GpuUnhealthy",
+    ]
+
+
+def test_an_error_of_a_program_changes_nothing_and_costs_no_poll(world: World) -> None:
+    world.run(None)
+    world.heard.clear()
+    polls = len(world.script.polls)
+    world.run(None, *[XidEvent(FIRST, 13)] * 50)
+    assert world.heard == []
+    assert len(world.script.polls) - polls == len(fakes.GPUS)
+    assert [reason for _, _, reason, _ in world.told.told] == ["GpuApplicationError"]
+    assert world.sample("xids_total", **{"class": "application", "xid": "13"}) == 50
+    assert world.sample("unhealthy_gpus") == 0
+
+
+def test_a_flood_of_grave_xids_is_one_ailment_and_few_polls(world: World) -> None:
+    world.run(None)
+    polls = len(world.script.polls)
+    world.heard.clear()
+    world.run(None, *[XidEvent(FIRST, 119)] * 500, None, None)
+    at_start, after_the_first, a_second_later = len(fakes.GPUS), 1, len(fakes.GPUS)
+    assert len(world.script.polls) - polls == at_start + after_the_first + a_second_later
+    assert world.heard == [["119"]]
+    assert len(world.told.told) == 1
+    assert world.sample("xids_total", **{"class": "reset", "xid": "119"}) == 500
+
+
+def test_how_long_the_loop_has_stood_still_is_known(world: World) -> None:
+    world.run(None)
+    world.clock.advance(40)
+    assert world.watch.idle_s() == 40
+
+
+def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
+    world.run(XidEvent(FIRST, 997), XidEvent(FIRST, 998))
+    assert world.sample("xids_total", **{"class": "informational", "xid": "other"}) == 2
+
+
+def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
+    world.run(health_watch.Stirred(SECOND), health_watch.Stirred(None), None)
+    assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
+
+
+def test_the_lost_gpu_is_found_at_once_and_the_others_stay_watched(world: World) -> None:
+    world.run(None)
+    world.script.now[SECOND] = LOST
+    began, closed = world.clock.elapsed_s, world.script.closed
+    world.run(None, fakes.fault(GPU_IS_LOST), None)
+    assert world.values(SECOND) == ["lost"]
+    assert world.values(FIRST) == []
+    assert world.clock.elapsed_s - began <= 2
+    assert world.script.waited_for == {FIRST}
+    assert world.script.closed == closed + 1, "only at the end: closing loses the others' events"
+
+
+def test_a_gpu_that_is_back_is_well_and_watched_again(world: World) -> None:
+    world.run(
+        XidEvent(SECOND, 79), world.becomes(LOST, SECOND), None, world.becomes(WELL, SECOND), None
+    )
+    assert world.values(SECOND) == []
+    assert world.script.waited_for == {FIRST, SECOND}
+    assert [reason for _, _, reason, _ in world.told.good_news] == ["GpuRecovered"]
+
+
+def test_a_wait_that_fails_again_and_again_is_tried_ever_more_slowly(world: World) -> None:
+    world.run(*[fakes.fault(UNKNOWN)] * 6)
+    assert world.clock.waits == [0.5, 1.0, 2.0, 4.0, 5.0]
+    world.clock.waits.clear()
+    world.run(None, fakes.fault(UNKNOWN), fakes.fault(UNKNOWN), None)
+    assert world.clock.waits == [0.5]
+
+
+def test_while_nvml_is_gone_the_last_truth_stays(world: World) -> None:
+    world.run(XidEvent(FIRST, 79))
+    problems: list[str | None] = []
+
+    def absent_for_a_minute() -> None:
+        if world.clock.elapsed_s < 60:
+            problems.append(world.watch.problem())
+            assert world.values() == ["79"]
+            raise fakes.fault(DRIVER_NOT_LOADED)
+
+    world.script.before_gpus = absent_for_a_minute
+    world.run(fakes.fault(DRIVER_NOT_LOADED), None)
+    assert "NVML error 9" in str(problems[-1])
+    assert world.watch.problem() is None
+    assert world.values() == ["79"]
+    assert world.script.waited_for == {FIRST, SECOND}
+    assert max(world.clock.waits) <= 5
+    assert world.told.good_news == []
+
+
+def test_a_node_without_gpus_waits_without_nvml(world: World) -> None:
+    world.script.now.clear()
+
+    def stop_in_the_end() -> None:
+        if world.clock.elapsed_s > 20:
+            world.script.stop.set()
+
+    world.script.before_gpus = stop_in_the_end
+    world.run()
+    assert set(world.clock.waits) == {1.0}
+    assert world.watch.ailments() == {}
+
+
+def test_watching_ends_with_the_event_set_freed(world: World) -> None:
+    world.run(None)
+    assert world.script.closed == 1
+    assert not world.script.watching
