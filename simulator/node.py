@@ -98,16 +98,17 @@ class Node:
             ).start()
 
     def _serve(self, connection: socket.socket, answer: Answer) -> None:
-        with connection, contextlib.suppress(OSError, UnicodeDecodeError):
-            peer = self._connections[connection]
-            try:
-                with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
-                    while (line := lines.readline(MAX_LINE)).endswith("\n"):
-                        peer.reply(self._reply(line[:-1], peer, answer))
-            finally:
-                self._left(peer)
-        with self._lock:
-            self._connections.pop(connection, None)
+        peer = self._connections[connection]
+        try:
+            with connection, contextlib.suppress(OSError, UnicodeDecodeError):
+                self._converse(peer, answer)
+        finally:
+            self._left(peer)
+
+    def _converse(self, peer: sessions.Connection, answer: Answer) -> None:
+        with peer.socket.makefile("r", encoding="utf-8", newline="\n") as lines:
+            while (line := lines.readline(MAX_LINE)).endswith("\n"):
+                peer.reply(self._reply(line[:-1], peer, answer))
 
     def _reply(self, line: str, peer: sessions.Connection, answer: Answer) -> str:
         try:
@@ -124,6 +125,7 @@ class Node:
 
     def _left(self, peer: sessions.Connection) -> None:
         with self._lock:
+            self._connections.pop(peer.socket, None)
             before = self._machine.changes
             self._sessions.left(peer)
             if self._machine.changes != before and not self._stopping:
