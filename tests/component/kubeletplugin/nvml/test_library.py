@@ -3,7 +3,7 @@
 import ctypes
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pynvml
@@ -163,3 +163,66 @@ def test_closing_twice_is_harmless_and_reading_opens_again(adapter: nvml.NvmlLib
     adapter.close()
     adapter.close()
     assert len(adapter.inventory().gpus) == 8
+
+
+def _utf16(_handle: object) -> str:
+    return b"\xff\xfeN".decode()
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "problem"),
+    [
+        ("nvmlDeviceGetName", lambda _handle: "NVIDIA\x00\x07", "is not a name"),
+        ("nvmlDeviceGetName", _utf16, "'utf-8' codec can't decode byte 0xff"),
+        ("nvmlDeviceGetUUID", lambda _handle: "GPU-; rm -rf", "is not a GPU's UUID"),
+    ],
+)
+@pytest.mark.usefixtures("running")
+def test_a_gpu_that_talks_garbage_is_broken_and_hides_no_other(
+    adapter: nvml.NvmlLibrary,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    answer: Callable[[object], str],
+    problem: str,
+) -> None:
+    real, asked = getattr(pynvml, call), 0
+
+    def second_only(handle: object) -> object:
+        nonlocal asked
+        asked += 1
+        return answer(handle) if asked == 2 else real(handle)
+
+    second_only.__name__ = call
+    monkeypatch.setattr(pynvml, call, second_only)
+    found = adapter.inventory()
+    assert len(found.gpus) == 7
+    (broken,) = found.broken
+    assert broken.where == "0000:64:00.0"
+    assert call in broken.problem
+    assert problem in broken.problem
+
+
+@pytest.mark.usefixtures("running")
+def test_an_address_that_is_none_is_garbage_too(
+    adapter: nvml.NvmlLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Info:
+        busId = "somewhere"  # noqa: N815 - pynvml's name
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetPciInfo", lambda _handle: Info)
+    found = adapter.inventory()
+    assert not found.gpus
+    assert len(found.broken) == 8
+    assert "'somewhere' is not a PCI address" in found.broken[0].problem
+
+
+@pytest.mark.usefixtures("running")
+def test_a_driver_that_is_newer_than_its_module_is_a_fault_of_the_whole(
+    adapter: nvml.NvmlLibrary, base: Path
+) -> None:
+    assert len(adapter.inventory().gpus) == 8
+    adapter.close()
+    control.send(base, "upgrade", "590.44.01")
+    with pytest.raises(errors.DeviceFault) as fault:
+        adapter.inventory()
+    assert fault.value.code == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH

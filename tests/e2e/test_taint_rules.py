@@ -1,0 +1,67 @@
+"""Taints from outside reach our controller's picture, and the limits of a slice are the API's."""
+
+import dataclasses
+
+import pytest
+
+from driver import errors, names
+from driver.kube import client, resource
+from hack.cluster import api
+from tests import objects
+from tests.e2e import playground
+
+NODE = "e2e-a"
+RULE = "e2e-hot"
+
+
+def rules(cluster: api.Cluster) -> resource.Resource:
+    """1.36 serves them as v1beta2 only, and kube-scheduler there does not look at them."""
+    version = "v1beta2" if cluster.kubernetes == "1.36" else "v1"
+    return dataclasses.replace(resource.DEVICE_TAINT_RULES, version=version)
+
+
+def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
+    field: playground.Playground, kube: client.KubeClient, cluster: api.Cluster
+) -> None:
+    device = min(
+        one["name"]
+        for found in kube.list(resource.RESOURCE_SLICES).items
+        for one in found["spec"].get("devices", ())
+        if found["spec"]["nodeName"] == NODE
+    )
+    selector = {"driver": names.DRIVER, "pool": NODE, "device": device}
+    taint = {"key": "example.com/hot", "value": "yes", "effect": "NoSchedule"}
+    kind = rules(cluster)
+    kube.create(
+        kind, {"metadata": {"name": RULE}, "spec": {"deviceSelector": selector, "taint": taint}}
+    )
+    try:
+        playground.until(lambda: _condition(kube) == "False", 10, "the node's condition")
+        field.create(playground.a_claim("all", 8))
+        field.create(playground.a_pod("all", claims=("all",), nodeSelector=playground.on(NODE)))
+        told, *_ = field.told("all", "NoFit")
+        assert "7 of 8 devices fit" in told
+        assert "1 DeviceTainted" in told
+    finally:
+        kube.delete(kind, RULE)
+    field.running("all")
+    playground.until(lambda: _condition(kube) == "True", 10, "the node's condition")
+
+
+def _condition(kube: client.KubeClient) -> str:
+    conditions = kube.get(resource.NODES, NODE)["status"]["conditions"]
+    return next(str(one["status"]) for one in conditions if one["type"] == names.NODE_CONDITION)
+
+
+@pytest.mark.smoke
+def test_the_api_server_refuses_a_ninth_counter_set_with_words(
+    kube: client.KubeClient, cluster: api.Cluster
+) -> None:
+    one = objects.a_slice(cluster.nodes()[0], [], "ninth.test.ration.dev")
+    one["metadata"] = {"name": "ninth"}
+    del one["spec"]["devices"]
+    one["spec"]["sharedCounters"] = [
+        {"name": f"gpu-{index}", "counters": {"gpu": {"value": "1"}}} for index in range(9)
+    ]
+    with pytest.raises(errors.Invalid, match=r"spec\.sharedCounters: Too many: 9"):
+        kube.create(resource.RESOURCE_SLICES, one)
