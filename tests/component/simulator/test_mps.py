@@ -272,7 +272,8 @@ def test_the_fault_mps_death_kills_as_a_crash_does(gpu: Gpu) -> None:
         control.send(gpu.base, "mps_death", str(gpu.minor), "0")
     daemon = gpu.daemon()
     first, there = gpu.start()
-    control.send(gpu.base, "mps_death", str(gpu.minor), "1")
+    simulator = [sys.executable, "-m", "simulator", "fault", "mps-death", str(gpu.base)]
+    subprocess.run([*simulator, "--gpu", str(gpu.minor), "--server-only"], check=True)
     assert said(first)["lost"] == "CUDA_ERROR_MPS_RPC_FAILURE"
     waiting.until(lambda: gpu.say("get_server_list") == [], WITHIN_S)
     second, again = gpu.start()
@@ -321,6 +322,19 @@ def test_an_exclusive_gpu_takes_one_process_or_one_server(exclusive: Gpu) -> Non
     assert gpu.once()["mps"] is not None
     unaware = gpu.once(CUDA_MPS_PIPE_DIRECTORY=str(gpu.pipe / "elsewhere"))
     assert unaware["error"] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
+
+
+def test_a_client_of_a_frozen_daemon_waits_and_can_be_ended(gpu: Gpu) -> None:
+    daemon = gpu.daemon()
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        waits = gpu.begin()
+        signals = Path(f"/proc/{waits.pid}/status")
+        waiting.until(lambda: "SigCgt:\t0000000000004002" in signals.read_text(), WITHIN_S)
+        waits.terminate()
+        assert ended(waits) == 0
+    finally:
+        os.kill(daemon, signal.SIGCONT)
 
 
 def test_memory_is_gone_with_the_process_however_it_ends(gpu: Gpu) -> None:
@@ -479,6 +493,8 @@ def test_without_the_node_process_nothing_starts_and_what_ran_is_over() -> None:
         builder.build(directory, store.create(directory, "l4", "node-2"))
         gpu = Gpu(directory, 0)
         assert gpu.once()["words"] == "the driver does not answer"
+        with pytest.raises(control.ControlError, match="no MPS process runs on GPU 0"):
+            control.send(directory, "mps_death", "0", "0")
         silent = (1, "The NVIDIA driver does not answer\n")
         assert gpu.run("nvidia-cuda-mps-control", "-d") == silent
         with running(directory):
