@@ -116,14 +116,6 @@ class BoardCalls(client.Client):
         raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
 
     @client.call
-    def device_get_mps_compute_running_processes(
-        self, device: client.Handle
-    ) -> list[device_calls.Process]:
-        """None: no MPS server runs here."""
-        self._owner(device)
-        return []
-
-    @client.call
     def device_get_graphics_running_processes(
         self, device: client.Handle
     ) -> list[device_calls.Process]:

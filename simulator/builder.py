@@ -116,7 +116,10 @@ def _driver_files(at: layout.Layout, version: str) -> None:
         for path in old - {new}:
             path.unlink()
     _link(at.libraries / "libcuda.so", "libcuda.so.1")
-    shutil.copy2(made / "nvidia-smi", binaries / "nvidia-smi")
+    for program in compiler.BINARIES:
+        new = binaries / f"{program}.new"
+        shutil.copy2(made / program, new)
+        new.replace(binaries / program)  # one that runs cannot be written to
 
 
 def _devices(dev: Path) -> None:

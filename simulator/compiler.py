@@ -11,7 +11,9 @@ SOURCES = Path(__file__).parent / "c"
 
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 _SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
+_PROGRAM = ("-static", "-pthread")
 _WIRE = ("client.c", "connection.c", "line.c")
+_SESSION = ("session.c", *_WIRE, "root_program.c")
 
 PROGRAMS = {
     "libnvidia-ml.so": (
@@ -19,8 +21,15 @@ PROGRAMS = {
         *("nvml.c", "mig.c", "health.c", "board.c", *_WIRE, "root_library.c"),
     ),
     "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
-    "nvidia-smi": ("-static", "-pthread", "smi.c", "nvml.c", *_WIRE, "root_program.c"),
+    "nvidia-smi": (*_PROGRAM, "smi.c", "nvml.c", *_WIRE, "root_program.c"),
+    "nvidia-cuda-mps-control": (*_PROGRAM, "mps_control.c", "mps_daemon.c", *_SESSION),
+    "nvidia-cuda-mps-server": (*_PROGRAM, "mps_server.c", *_SESSION),
+    "simclient": (*_PROGRAM, "simclient.c", *_SESSION),
 }
+
+BINARIES = ("nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "simclient")
+"""Those that lie in the driver root's usr/bin. `simclient` is no file of the driver: it stands for
+a CUDA program, and lies there to find its driver root when it is started on the host."""
 
 
 class CompilerError(Exception):

@@ -1,9 +1,23 @@
 """What the command line does to a machine, with the node process running or not."""
 
+import contextlib
+import os
+import signal
 import socket
 from pathlib import Path
 
-from simulator import builder, codes, faults, layout, machine, sockets, state, store, wire
+from simulator import (
+    builder,
+    codes,
+    faults,
+    layout,
+    machine,
+    multiplexer,
+    sockets,
+    state,
+    store,
+    wire,
+)
 
 
 class ControlError(Exception):
@@ -11,14 +25,20 @@ class ControlError(Exception):
 
 
 class Control:
-    """The control calls of one machine: plain text in and out, as `wire.invoke` calls them."""
+    """The control calls of one machine: plain text in and out, as `wire.invoke` calls them.
 
-    def __init__(self, of: machine.Machine) -> None:
+    `mps` has the processes of a machine that runs.
+    """
+
+    def __init__(self, of: machine.Machine, mps: multiplexer.Multiplexer | None = None) -> None:
         self._machine = of
+        self._mps = mps
 
     def reboot(self) -> None:
         """Boot anew."""
         self._machine.reboot()
+        if self._mps:
+            self._mps.end()
 
     def lose(self, gpu: str) -> None:
         """Make a GPU fall off the bus."""
@@ -94,6 +114,17 @@ class Control:
         made = state.Process(pid, memory, gpu_instance, compute_instance)
         faults.process(self._machine, self._machine.find(gpu), made)
 
+    def mps_death(self, gpu: str, server_only: int) -> None:
+        """Kill MPS's processes on a GPU: as a crash, nothing is said goodbye to."""
+        of = self._machine.find(gpu)
+        mps = self._mps
+        victims = list(mps.victims(of, server_only=bool(server_only))) if mps else []
+        if not victims:
+            raise faults.BadFaultError(f"no MPS process runs on GPU {self._machine.minor(of)}")
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):  # it died by itself just now
+                os.kill(pid, signal.SIGKILL)
+
 
 REFUSED = (
     machine.NoSuchGpuError,
@@ -104,13 +135,18 @@ REFUSED = (
 CALLS = tuple(name for name in vars(Control) if not name.startswith("_"))
 
 
-def answer(of: machine.Machine, base: Path, request: wire.Request) -> str:
+def answer(
+    of: machine.Machine,
+    base: Path,
+    request: wire.Request,
+    mps: multiplexer.Multiplexer | None = None,
+) -> str:
     """Carry out one control request, keep its effect, and render the reply."""
     if request.call not in CALLS:
         return wire.render_failure(codes.Return.FUNCTION_NOT_FOUND, f"no command {request.call!r}")
     before = of.changes
     try:
-        value = wire.invoke(getattr(Control(of), request.call), request.arguments)
+        value = wire.invoke(getattr(Control(of, mps), request.call), request.arguments)
     except REFUSED as e:
         return wire.render_failure(codes.Return.INVALID_ARGUMENT, str(e))
     if of.changes != before:

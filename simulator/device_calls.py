@@ -267,6 +267,14 @@ class DeviceCalls(client.Client):
     @client.call
     def device_get_compute_running_processes(self, device: client.Handle) -> list[Process]:
         """A GPU's, those on its MIG devices too; a MIG device's own."""
+        return self._running(device)
+
+    @client.call
+    def device_get_mps_compute_running_processes(self, device: client.Handle) -> list[Process]:
+        """The clients of MPS servers, which are among the compute processes too."""
+        return self._running(device, mps_only=True)
+
+    def _running(self, device: client.Handle, *, mps_only: bool = False) -> list[Process]:
         processes = self.machine.board(self._owner(device)).processes
         if client.is_mig(device):
             _, made, compute = self._mig_device(device)
@@ -275,6 +283,7 @@ class DeviceCalls(client.Client):
         return [
             Process(p.pid, p.memory, p.gpu_instance, p.compute_instance)
             for p in sorted(processes, key=lambda p: p.pid)
+            if p.mps or not mps_only
         ]
 
     @client.call

@@ -171,10 +171,22 @@ def insufficient_resources(directory: Directory, gpu: OneGpu, times: Times = 1) 
 def slow(
     directory: Directory,
     milliseconds: Annotated[int, typer.Argument(metavar="MS", min=0)],
-    call: Annotated[str, typer.Option(help="For example device_get_handle_by_uuid.")] = "*",
+    call: Annotated[
+        str, typer.Option(help="For example device_get_handle_by_uuid, mps_server.")
+    ] = "*",
 ) -> None:
     """NVML calls take that long; 0 ends it."""
     _send(directory, "slow", call, milliseconds)
+
+
+@app.command("mps-death")
+def mps_death(
+    directory: Directory,
+    gpu: OneGpu,
+    server_only: Annotated[bool, typer.Option("--server-only")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """MPS's control daemon and server on the GPU are killed: clients lose their contexts."""
+    _send(directory, "mps_death", gpu, int(server_only))
 
 
 @app.command("driver-upgrade")

@@ -9,34 +9,25 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from simulator import (
-    builder,
     client,
     codes,
     control,
+    cuda_contexts,
     layout,
     library,
     machine,
+    sessions,
     sockets,
     store,
     wire,
 )
 from simulator.smi import command, selection
 
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Who is at the other end."""
-
-    process: int
-    user: int
-
-
-Answer = Callable[[wire.Request, Peer], str]
-"""A request and who asks to the reply's line."""
+Answer = Callable[[wire.Request, sessions.Connection], str]
+"""A request and who sent it to the reply's line."""
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
@@ -50,9 +41,10 @@ class Node:
         self._base = base
         self._at = layout.Layout(base)
         self._machine = store.load(base)
+        self._sessions = sessions.Sessions(self._machine)
         self._lock = threading.Condition()  # notified when the machine changed
         self._listeners: list[tuple[socket.socket, Path]] = []
-        self._connections: dict[socket.socket, Peer] = {}
+        self._connections: dict[socket.socket, sessions.Connection] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = False
 
@@ -63,7 +55,8 @@ class Node:
 
     def start(self) -> None:
         """Listen for NVML clients and for the command line."""
-        builder.follow(self._base, self._machine)
+        cuda_contexts.forget(self._machine)
+        control.keep(self._base, self._machine)
         self._listen(self._at.control_socket, self._answer_control)
         self._at.control_socket.chmod(0o600)
         self._listen(self._at.nvml_socket, self._answer_nvml)
@@ -105,16 +98,19 @@ class Node:
             ).start()
 
     def _serve(self, connection: socket.socket, answer: Answer) -> None:
-        with connection, contextlib.suppress(OSError, UnicodeDecodeError):
-            peer = self._connections[connection]
-            with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
-                while (line := lines.readline(MAX_LINE)).endswith("\n"):
-                    reply = self._reply(line[:-1], peer, answer)
-                    connection.sendall(f"{reply}\n".encode())
-        with self._lock:
-            self._connections.pop(connection, None)
+        peer = self._connections[connection]
+        try:
+            with connection, contextlib.suppress(OSError, UnicodeDecodeError):
+                self._converse(peer, answer)
+        finally:
+            self._left(peer)
 
-    def _reply(self, line: str, peer: Peer, answer: Answer) -> str:
+    def _converse(self, peer: sessions.Connection, answer: Answer) -> None:
+        with peer.socket.makefile("r", encoding="utf-8", newline="\n") as lines:
+            while (line := lines.readline(MAX_LINE)).endswith("\n"):
+                peer.reply(self._reply(line[:-1], peer, answer))
+
+    def _reply(self, line: str, peer: sessions.Connection, answer: Answer) -> str:
         try:
             request = wire.parse_request(line)
         except wire.WireError as e:
@@ -124,22 +120,40 @@ class Node:
         with self._lock:
             before = self._machine.changes
             reply = answer(request, peer)
-            if self._machine.changes != before:
-                self._lock.notify_all()
+            self._note(before)
             return reply
 
-    def _answer_control(self, request: wire.Request, _peer: Peer) -> str:
-        return control.answer(self._machine, self._base, request)
+    def _left(self, peer: sessions.Connection) -> None:
+        with self._lock:
+            self._connections.pop(peer.socket, None)
+            before = self._machine.changes
+            self._sessions.left(peer)
+            if self._machine.changes != before and not self._stopping:
+                control.keep(self._base, self._machine)
+            self._note(before)
 
-    def _answer_nvml(self, request: wire.Request, peer: Peer) -> str:
+    def _note(self, before: int) -> None:
+        """Tell who waits for a change, and whose device went away."""
+        if self._machine.changes != before:
+            self._sessions.mps.sweep()
+            self._lock.notify_all()
+
+    def _answer_control(self, request: wire.Request, _peer: sessions.Connection) -> str:
+        return control.answer(self._machine, self._base, request, self._sessions.mps)
+
+    def _answer_nvml(self, request: wire.Request, peer: sessions.Connection) -> str:
         before = self._machine.changes
-        others = {one.process for one in self._connections.values()} - {peer.process}
-        reply = answer_nvml(self._machine, request, root=peer.user == 0, others=len(others))
+        if request.call in sessions.CALLS:
+            reply = self._sessions.answer(request, peer)
+        else:
+            others = {one.pid for one in self._connections.values()} - {peer.pid}
+            root = peer.user == 0
+            reply = answer_nvml(self._machine, request, root=root, others=len(others))
         if self._machine.changes != before:
             control.keep(self._base, self._machine)
         return self._wait(request, peer, reply) if request.call == WAIT else reply
 
-    def _wait(self, request: wire.Request, peer: Peer, reply: str) -> str:
+    def _wait(self, request: wire.Request, peer: sessions.Connection, reply: str) -> str:
         """Ask again on every change until the request's timeout; the lock is free meanwhile."""
         nothing = wire.render_failure(codes.Return.TIMEOUT)
         until = time.monotonic() + int(request.arguments[-1]) / 1000 if reply == nothing else 0
@@ -177,12 +191,13 @@ def _answer_smi(nvml: selection.Nvml, request: wire.Request) -> str:
     return wire.render_reply(command.run(nvml, request.arguments, time.ctime()))
 
 
-def _peer(connection: socket.socket) -> Peer:
+def _peer(connection: socket.socket) -> sessions.Connection:
+    """The other side, by its ids as they are here."""
     size = struct.calcsize("3i")
     process, user, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     )
-    return Peer(int(process), int(user))
+    return sessions.Connection(connection, int(process), int(user))
 
 
 def _close(peer: socket.socket) -> None:

@@ -7,12 +7,17 @@ from simulator import codes, geometry
 
 @dataclass(slots=True)
 class Process:
-    """A compute client: memory in bytes, instance ids `codes.WHOLE_GPU` outside MIG."""
+    """A compute client: memory in bytes, instance ids `codes.WHOLE_GPU` outside MIG.
+
+    `held` is there only while its owner is connected; `mps` is a client of an MPS server.
+    """
 
     pid: int
     memory: int
     gpu_instance: int = codes.WHOLE_GPU
     compute_instance: int = codes.WHOLE_GPU
+    held: bool = False
+    mps: bool = False
 
 
 @dataclass(slots=True)

@@ -9,9 +9,10 @@ In a field, backslash, tab, newline and carriage return are written `\\`, `\t`, 
 1 is the version of the protocol. VIEW is what the client can open: the minors of its
 /dev/nvidiaN, parted by commas, and after a slash those of its /dev/nvidia-caps/nvidia-capN
 ("0,3/1,2"; each may be empty, and the slash may be left out with the second). CALL is a method of
-`library.Library`, or `init` with its flags. CODE is an `nvmlReturn_t`; values follow only when it
-is 0. Integers are decimal, booleans 0 and 1, lists of integers parted by commas. A structure is
-its members in order; a list of structures is its length, then each one's members.
+`library.Library`, or `init` with its flags. (`sessions.Calls` has a few more, for which the codes
+mean something else.) CODE is an `nvmlReturn_t`; values follow only when it is 0. Integers are
+decimal, booleans 0 and 1, lists of integers parted by commas. A structure is its members in order;
+a list of structures is its length, then each one's members.
 
 A connection carries any number of requests, one at a time. Who may change things follows from
 the peer's user id (SO_PEERCRED). A request the node cannot read is answered 2 (INVALID_ARGUMENT),

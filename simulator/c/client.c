@@ -77,6 +77,17 @@ static nvmlReturn_t look_at_dev(void)
     return code;
 }
 
+nvmlReturn_t client_look(const char **visible, const char **path)
+{
+    pthread_once(&placed, place);
+    pthread_mutex_lock(&client_lock);
+    nvmlReturn_t code = look_at_dev();
+    pthread_mutex_unlock(&client_lock);
+    *visible = view;
+    *path = socket_path;
+    return code;
+}
+
 static void begin(struct line *request, const char *call)
 {
     line_put(request, "1");

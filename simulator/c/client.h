@@ -40,9 +40,14 @@ unsigned long long line_next_number(struct line *line);
 void line_put(struct line *line, const char *field);
 void line_free(struct line *line);
 
+/* Look at /dev without initialising NVML: what may be opened, for requests of session.c. */
+nvmlReturn_t client_look(const char **view, const char **socket_path);
+
 /* connection.c: send a request and read its reply; 0, or -1 with errno when nobody answers.
    Any number of threads may ask at once, and a restarted node process is found again. */
 int connection_exchange(const char *socket_path, const struct line *request, struct line *reply);
 void connection_close_idle(void);
+int connection_open(const char *socket_path);              /* of one's own: a descriptor, or -1 */
+int connection_send(int fd, const char *text, size_t length); /* all of it: 0, or -1 */
 
 #endif

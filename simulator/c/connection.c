@@ -99,7 +99,7 @@ static int connect_long(int fd, const char *path)
     return result;
 }
 
-static int open_connection(const char *path)
+int connection_open(const char *path)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect_long(fd, path) != 0) {
@@ -111,7 +111,7 @@ static int open_connection(const char *path)
     return fd;
 }
 
-static int send_all(int fd, const char *text, size_t length)
+int connection_send(int fd, const char *text, size_t length)
 {
     while (length > 0) {
         ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
@@ -156,10 +156,10 @@ int connection_exchange(const char *socket_path, const struct line *request, str
 {
     int fd = take_idle();
     if (fd < 0)
-        fd = open_connection(socket_path);
+        fd = connection_open(socket_path);
     if (fd < 0)
         return -1;
-    if (send_all(fd, request->text, request->length) == 0 && send_all(fd, "\n", 1) == 0 &&
+    if (connection_send(fd, request->text, request->length) == 0 && connection_send(fd, "\n", 1) == 0 &&
         read_line(fd, reply) == 0) {
         give_back(fd);
         return 0;

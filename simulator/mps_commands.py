@@ -1,0 +1,280 @@
+"""The commands of nvidia-cuda-mps-control (v2): a line in, the answer's text out.
+
+Names, arguments and meaning: MPS documentation, "Legacy MPS v2 Interface", and the manual page.
+Seen in public logs: the forms of percentages and sizes. Assumed: what a refusal says, the columns
+of `ps` and `device_query`, the lines of `get_device_client_list`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from simulator import cuda_codes, cuda_contexts, mps_limits, multiplexer
+from simulator.mps_daemons import Daemon, Server
+
+ROOT = 0
+
+
+class CommandError(Exception):
+    """A command that is refused, in words."""
+
+
+class Asked(NamedTuple):
+    """One command of one user, and what it is asked of."""
+
+    mps: multiplexer.Multiplexer
+    daemon: Daemon
+    words: list[str]
+
+    def server(self, word: str) -> Server:
+        """The server of that pid."""
+        server = self.daemon.server
+        if server is None or word != str(server.peer.pid):
+            raise CommandError(f"no MPS server has pid {word!r}")
+        return server
+
+    def servers(self, words: list[str]) -> list[Server]:
+        """The server named, or every one."""
+        if words:
+            return [self.server(words[0])]
+        return [self.daemon.server] if self.daemon.server else []
+
+
+class Command(NamedTuple):
+    """How a command is written, what it does, and whether it takes root or the daemon's user."""
+
+    usage: str
+    run: Callable[[Asked], str]
+    changes: bool = True
+
+    def takes(self, count: int) -> bool:
+        """Whether that many words may follow the name; `[...]` stands for what may be left out."""
+        needed, _, optional = self.usage.partition("[")
+        least = len(needed.split())
+        return count in {least, least + len(optional.rstrip("]").split())}
+
+
+def answer(mps: multiplexer.Multiplexer, daemon: Daemon, user: int, line: str) -> str:
+    """Carry out one line; the text has no newline at its end, and may be empty."""
+    name, *words = line.split() or [""]
+    daemon.log(f"Cmd:{line.strip()}")
+    try:
+        text = _run(Asked(mps, daemon, words), name, privileged=user in {ROOT, daemon.peer.user})
+    except CommandError as e:
+        text = f"Error: {e}"
+    if text:
+        daemon.log(text)
+    return text
+
+
+def _run(asked: Asked, name: str, *, privileged: bool) -> str:
+    command = COMMANDS.get(name)
+    if command is None:
+        raise CommandError(f"unknown command {name!r}, see help")
+    if not command.takes(len(asked.words)):
+        raise CommandError(f"usage: {name} {command.usage}".rstrip())
+    if command.changes and not privileged:
+        raise CommandError("operation not permitted")
+    return command.run(asked)
+
+
+def _number(word: str, what: str) -> int:
+    if not word.isdigit():
+        raise CommandError(f"{what} {word!r}: expected a number")
+    return int(word)
+
+
+def _percentage(word: str) -> float:
+    value = mps_limits.parse_percentage(word)
+    if value is None:
+        raise CommandError(f"percentage {word!r}: expected a number above 0 and up to 100")
+    return value
+
+
+def _size(word: str) -> int:
+    value = mps_limits.parse_size(word)
+    if value is None:
+        raise CommandError(f"limit {word!r}: expected a whole number and G or M")
+    return value
+
+
+def _shown(limits: mps_limits.Limits, device: str) -> str:
+    return mps_limits.render_size(limits.memory[device]) if device in limits.memory else ""
+
+
+def _help(_: Asked) -> str:
+    return "\n".join(f"{name} {command.usage}".rstrip() for name, command in COMMANDS.items())
+
+
+def _server_list(asked: Asked) -> str:
+    return "\n".join(str(server.peer.pid) for server in asked.servers([]))
+
+
+def _server_status(asked: Asked) -> str:
+    return asked.server(asked.words[0]).status.value
+
+
+def _start_server(asked: Asked) -> str:
+    flag, user = asked.words
+    if flag != "-uid":
+        raise CommandError(f"{flag!r}: expected -uid")
+    if asked.daemon.server is not None or asked.daemon.starting is not None:
+        raise CommandError("an MPS server runs already")
+    asked.daemon.spawn(_number(user, "user"))
+    return ""
+
+
+def _shutdown_server(asked: Asked) -> str:
+    server = asked.server(asked.words[0])
+    if asked.words[1:] not in ([], ["-f"]):
+        raise CommandError(f"{asked.words[1]!r}: expected -f")
+    server.draining = True
+    if asked.words[1:]:
+        server.peer.close()
+    asked.mps.close_if_idle(server)
+    return ""
+
+
+def _client_list(asked: Asked) -> str:
+    return "\n".join(str(c.peer.pid) for c in asked.server(asked.words[0]).clients)
+
+
+def _device_client_list(asked: Asked) -> str:
+    lines = []
+    for server in asked.servers(asked.words):
+        for index, grant in enumerate(server.context.grants):
+            uuid = grant.device.uuid
+            pids = [str(c.peer.pid) for c in server.clients if uuid in c.devices]
+            lines.append(" ".join((f"Device {index} {uuid}:", *pids)))
+    return "\n".join(lines)
+
+
+def _ps(asked: Asked) -> str:
+    words = asked.words
+    if words and words[0] != "-p":
+        raise CommandError(f"{words[0]!r}: expected -p")
+    rows: list[tuple[str, ...]] = [("PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND")]
+    for server in asked.servers(words[1:]):
+        for number, client in enumerate(server.clients):
+            rows += [_row(server, number, client, uuid) for uuid in sorted(client.devices)]
+    return _table(rows)
+
+
+def _row(server: Server, number: int, client: cuda_contexts.Context, uuid: str) -> tuple[str, ...]:
+    pids = str(client.peer.pid), str(number), str(server.peer.pid)
+    return (*pids, uuid[:22], client.namespace, client.command)
+
+
+def _device_query(asked: Asked) -> str:
+    rows: list[tuple[str, ...]] = [("Device Ordinal", "PCI IDs", "UUID", "Name")]
+    for server in asked.servers(asked.words):
+        rows += [
+            (
+                str(index),
+                grant.device.gpu.slot.pci,
+                grant.device.uuid,
+                grant.device.gpu.product.name,
+            )
+            for index, grant in enumerate(server.context.grants)
+        ]
+    return _table(rows)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _set_default_percentage(asked: Asked) -> str:
+    asked.daemon.defaults.percentage = _percentage(asked.words[0])
+    return _default_percentage(asked)
+
+
+def _default_percentage(asked: Asked) -> str:
+    return mps_limits.render_percentage(asked.daemon.defaults.percentage)
+
+
+def _set_percentage(asked: Asked) -> str:
+    asked.server(asked.words[0]).limits.percentage = _percentage(asked.words[1])
+    return _percentage_of(asked)
+
+
+def _percentage_of(asked: Asked) -> str:
+    return mps_limits.render_percentage(asked.server(asked.words[0]).limits.percentage)
+
+
+def _set_default_memory(asked: Asked) -> str:
+    device, size = asked.words
+    asked.daemon.defaults.memory[device] = _size(size)  # any device is taken: it is not looked at
+    return ""
+
+
+def _default_memory(asked: Asked) -> str:
+    return _shown(asked.daemon.defaults, asked.words[0])
+
+
+def _set_memory(asked: Asked) -> str:
+    pid, device, size = asked.words
+    asked.server(pid).limits.memory[device] = _size(size)
+    return ""
+
+
+def _memory_of(asked: Asked) -> str:
+    return _shown(asked.server(asked.words[0]).limits, asked.words[1])
+
+
+def _set_default_priority(asked: Asked) -> str:
+    priority = _number(asked.words[0], "priority")
+    if priority not in mps_limits.PRIORITIES:
+        raise CommandError(f"priority {priority}: expected 0 or 1")
+    asked.daemon.defaults.priority = priority
+    return ""
+
+
+def _default_priority(asked: Asked) -> str:
+    return str(asked.daemon.defaults.priority)
+
+
+def _terminate_client(asked: Asked) -> str:
+    server = asked.server(asked.words[0])
+    for client in server.clients:
+        if asked.words[1] == str(client.peer.pid):
+            asked.mps.terminate(server, client)
+            return cuda_codes.Result.SUCCESS.constant
+    raise CommandError(f"MPS server {asked.words[0]} has no client {asked.words[1]!r}")
+
+
+def _quit(asked: Asked) -> str:
+    seconds = multiplexer.NO_DEADLINE
+    if asked.words:
+        if asked.words[0] != "-t":
+            raise CommandError(f"{asked.words[0]!r}: expected -t")
+        seconds = _number(asked.words[1], "timeout")
+    asked.mps.quit_(asked.daemon, seconds)
+    return ""
+
+
+COMMANDS = {
+    "get_server_list": Command("", _server_list, changes=False),
+    "get_server_status": Command("PID", _server_status, changes=False),
+    "start_server": Command("-uid UID", _start_server),
+    "shutdown_server": Command("PID [-f]", _shutdown_server),
+    "get_client_list": Command("PID", _client_list, changes=False),
+    "get_device_client_list": Command("[PID]", _device_client_list, changes=False),
+    "ps": Command("[-p PID]", _ps, changes=False),
+    "device_query": Command("[PID]", _device_query, changes=False),
+    "set_default_active_thread_percentage": Command(
+        "PERCENT", _set_default_percentage, changes=True
+    ),
+    "get_default_active_thread_percentage": Command("", _default_percentage, changes=False),
+    "set_active_thread_percentage": Command("PID PERCENT", _set_percentage),
+    "get_active_thread_percentage": Command("PID", _percentage_of, changes=False),
+    "set_default_device_pinned_mem_limit": Command("DEV VALUE", _set_default_memory),
+    "get_default_device_pinned_mem_limit": Command("DEV", _default_memory, changes=False),
+    "set_device_pinned_mem_limit": Command("PID DEV VALUE", _set_memory),
+    "get_device_pinned_mem_limit": Command("PID DEV", _memory_of, changes=False),
+    "set_default_client_priority": Command("PRIORITY", _set_default_priority),
+    "get_default_client_priority": Command("", _default_priority, changes=False),
+    "terminate_client": Command("SERVER_PID CLIENT_PID", _terminate_client),
+    "quit": Command("[-t SECONDS]", _quit),
+    "help": Command("", _help, changes=False),
+}

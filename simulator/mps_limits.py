@@ -1,0 +1,105 @@
+"""Limits of MPS: how they are written, and which one binds.
+
+Sources: MPS documentation, "Legacy MPS v2 Interface" and "Environment Variables". That the daemon
+takes a UUID where a device's index is meant and then binds nothing: k8s-device-plugin #572. How a
+limit is shown again: seen on driver 595.91.07 by one public project. The scaling of the number of
+clients with MIG slices, and two connections being what a client counts for, are assumed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+GIB = 1 << 30
+PRIORITIES = (0, 1)
+"""Normal, and below normal."""
+
+DEFAULT_CONNECTIONS = 2
+"""CUDA_DEVICE_MAX_CONNECTIONS of an MPS client, from Volta on."""
+
+_CLIENTS_SINCE = {590: 60, 0: 48}
+"""Driver major to clients of a device, newest first."""
+
+_SIZE = re.compile(r"(\d+)([GM])B?")
+_PERCENTAGE = re.compile(r"\d{1,3}(\.\d+)?")
+
+
+@dataclass(slots=True)
+class Limits:
+    """Of a server, or the defaults of a daemon. `memory` is in bytes by device as it was typed."""
+
+    percentage: float = 100.0
+    memory: dict[str, int] = field(default_factory=dict)
+    priority: int = 0
+
+    def copy(self) -> "Limits":
+        """For a server that starts now."""
+        return Limits(self.percentage, dict(self.memory), self.priority)
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of `10G` or `512M`; None for anything else."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    return int(found[1]) * (GIB if found[2] == "G" else MIB)
+
+
+def render_size(limit: int) -> str:
+    """As the daemon shows it: whole GiB from 1 GiB on, the rest cut off."""
+    return f"{limit // GIB}G" if limit >= GIB else f"{limit // MIB}M"
+
+
+def parse_percentage(text: str) -> float | None:
+    """Above 0 and at most 100; None for anything else."""
+    if _PERCENTAGE.fullmatch(text) is None or not 0 < float(text) <= 100:  # noqa: PLR2004
+        return None
+    return float(text)
+
+
+def render_percentage(value: float) -> str:
+    """With one decimal."""
+    return f"{value:.1f}"
+
+
+def parse_pinned(text: str) -> dict[str, int]:
+    """CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (`0=1G,1=512M`) in bytes, without what is malformed."""
+    pairs = (item.strip().partition("=") for item in text.split(",") if item)
+    sizes = {device: parse_size(size) for device, _, size in pairs}
+    return {device: size for device, size in sizes.items() if size is not None}
+
+
+def memory_of(
+    server: Mapping[str, int], index: int, asked: Mapping[str, int], own: int
+) -> int | None:
+    """What binds a client on a device: the server's limit for its `index` or the client's own.
+
+    The smaller one; None without either. `own` is the client's number for the device. Limits under
+    a UUID bind nothing.
+    """
+    limits = (server.get(str(index)), asked.get(str(own)))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def percentage_of(server: float, asked: str) -> float:
+    """A client may only lower it; what cannot be read changes nothing."""
+    wanted = parse_percentage(asked)
+    return server if wanted is None else min(server, wanted)
+
+
+def priority_of(server: int, asked: str) -> int:
+    """A client's own, where it gives one of `PRIORITIES`."""
+    return int(asked) if asked in map(str, PRIORITIES) else server
+
+
+def connections_of(asked: str) -> int:
+    """CUDA_DEVICE_MAX_CONNECTIONS, 1 to 32; the default for anything else."""
+    known = asked.isdigit() and 1 <= int(asked) <= 32  # noqa: PLR2004 - CUDA's range
+    return int(asked) if known else DEFAULT_CONNECTIONS
+
+
+def most_clients(driver_major: int, slices: int = 1, of_slices: int = 1) -> int:
+    """Of one device; a MIG device with so many slices of its GPU has its part."""
+    whole = next(most for since, most in _CLIENTS_SINCE.items() if driver_major >= since)
+    return whole * slices // of_slices
