@@ -1,4 +1,7 @@
-"""Two container images made here: pause (a C program that sleeps) and a busybox workload."""
+"""Two container images made here: pause (a C program that sleeps) and a workload.
+
+The workload is busybox, and `simclient` for what a CUDA program would see.
+"""
 
 import hashlib
 import io
@@ -9,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hack.cluster import configs, releases, shell, toolchain, versions
+from simulator import compiler
 
 BUSYBOX = Path("/bin/busybox")
 PAUSE_SOURCE = """\
@@ -39,6 +43,7 @@ def ensure() -> tuple[Path, ...]:
             BUSYBOX.read_bytes(),
             Path(__file__).read_bytes(),
             releases.architecture().encode(),
+            _simclient(),
         ]
     )
     folder = toolchain.cache_root() / "images" / key
@@ -76,10 +81,16 @@ def _workload() -> dict[str, File]:
     return {
         **links,
         "bin/busybox": BUSYBOX.read_bytes(),
+        "bin/simclient": _simclient(),
         "etc/passwd": _ACCOUNTS,
         "tmp/": b"",
         "usr/bin/env": "/bin/busybox",
     }
+
+
+def _simclient() -> bytes:
+    """What stands for a CUDA program: static, so that it needs the driver's mounts only."""
+    return (compiler.programs() / "simclient").read_bytes()
 
 
 def archive(name: str, arch: str, files: Mapping[str, File], command: tuple[str, ...]) -> bytes:
