@@ -34,7 +34,12 @@ def measure(cluster: api.Cluster, kube: client.KubeClient, node: str) -> list[re
 def _claims(ground: playground.Playground, node: str) -> list[dra_v1_pb2.Claim]:
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     slices = ground.kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
-    devices = [device["name"] for one in slices for device in one["spec"]["devices"]]
+    devices = [
+        device["name"]
+        for one in slices
+        for device in one["spec"].get("devices", ())
+        if device["attributes"]["type"]["string"] == "gpu"
+    ]
     found = []
     for number, device in enumerate(devices[:GPUS]):
         name = f"claim-{number}"

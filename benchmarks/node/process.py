@@ -39,17 +39,27 @@ def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) ->
 
 
 def _wipe_to_slices(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
-    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    before = playground.until(lambda: _whole_pool(kube, node), 30, "the whole pool")
     cluster.stop("kubelet", node)
     cluster.start("kubelet", node)
-
-    def published() -> bool:
-        return bool(kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items)
-
-    playground.until(lambda: not published(), 40, "the kubelet wipes the slices")
+    playground.until(lambda: before - _slices(kube, node), 40, "the kubelet wipes the slices")
     wiped = time.monotonic()
-    playground.until(published, 30, "the slices are back")
+    playground.until(lambda: _whole_pool(kube, node) - before, 30, "the slices are back")
     return time.monotonic() - wiped
+
+
+def _slices(kube: client.KubeClient, node: str) -> set[str]:
+    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    found = kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+    return {one["metadata"]["uid"] for one in found}
+
+
+def _whole_pool(kube: client.KubeClient, node: str) -> set[str]:
+    """The slices, once they are as many as they say."""
+    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    found = kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+    wanted = {one["spec"]["pool"]["resourceSliceCount"] for one in found}
+    return {one["metadata"]["uid"] for one in found} if wanted == {len(found)} else set()
 
 
 def _rss(pid: int | None) -> float:
