@@ -23,9 +23,6 @@ class ProcessSettings(pydantic_settings.BaseSettings):
         cli_hide_none_type=True,
     )
 
-    kubeconfig: Path | None = pydantic.Field(
-        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
-    )
     metrics_address: str = pydantic.Field(
         default="127.0.0.1:0", description="address:port of /metrics, /healthz and /readyz."
     )
@@ -59,6 +56,14 @@ class ProcessSettings(pydantic_settings.BaseSettings):
         """The address and the port apart."""
         host, _, port = self.metrics_address.rpartition(":")
         return host, int(port)
+
+
+class ClusterSettings(ProcessSettings):
+    """Those of a process that talks to the API server."""
+
+    kubeconfig: Path | None = pydantic.Field(
+        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
+    )
 
 
 def _flag(location: tuple[int | str, ...]) -> str:
