@@ -16,9 +16,10 @@ _GIB = 1 << 30
 _UNITS = {"G": _GIB, "M": mps.MIB}
 _SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
 _NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
+_SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
 _ACTIVE = "ACTIVE"
 _CHATTER = re.compile(
-    r"\[[^]]*\] (?:Cmd:.*|UI closed|Accepting connection\.\.\.|[A-Z]+"
+    r"\[[^]]*\] (?:Cmd:.*|UI closed|NEW UI|Accepting connection\.\.\.|[A-Z]+"
     r"|\d+(?:\.\d+)?(?:\s*[GM]i?B?)?)"
 )
 
@@ -43,10 +44,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Everything a daemon was asked; `defaults` bind servers that start later."""
+    """Everything a daemon was asked; `defaults` bind servers that start later.
+
+    `failed` is in words how its last server ended, "" unless that was a failure.
+    """
 
     defaults: Limits
     servers: tuple[Server, ...] = ()
+    failed: str = ""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -131,9 +136,11 @@ def shows(size: int, text: str) -> bool:
     return size // unit == int(found[1])
 
 
-def troubles(servers: Iterable[Server]) -> Iterator[str]:
-    """In words, which servers take no clients."""
-    for server in servers:
+def troubles(answer: Answer) -> Iterator[str]:
+    """In words, what clients may suffer from though the daemon is as it should be."""
+    if answer.failed:
+        yield answer.failed
+    for server in answer.servers:
         if server.status != _ACTIVE:
             yield (
                 f"MPS server {server.pid} is {server.status}: new clients are refused until "
@@ -144,6 +151,17 @@ def troubles(servers: Iterable[Server]) -> Iterator[str]:
 def clients_in_log(text: str) -> tuple[int, ...]:
     """Pids of the clients that a control.log tells of, each once."""
     return tuple(dict.fromkeys(int(pid) for pid in _NEW_CLIENT.findall(text)))
+
+
+def server_failure(text: str) -> str:
+    """How the last server that a control.log tells of ended, in words; "" while all is well.
+
+    A device that is not there shows first here: a server starts with the first client.
+    """
+    codes = [code for _, _, code in _SERVER_NEWS.findall(text)]
+    if not codes or codes[-1] in {"", "0"}:
+        return ""
+    return f"the last MPS server ended with exit code {codes[-1]}, see server.log"
 
 
 def without_chatter(lines: Iterable[str]) -> list[str]:

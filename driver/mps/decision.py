@@ -231,7 +231,7 @@ def _answering(goal: Wanted, seen: Living, answer: control.Answer) -> Decision:
         failed = not seen.served and done.tries >= TRIES
         act: Act = Limit(goal) if done.since_s >= AGAIN_S else "rest"
         return Decision(act, State.FAILED if failed else state, "; ".join(wrong), serves=False)
-    problem = "; ".join(control.troubles(answer.servers))
+    problem = "; ".join(control.troubles(answer))
     return Decision("rest", State.READY, problem, serves=True)
 
 

@@ -205,7 +205,8 @@ class Keeper:
             reply = self._say(control.questions_of_server(pid, devices))
             server = None if reply is None else control.read_server(reply, pid, devices)
             servers += [] if server is None else [server]
-        return control.Answer(defaults, tuple(servers))
+        failed = "" if servers else control.server_failure(folders.control_log(self._place))
+        return control.Answer(defaults, tuple(servers), failed)
 
     def _say(self, commands: tuple[str, ...], within_s: float = daemon.SAY_S) -> str | None:
         try:

@@ -88,8 +88,9 @@ def test_what_is_shown_otherwise_is_told_in_words() -> None:
 
 def test_a_server_with_a_fault_is_told() -> None:
     limits = control.Limits("50.0", ("30G",))
-    servers = [control.Server(7, "ACTIVE", limits), control.Server(8, "FAULT", limits)]
-    assert [words.split(":")[0] for words in control.troubles(servers)] == ["MPS server 8 is FAULT"]
+    servers = control.Server(7, "ACTIVE", limits), control.Server(8, "FAULT", limits)
+    found = list(control.troubles(control.Answer(limits, servers)))
+    assert [words.split(":")[0] for words in found] == ["MPS server 8 is FAULT"]
 
 
 LOG = """\
@@ -99,6 +100,7 @@ LOG = """\
 [2026-11-21 16:59:31.902 Control  5667] 40G
 [2026-11-21 16:59:31.902 Control  5667] ACTIVE
 [2026-11-21 16:59:31.902 Control  5667] UI closed
+[2026-11-21 16:59:31.903 Control  5667] NEW UI
 [2026-11-21 16:59:31.910 Control  5667] NEW CLIENT 71 from user 0: Server is not ready, push client
 [2026-11-21 16:59:31.911 Control  5667] NEW SERVER 5709: Ready
 [2026-11-21 16:59:31.920 Control  5667] NEW CLIENT 72 from user 0: Server already exists
@@ -118,3 +120,19 @@ def test_our_own_questions_are_no_last_words() -> None:
         "NEW CLIENT 72",
         "NEW CLIENT 71",
     ]
+
+
+@pytest.mark.parametrize(
+    ("news", "words"),
+    [
+        ("", ""),
+        ("NEW SERVER 5709: Ready\n", ""),
+        ("Server 5709 exited with status 0\n", ""),
+        ("Server 5709 exited with status 1\nNEW SERVER 5710: Ready\n", ""),
+        ("NEW SERVER 5709: Ready\nServer 5709 exited with status 1\n", "exit code 1"),
+    ],
+)
+def test_a_server_that_ended_badly_is_told_until_the_next_is_ready(news: str, words: str) -> None:
+    found = control.server_failure(news)
+    assert words in found
+    assert bool(found) is bool(words)
