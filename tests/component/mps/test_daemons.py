@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,41 @@ def test_ready_means_that_the_daemon_answers_with_the_limits(
     assert (said["devices"][0]["limit"], said["mps"]["threadPercentage"]) == (20 * GIB, 40.0)
 
 
+def test_one_daemon_may_have_several_devices_with_limits_of_their_own(
+    node: mpsnode.Node, minor: int, other: int
+) -> None:
+    devices = (node.uuid(other), node.uuid(minor))
+    sizes = (4 * GIB, 6 * GIB)
+    digest = node.want(minor, devices=devices, pinned_memory=sizes, multi_user=True)
+    status = node.serving(minor, digest)
+    assert "-M" in processes.arguments(status.pid or 0)
+    _, said = node.client(minor)
+    assert {one["uuid"]: one["limit"] for one in said["devices"]} == dict(
+        zip(devices, sizes, strict=True)
+    )
+
+
+def test_a_mig_device_may_have_a_daemon(node: mpsnode.Node, minor: int) -> None:
+    tool = str(node.driver_root / "usr/bin/nvidia-smi")
+
+    def smi(*words: str) -> str:
+        command = [tool, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    smi("-i", str(minor), "-mig", "1")
+    try:
+        smi("mig", "-i", str(minor), "-cgi", "2g.20gb", "-C")
+        mig = re.findall(r"MIG-[0-9a-f-]+", smi("-L"))[0]
+        node.serving(minor, node.want(minor, devices=(mig,), gib=5))
+        _, said = node.client(minor)
+        assert [(one["uuid"], one["limit"]) for one in said["devices"]] == [(mig, 5 * GIB)]
+        node.release(minor)
+    finally:
+        smi("mig", "-i", str(minor), "-dci")
+        smi("mig", "-i", str(minor), "-dgi")
+        smi("-i", str(minor), "-mig", "0")
+
+
 def test_clients_are_counted_and_named(node: mpsnode.Node, minor: int) -> None:
     node.serving(minor, node.want(minor))
     process, _ = node.client(minor)
@@ -36,9 +73,7 @@ def test_clients_are_counted_and_named(node: mpsnode.Node, minor: int) -> None:
     node.told(minor, lambda status: status.clients == 0 and not status.processes)
 
 
-def test_other_limits_bind_later_clients_of_a_living_server(
-    node: mpsnode.Node, minor: int
-) -> None:
+def test_other_limits_bind_later_clients_of_a_living_server(node: mpsnode.Node, minor: int) -> None:
     node.serving(minor, node.want(minor, gib=4, percentage=10))
     _, before = node.client(minor)
     first = node.serving(minor, node.want(minor, gib=30, percentage=50))
