@@ -47,7 +47,6 @@ class Daemon:
 
     token: str
     peer: cuda_contexts.Peer
-    directory: str
     visible: str | None
     multiuser: bool
     defaults: mps_limits.Limits

@@ -121,13 +121,12 @@ class Calls:
             mps.machine, visible=request.visible, caps=request.caps, root=peer.user == 0
         )
 
-    def mps_daemon(self, directory: str, multiuser: int, environment: str) -> str:
-        """A control daemon that listens in `directory`; the token it hands to its clients."""
+    def mps_daemon(self, multiuser: int, environment: str) -> str:
+        """A control daemon that listens; the token it hands to its clients."""
         whole, given = mps_limits.Limits(), _variables(environment)
         made = mps_daemons.Daemon(
             token=f"mps/{self._mps.machine.next_serial()}",
             peer=self._peer,
-            directory=directory,
             visible=given.get(VISIBLE),
             multiuser=bool(multiuser),
             defaults=mps_limits.Limits(

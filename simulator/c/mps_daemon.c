@@ -121,8 +121,8 @@ static int register_there(void)
     char variables[VARIABLES];
     session_environment(variables, sizeof variables);
     if (session_open(&node) != 0 ||
-        session_ask(&node, &reply, "mps_daemon", directory, options.multiuser ? "1" : "0",
-                    variables, NULL) != 0) {
+        session_ask(&node, &reply, "mps_daemon", options.multiuser ? "1" : "0", variables, NULL) !=
+            0) {
         fputs("The NVIDIA driver does not answer\n", stderr);
         return -1;
     }

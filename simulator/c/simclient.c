@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,24 +39,18 @@ struct context {
 };
 
 static struct session session;
-static int signals;
+static volatile sig_atomic_t status; /* what to exit with: 1 once the contexts are lost */
 
-static int usage(int status)
+static int usage(int wrong)
 {
-    fprintf(status == 0 ? stdout : stderr,
+    fprintf(wrong ? stderr : stdout,
             "simclient stands for a CUDA program.\n"
             "  --allocate SIZE  take so much memory of each device: 512Mi, 4Gi, bytes, or max\n"
             "  --hold SECONDS   keep it so long, or `forever`; SIGTERM and SIGINT end it\n"
             "  --fault          let a kernel fault fatally once the memory is taken\n"
             "  --stay           live on to the end of --hold though the contexts are lost\n"
             "Exit status: 0, 1 where CUDA refused or the contexts were lost, 2 for wrong options.\n");
-    return status;
-}
-
-static void end(int status)
-{
-    fflush(stdout);
-    _exit(status);
+    return wrong ? 2 : 0;
 }
 
 /* `words` are the node's own, without anything JSON would escape. */
@@ -127,7 +120,7 @@ static void give_up(int code, struct line *reply)
         const char *name = next(reply), *words = next(reply);
         fail("error", code, name, words);
     }
-    end(1);
+    exit(1);
 }
 
 static void read_context(struct line *reply, struct context *context)
@@ -148,13 +141,6 @@ static void read_context(struct line *reply, struct context *context)
     }
 }
 
-static void leave_on_signal(int timeout)
-{
-    struct pollfd asked = {.fd = signals, .events = POLLIN};
-    if (poll(&asked, 1, timeout) > 0)
-        end(0);
-}
-
 /* Where no daemon listens, or only the directory of a dead one is left, CUDA goes on without MPS.
    While a server starts, or drains for the user before, it waits. */
 static void open_contexts(const char *command, struct context *context)
@@ -165,7 +151,7 @@ static void open_contexts(const char *command, struct context *context)
     int code, daemon = mps_connect(token, sizeof token);
     if (session_open(&session) != 0) {
         fail("error", 100, "CUDA_ERROR_NO_DEVICE", "the driver does not answer");
-        end(1);
+        exit(1);
     }
     stat("/proc/self/ns/pid", &of);
     snprintf(namespace, sizeof namespace, "%llu", (unsigned long long)of.st_ino);
@@ -176,7 +162,7 @@ static void open_contexts(const char *command, struct context *context)
         if (code != CUDA_ERROR_NOT_READY)
             break;
         line_free(&reply);
-        leave_on_signal(RETRY_MS);
+        poll(NULL, 0, RETRY_MS);
     }
     if (code != 0)
         give_up(code, &reply);
@@ -250,6 +236,7 @@ static void lost(struct line *notice)
     next(notice); /* "lost" */
     long code = (long)line_next_number(notice);
     const char *name = next(notice), *words = next(notice);
+    status = 1;
     fail("lost", code, name, words);
     line_free(notice);
 }
@@ -261,38 +248,28 @@ static long milliseconds(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Until the time is over, a signal comes, or the contexts are lost; the exit status. */
-static int hold(const struct options *options)
+/* Until the time is over, or the contexts are lost. */
+static void hold(const struct options *options)
 {
     long until = milliseconds() + options->hold * 1000;
-    int status = 0;
-    struct pollfd waited[2] = {{.fd = signals, .events = POLLIN},
-                               {.fd = session.fd, .events = POLLIN}};
-    for (;;) {
+    struct pollfd waited = {.fd = session.fd, .events = POLLIN};
+    while (status == 0 || options->stay) {
         long left = options->hold < 0 ? 1000 : until - milliseconds();
-        if (left <= 0 || (poll(waited, 2, (int)left) > 0 && waited[0].revents != 0))
-            return status;
-        if (waited[1].revents == 0)
+        if (left <= 0)
+            return;
+        if (poll(&waited, 1, (int)left) <= 0)
             continue;
-        status = 1;
-        if (session_read(&session, &session.notice) != 0) {
-            fail("lost", 999, "CUDA_ERROR_UNKNOWN", "the driver does not answer any more");
-            return status;
-        }
+        if (session_read(&session, &session.notice) != 0)
+            give_up(SESSION_ENDED, NULL);
         lost(&session.notice);
-        if (!options->stay)
-            return status;
     }
 }
 
-static void catch_signals(void)
+/* At any time, whatever it waits for. */
+static void leave(int number)
 {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGTERM);
-    sigaddset(&wanted, SIGINT);
-    sigprocmask(SIG_BLOCK, &wanted, NULL);
-    signals = signalfd(-1, &wanted, SFD_CLOEXEC);
+    (void)number;
+    _exit(status);
 }
 
 int main(int argc, char **argv)
@@ -300,26 +277,23 @@ int main(int argc, char **argv)
     static struct context context;
     struct options options = {0};
     struct line reply = {0};
-    int status = 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return usage(0);
     if (read_options(argc, argv, &options) != 0)
-        return usage(2);
-    catch_signals();
+        return usage(1);
+    signal(SIGTERM, leave);
+    signal(SIGINT, leave);
     open_contexts(argv[0], &context);
     for (unsigned i = 0; (options.most || options.wanted > 0) && i < context.count; i++)
         allocate(&context, i, &options);
     print_context(&context);
     if (options.fault) {
         if (session_ask(&session, &reply, "cuda_fault", NULL) == SESSION_ENDED)
-            give_up(SESSION_ENDED, &reply);
+            give_up(SESSION_ENDED, NULL);
         line_free(&reply);
     }
-    if (session.notice.text != NULL) { /* came before a reply */
+    if (session.notice.text != NULL) /* it came before a reply */
         lost(&session.notice);
-        status = 1;
-        if (!options.stay)
-            return status;
-    }
-    return hold(&options) || status;
+    hold(&options);
+    return status;
 }

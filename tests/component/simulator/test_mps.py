@@ -1,8 +1,6 @@
 """MPS and CUDA clients as real processes of one machine; each test has a GPU to itself."""
 
-import contextlib
 import itertools
-import json
 import os
 import signal
 import struct
@@ -11,16 +9,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from simulator import builder, client, codes, control, layout, library, sockets, state, store, wire
+from simulator import builder, client, codes, control, layout, library, store
 from tests.fakes import waiting
+from tests.fakes.gpu_programs import WITHIN_S, Gpu, ask, ended, running, said
 
 GIB = 1 << 30
 NOBODY = 65534
-WITHIN_S = 20
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start processes of others")
 
@@ -36,123 +33,6 @@ def base() -> Iterator[Path]:
             yield directory
 
 
-@contextlib.contextmanager
-def running(directory: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "simulator", "run", str(directory)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("ready:")
-        yield
-    finally:
-        process.terminate()
-        process.communicate(timeout=WITHIN_S)
-
-
-class Gpu:
-    """One GPU and the programs that are run on it; `close` ends those that still run."""
-
-    def __init__(self, directory: Path, minor: int) -> None:
-        self.base = directory
-        self.minor = minor
-        own = Path(tempfile.mkdtemp(prefix="gpu-", dir=directory.parent))
-        own.chmod(0o755)
-        self.pipe, self.logs = own / "pipe", own / "logs"
-        self.bin = layout.Layout(directory).driver_root / "usr/bin"
-        self._clients: list[subprocess.Popen[str]] = []
-
-    @property
-    def uuid(self) -> str:
-        return store.load(self.base).find(str(self.minor)).uuid
-
-    @property
-    def processes(self) -> list[state.Process]:
-        machine = store.load(self.base)
-        return machine.board(machine.find(str(self.minor))).processes
-
-    def environment(self, **more: str) -> dict[str, str]:
-        return {
-            "CUDA_VISIBLE_DEVICES": self.uuid,
-            "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe),
-            "CUDA_MPS_LOG_DIRECTORY": str(self.logs),
-            **more,
-        }
-
-    def run(self, program: str, *arguments: str, typed: str = "", **more: str) -> tuple[int, str]:
-        """The exit status and everything printed."""
-        done = subprocess.run(
-            [str(self.bin / program), *arguments],
-            env=self.environment(**more),
-            input=typed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=WITHIN_S,
-            check=False,
-        )
-        return done.returncode, done.stdout
-
-    def daemon(self, *options: str, **more: str) -> int:
-        """Start one in the background; its pid."""
-        assert self.run("nvidia-cuda-mps-control", "-d", *options, **more) == (0, "")
-        return self.daemon_pid
-
-    @property
-    def daemon_pid(self) -> int:
-        return int((self.pipe / "nvidia-cuda-mps-control.pid").read_text())
-
-    def say(self, *lines: str) -> list[str]:
-        """Commands at the daemon's shell, and the lines of the answer."""
-        status, text = self.run("nvidia-cuda-mps-control", typed="\n".join(lines) + "\n")
-        assert status == 0, text
-        return text.splitlines()
-
-    def start(
-        self, *options: str, user: int | None = None, **more: str
-    ) -> tuple["subprocess.Popen[str]", dict[str, Any]]:
-        """A client that holds what it got, and what it says it got."""
-        process = self.begin(*options, user=user, **more)
-        return process, said(process)
-
-    def begin(self, *options: str, user: int | None = None, **more: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [str(self.bin / "simclient"), *options, "--hold", "60"],
-            env=self.environment(**more),
-            stdout=subprocess.PIPE,
-            text=True,
-            user=user,
-        )
-        self._clients.append(process)
-        return process
-
-    def once(self, *options: str, **more: str) -> dict[str, Any]:
-        """A client that ends at once."""
-        _, text = self.run("simclient", *options, **more)
-        answer: dict[str, Any] = json.loads(text.splitlines()[0])
-        return answer
-
-    def close(self) -> None:
-        for process in self._clients:
-            process.kill()
-            process.communicate(timeout=WITHIN_S)
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
-            pid = self.daemon_pid  # of one that died it is another's by now, maybe
-            if Path(f"/proc/{pid}/exe").readlink().parent == self.bin:
-                os.kill(pid, signal.SIGKILL)
-        waiting.until(lambda: self.processes == [], WITHIN_S)
-
-
-def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """The next line of a client."""
-    assert process.stdout is not None
-    line: dict[str, Any] = json.loads(process.stdout.readline())
-    return line
-
-
-def ended(process: "subprocess.Popen[str]") -> int:
-    return process.wait(timeout=WITHIN_S)
-
-
 MINORS = itertools.cycle(range(8))
 
 
@@ -161,18 +41,6 @@ def gpu(base: Path) -> Iterator[Gpu]:
     made = Gpu(base, next(MINORS))
     yield made
     made.close()
-
-
-def ask(gpu: Gpu, call: str, *arguments: object) -> list[str]:
-    """One NVML call as root, straight at the node's socket; what it returns."""
-    everything = wire.Request(
-        frozenset(range(8)), call, tuple(map(str, arguments)), frozenset({1, 2})
-    )
-    with sockets.connect(layout.Layout(gpu.base).nvml_socket) as peer:
-        peer.sendall(f"{wire.render_request(everything)}\n".encode())
-        code, *values = wire.split(peer.makefile().readline().rstrip("\n"))
-    assert code == "0", (call, code)
-    return values
 
 
 @pytest.fixture
@@ -272,7 +140,8 @@ def test_the_fault_mps_death_kills_as_a_crash_does(gpu: Gpu) -> None:
         control.send(gpu.base, "mps_death", str(gpu.minor), "0")
     daemon = gpu.daemon()
     first, there = gpu.start()
-    control.send(gpu.base, "mps_death", str(gpu.minor), "1")
+    simulator = [sys.executable, "-m", "simulator", "fault", "mps-death", str(gpu.base)]
+    subprocess.run([*simulator, "--gpu", str(gpu.minor), "--server-only"], check=True)
     assert said(first)["lost"] == "CUDA_ERROR_MPS_RPC_FAILURE"
     waiting.until(lambda: gpu.say("get_server_list") == [], WITHIN_S)
     second, again = gpu.start()
@@ -321,6 +190,19 @@ def test_an_exclusive_gpu_takes_one_process_or_one_server(exclusive: Gpu) -> Non
     assert gpu.once()["mps"] is not None
     unaware = gpu.once(CUDA_MPS_PIPE_DIRECTORY=str(gpu.pipe / "elsewhere"))
     assert unaware["error"] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
+
+
+def test_a_client_of_a_frozen_daemon_waits_and_can_be_ended(gpu: Gpu) -> None:
+    daemon = gpu.daemon()
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        waits = gpu.begin()
+        signals = Path(f"/proc/{waits.pid}/status")
+        waiting.until(lambda: "SigCgt:\t0000000000004002" in signals.read_text(), WITHIN_S)
+        waits.terminate()
+        assert ended(waits) == 0
+    finally:
+        os.kill(daemon, signal.SIGCONT)
 
 
 def test_memory_is_gone_with_the_process_however_it_ends(gpu: Gpu) -> None:
@@ -479,6 +361,8 @@ def test_without_the_node_process_nothing_starts_and_what_ran_is_over() -> None:
         builder.build(directory, store.create(directory, "l4", "node-2"))
         gpu = Gpu(directory, 0)
         assert gpu.once()["words"] == "the driver does not answer"
+        with pytest.raises(control.ControlError, match="no MPS process runs on GPU 0"):
+            control.send(directory, "mps_death", "0", "0")
         silent = (1, "The NVIDIA driver does not answer\n")
         assert gpu.run("nvidia-cuda-mps-control", "-d") == silent
         with running(directory):

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulator import codes, faults, library, machine, profile, state
+from simulator import codes, faults, library, machine, profile, sessions, state
 
 WHOLE = codes.WHOLE_GPU
 
@@ -17,6 +17,13 @@ def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
     with pytest.raises(codes.NvmlError) as refused:
         call(*arguments)
     return refused.value.code
+
+
+def test_starts_of_mps_and_of_cuda_programs_can_be_slow() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    faults.slow(of, "mps_server", 2000)
+    assert of.state.slow == {"mps_server": 2000}
+    assert set(faults.PROCESS_CALLS) <= sessions.CALLS
 
 
 def test_memory_errors_are_counted_until_a_reset_and_for_ever() -> None:

@@ -22,7 +22,7 @@ class Shell:
         self.mps = multiplexer.Multiplexer(self.of)
         self.peer = Peer(DAEMON, OWNER)
         self.daemon = mps_daemons.Daemon(
-            "t", self.peer, "/p", "2", multiuser=False, defaults=mps_limits.Limits()
+            "t", self.peer, "2", multiuser=False, defaults=mps_limits.Limits()
         )
         self.mps.admit(self.daemon)
         self.found = cuda_devices.reachable(library.Library(self.of))

@@ -31,7 +31,7 @@ class World:
         self.pids = 100
         self.control, self.served = self.peer(), self.peer()
         self.daemon = mps_daemons.Daemon(
-            DAEMON, self.control, "/pipe", visible, multiuser, mps_limits.Limits()
+            DAEMON, self.control, visible, multiuser, mps_limits.Limits()
         )
         self.mps.admit(self.daemon)
 
