@@ -27,9 +27,6 @@ class ProcessSettings(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, validate_default=True)
     PROGRAM: ClassVar[str] = "ration"
 
-    kubeconfig: Path | None = pydantic.Field(
-        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
-    )
     metrics_address: str = pydantic.Field(
         default="127.0.0.1:0", description="address:port of /metrics, /healthz and /readyz."
     )
@@ -65,6 +62,14 @@ class ProcessSettings(pydantic.BaseModel):
         """The address and the port apart."""
         host, _, port = self.metrics_address.rpartition(":")
         return host, int(port)
+
+
+class ClusterSettings(ProcessSettings):
+    """Those of a process that talks to the API server."""
+
+    kubeconfig: Path | None = pydantic.Field(
+        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
+    )
 
 
 def flag_of(name: str) -> str:

@@ -8,7 +8,7 @@ from driver import names, settings
 from driver.controller.allocation import policies
 
 
-class ControllerConfig(settings.ProcessSettings):
+class ControllerConfig(settings.ClusterSettings):
     """Decides which GPU each pod's claims get, and writes the allocations."""
 
     PROGRAM: ClassVar[str] = "ration-controller"

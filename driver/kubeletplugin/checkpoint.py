@@ -20,7 +20,8 @@ import pydantic
 import structlog
 
 from driver import errors, ids
-from driver.kubeletplugin import durable, observer, plan, ports, steps
+from driver.files import durable, observer
+from driver.kubeletplugin import plan, ports, steps
 
 log = structlog.get_logger(__name__)
 
@@ -85,15 +86,6 @@ class Record:
 
 
 _FORMAT: pydantic.TypeAdapter[Record] = pydantic.TypeAdapter(Record)
-
-
-def boot_id(host_root: Path) -> str:
-    """The boot this is, from proc under `host_root`. Raises NodeFault."""
-    path = host_root / "proc/sys/kernel/random/boot_id"
-    try:
-        return path.read_text().strip()
-    except OSError as e:
-        raise errors.NodeFault("read", str(path), str(e)) from e
 
 
 def is_uid(text: str) -> bool:

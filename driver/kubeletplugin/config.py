@@ -13,7 +13,7 @@ from driver.devices import xids
 _CONTROL = {chr(code) for code in range(32)} | {"/"}
 
 
-class PluginConfig(settings.ProcessSettings):
+class PluginConfig(settings.ClusterSettings):
     """Publishes this node's GPUs and prepares them for the pods that were given them."""
 
     PROGRAM: ClassVar[str] = "ration-kubeletplugin"

@@ -8,25 +8,16 @@ path of it, never one of the plugin's own file system.
 import os
 import platform
 import stat
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from driver import errors
+from driver.files import rooted
 from driver.kubeletplugin.cdi import template
 
 NVML_LIBRARY = "libnvidia-ml.so.1"
 CUDA_LIBRARY = "libcuda.so.1"
-LIBRARY_FOLDERS = (
-    "usr/lib64",
-    "usr/lib/x86_64-linux-gnu",
-    "usr/lib/aarch64-linux-gnu",
-    "lib64",
-    "lib/x86_64-linux-gnu",
-    "lib/aarch64-linux-gnu",
-    "usr/lib",
-)
 OPTIONAL_LIBRARIES = (
     "libnvidia-ptxjitcompiler.so.1",
     "libnvidia-nvvm.so.4",
@@ -39,15 +30,11 @@ BINARIES = ("usr/bin/nvidia-smi",)
 CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 DAEMON_FOLDER = "run/nvidia-persistenced"
 """Mounted as a folder: the socket of a restarted daemon is a new file in the same folder."""
-_MAX_LINKS = 40
 _FILE_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
 _FOLDER_OPTIONS = (*_FILE_OPTIONS, "noexec")
 
 Numbers = Callable[[Path], tuple[int, int] | None]
 """A device node's major and minor; None where there is no character device."""
-
-Parts = tuple[str, ...]
-"""Of a path under the root."""
 
 
 class DriverNotReady(errors.NodeFault):
@@ -77,17 +64,21 @@ class DriverRoot:
     """The files under `path`, a path of the host."""
 
     def __init__(self, path: Path, numbers: Numbers = device_numbers) -> None:
-        self.path = path.absolute()
-        self._prefix = str(self.path).rstrip("/")
+        self._root = rooted.Root(path)
         self._numbers = numbers
+
+    @property
+    def path(self) -> Path:
+        """The root itself, absolute."""
+        return self._root.path
 
     def library(self, soname: str) -> Path | None:
         """The real file behind a library's SONAME; None where no folder has it."""
-        return self._in_folders(self._folders(), soname)
+        return self._in_folders(self._root.library_folders(), soname)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
-        return self._required(self._folders(), soname)
+        return self._required(self._root.library_folders(), soname)
 
     def node(self, name: str) -> template.DeviceNode | None:
         """`dev/<name>` with its numbers; None where there is no such character device."""
@@ -107,37 +98,9 @@ class DriverRoot:
 
     def resolve(self, relative: str) -> Path:
         """Follow the links of a path inside the root; its last parts need not exist."""
-        return self.path.joinpath(*self._followed(relative))
+        return self._root.resolve(relative)
 
-    def _followed(self, relative: str, start: Parts = ()) -> Parts:
-        """The parts of the real path, under the root; `start` is real already."""
-        left = deque(relative.split("/"))
-        here = list(start)
-        links = 0
-        while left:
-            part = left.popleft()
-            if part in {"", "."}:
-                continue
-            if part == "..":
-                here = here[:-1]
-                continue
-            target = _link("/".join((self._prefix, *here, part)))
-            if target is None:
-                here.append(part)
-                continue
-            links += 1
-            if links > _MAX_LINKS:
-                raise errors.NodeFault("resolve", str(self.path / relative), "too many links")
-            here = [] if target.startswith("/") else here
-            left.extendleft(reversed(target.split("/")))
-        return tuple(here)
-
-    def _folders(self) -> tuple[Parts, ...]:
-        """The folders of libraries that are there, followed once and each named once."""
-        found = dict.fromkeys(self._followed(folder) for folder in LIBRARY_FOLDERS)
-        return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
-
-    def _required(self, folders: tuple[Parts, ...], soname: str) -> Path:
+    def _required(self, folders: tuple[rooted.Parts, ...], soname: str) -> Path:
         found = self._in_folders(folders, soname)
         if found is None:
             raise DriverNotReady(
@@ -145,13 +108,13 @@ class DriverRoot:
             )
         return found
 
-    def _in_folders(self, folders: tuple[Parts, ...], soname: str) -> Path | None:
-        found = (self.path.joinpath(*self._followed(soname, folder)) for folder in folders)
+    def _in_folders(self, folders: tuple[rooted.Parts, ...], soname: str) -> Path | None:
+        found = (self._root.resolve(soname, folder) for folder in folders)
         return next((path for path in found if path.is_file()), None)
 
     def _libraries(self) -> Iterator[template.Mount]:
         """Without a hook nobody runs ldconfig: each file is given under every name it goes by."""
-        folder, folders = "", self._folders()
+        folder, folders = "", self._root.library_folders()
         for soname in (CUDA_LIBRARY, NVML_LIBRARY):
             real = self._required(folders, soname)
             folder = folder or f"/usr/lib/{_triplet(real)}"
@@ -182,10 +145,3 @@ def _under_names(real: Path, folder: str, names: tuple[str, ...]) -> Iterator[te
 def _triplet(library: Path) -> str:
     folder = library.parent.name
     return folder if folder.endswith("-linux-gnu") else f"{platform.machine()}-linux-gnu"
-
-
-def _link(path: str) -> str | None:
-    try:
-        return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
-    except OSError:
-        return None

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from driver import errors
-from driver.kubeletplugin import checkpoint, injection, observer, plan, ports, steps
+from driver.files import observer
+from driver.kubeletplugin import checkpoint, injection, plan, ports, steps
 
 Act = Callable[[steps.Step], checkpoint.Facts]
 """Does one step and says what that revealed. Raises RationError."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from driver import clock, errors, ids
-from driver.kubeletplugin import durable
+from driver.files import durable
 
 WAIT_S = 30.0
 """Longest wait for a GPU: a refusal must be out within the kubelet's 45 s."""

@@ -10,6 +10,7 @@ import yaml
 from driver import clock, errors, ids
 from driver.api import offerings
 from driver.devices import model
+from driver.files import boot
 from driver.kubeletplugin import (
     checkpoint,
     discovery,
@@ -74,9 +75,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         driver_root.DriverRoot(config.driver_root),
         store.Store(config.cdi_root, kind),
     )
-    records = checkpoint.Checkpoint(
-        config.state_dir / "claims", checkpoint.boot_id(config.host_root)
-    )
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
     acting = executor.Executor(records, specs)
     holding = locks.Locks(config.state_dir / "locks", time)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from driver import clock, errors, ids
+from driver.files import observer
 from driver.kubeletplugin import (
     checkpoint,
     discovery,
@@ -15,7 +16,6 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
-    observer,
     ports,
     prepare,
     recovery,

@@ -2,10 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from driver import clock
 
 _TICK_S = 0.01
+
+Value = TypeVar("Value")
+Holds = Callable[[Value], bool]
 
 
 def until(condition: Callable[[], object], within_s: float = 5.0) -> None:
@@ -15,3 +19,13 @@ def until(condition: Callable[[], object], within_s: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {within_s} s"
         never.wait(_TICK_S)
+
+
+def value(read: Callable[[], Value | None], holds: Holds[Value], within_s: float = 5.0) -> Value:
+    """The first value read that `holds`; the failure of the test shows the last."""
+    time, never = clock.SystemClock(), threading.Event()
+    deadline = time.monotonic() + within_s
+    while (found := read()) is None or not holds(found):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {found!r}"
+        never.wait(_TICK_S)
+    return found

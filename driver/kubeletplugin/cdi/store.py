@@ -7,7 +7,8 @@ spec written anew, a spec without a record is removed (recovery), and the usual 
 from pathlib import Path
 
 from driver import errors, ids
-from driver.kubeletplugin import checkpoint, durable, observer
+from driver.files import durable, observer
+from driver.kubeletplugin import checkpoint
 
 _MODE = 0o644
 _SUFFIX = ".json"

@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from driver import clock, ids
+from driver.files import boot
 from driver.kubeletplugin import (
     checkpoint,
     discovery,
@@ -58,7 +59,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     specs = injection.Injection(
         kind, gpus, driver_root.DriverRoot(at.driver_root), store.Store(cdi, kind)
     )
-    records = checkpoint.Checkpoint(at.base / "claims", checkpoint.boot_id(at.host_root))
+    records = checkpoint.Checkpoint(at.base / "claims", boot.boot_id(at.host_root))
     acting = executor.Executor(records, specs)
     holding = locks.Locks(at.base / "locks", clock.SystemClock())
     reader = gpunode.FakeReader()

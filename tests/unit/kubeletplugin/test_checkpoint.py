@@ -104,12 +104,3 @@ def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
     records = checkpoint.Checkpoint(tmp_path / "none", "boot-1")
     assert (records.all(), records.damaged(), records.read(UID)) == ((), (), None)
     records.remove(UID)
-
-
-def test_the_boot_id_is_read_under_the_host_root(tmp_path: Path) -> None:
-    path = tmp_path / "proc/sys/kernel/random/boot_id"
-    path.parent.mkdir(parents=True)
-    path.write_text("b0\n")
-    assert checkpoint.boot_id(tmp_path) == "b0"
-    with pytest.raises(errors.NodeFault, match="boot_id"):
-        checkpoint.boot_id(tmp_path / "elsewhere")

@@ -7,7 +7,8 @@ import pytest
 
 from driver import errors, ids
 from driver.api import v1alpha1
-from driver.kubeletplugin import checkpoint, executor, observer, plan, ports, steps
+from driver.files import observer
+from driver.kubeletplugin import checkpoint, executor, plan, ports, steps
 from tests import builders
 from tests.fakes import gpunode
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driver import errors
-from driver.kubeletplugin import durable, observer
+from driver.files import durable, observer
 from tests.fakes import gpunode
 
 

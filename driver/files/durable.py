@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from driver import errors
-from driver.kubeletplugin import observer
+from driver.files import observer
 
 DIRECTORY_MODE = 0o755
 _TEMPORARY_SUFFIX = ".new"

@@ -1,0 +1,209 @@
+"""The files between the kubelet plugin and the MPS supervisor: what is wanted, and what is.
+
+    <state-dir>/desired/<key>.json   written by the plugin; without the file the daemon goes
+    <state-dir>/status/<key>.json    written by the supervisor; gone when the daemon is
+    <state-dir>/run/<key>/{pipe,log} the daemon's directories
+    <state-dir>/supervisor.lock      locked (flock) as long as a supervisor runs
+
+Both kinds of files are JSON objects with a `version`. Fields that a reader does not know are kept,
+and a newer version is refused. Pure: paths are put together here, and opened elsewhere.
+"""
+
+import hashlib
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+import pydantic
+
+from driver import errors
+
+VERSION = 1
+"""Raised when a field's meaning changes; a new optional field does not."""
+MIB = 1 << 20
+SUFFIX = ".json"
+_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_DEVICE = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9-]{1,60}")
+_MEBIBYTES = "a whole number of MiB, 1 at least, in bytes"
+
+
+def is_key(text: str) -> bool:
+    """Whether a text may name a daemon, and so become part of a path."""
+    return _KEY.fullmatch(text) is not None
+
+
+def _whole_mib(value: int) -> int:
+    """The daemon takes limits in MiB; a share that is rounded would not be the one promised."""
+    if value < MIB or value % MIB:
+        raise ValueError(f"is {value}; expected {_MEBIBYTES}")
+    return value
+
+
+Mebibytes = Annotated[int, pydantic.AfterValidator(_whole_mib)]
+
+
+class State(StrEnum):
+    """How a daemon is.
+
+    `starting`: not answering yet, or not with what is wanted. `ready`: it takes clients, with the
+    limits that `applied` tells. `failed`: it is not there, or of no use; `problem` says why and
+    what is waited for. `stopping`: it was told to go.
+    """
+
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    STOPPING = "stopping"
+
+
+class _File(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="allow")
+
+    version: int = VERSION
+    key: str
+
+    @pydantic.field_validator("version")
+    @classmethod
+    def _known_version(cls, value: int) -> int:
+        if not 1 <= value <= VERSION:
+            raise ValueError(f"is {value}; expected 1 to {VERSION}: a newer program wrote this")
+        return value
+
+    @pydantic.field_validator("key")
+    @classmethod
+    def _name_of_a_file(cls, value: str) -> str:
+        if not is_key(value):
+            raise ValueError(f"is {value!r}; expected letters, digits and '-', at most 63")
+        return value
+
+    @classmethod
+    def parse(cls, data: bytes, where: str) -> Self:
+        """Read a file's bytes; `where` is its name for people.
+
+        Raises:
+            BadInput: the file and the field, what is wrong there, what was expected.
+        """
+        try:
+            return cls.model_validate_json(data)
+        except pydantic.ValidationError as e:
+            first = e.errors(include_url=False)[0]
+            field = "".join(f".{part}" for part in first["loc"])
+            problem = first["msg"].removeprefix("Value error, ")
+            raise errors.BadInput(f"{where}{field}", problem) from e
+
+    def render(self) -> bytes:
+        """The file's bytes, unknown fields included; the same for the same content."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return f"{text}\n".encode()
+
+
+class Desired(_File):
+    """A daemon that is wanted.
+
+    `devices` are UUIDs of GPUs or MIG devices; a device's place among them is the index that the
+    daemon knows it by. `pinned_memory` is in bytes, one for each device: the ceiling of a client
+    process that brings no limit of its own, so the largest live share. `active_thread_percentage`
+    is the same for compute. With `multi_user` one server serves clients of every user; without it,
+    users take turns. `shm_bytes` gives the daemon a /dev/shm of its own, of that size, which its
+    clients are to have as theirs; without it, the daemon has the supervisor's.
+    """
+
+    devices: tuple[str, ...]
+    pinned_memory: tuple[Mebibytes, ...]
+    active_thread_percentage: Annotated[int, pydantic.Field(ge=1, le=100)] = 100
+    multi_user: bool = False
+    shm_bytes: Mebibytes | None = None
+
+    @pydantic.field_validator("devices")
+    @classmethod
+    def _uuids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [one for one in value if not _DEVICE.fullmatch(one)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no UUID; expected GPU-... or MIG-...")
+        if not value or len(set(value)) != len(value):
+            raise ValueError(f"is {list(value)}; expected one device at least, each once")
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _one_limit_each(self) -> Self:
+        if len(self.pinned_memory) != len(self.devices):
+            raise ValueError(
+                f"pinned_memory has {len(self.pinned_memory)} limits; "
+                f"expected one for each of {len(self.devices)} devices"
+            )
+        return self
+
+
+class Process(pydantic.BaseModel):
+    """A process that cannot be taken for a later one with its pid.
+
+    `started` is in clock ticks after boot (proc_pid_stat(5), field 22).
+    """
+
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
+
+    pid: int
+    started: int
+
+
+class Status(_File):
+    """A daemon as the supervisor found it.
+
+    Worth something only in the boot that `boot_id` names and while a supervisor runs (its lock).
+    `applied` is the digest of the desired file that the daemon answers with, "" when of none;
+    `clients` is their number as the daemon tells, `processes` who they are. `since` is when `state`
+    began (RFC 3339). `problem` is for people.
+    """
+
+    state: State
+    boot_id: str
+    since: str
+    pipe_dir: str
+    log_dir: str
+    shm_dir: str | None = None
+    pid: int | None = None
+    applied: str = ""
+    clients: int = 0
+    processes: tuple[Process, ...] = ()
+    problem: str = ""
+
+    def serves(self, wanted: str, boot_id: str) -> bool:
+        """Whether the daemon works with the desired file of digest `wanted`, in this boot."""
+        return self.state is State.READY and (self.applied, self.boot_id) == (wanted, boot_id)
+
+
+def digest(data: bytes) -> str:
+    """Of a desired file's bytes as they stand on disk (SHA-256, hex digits)."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class Layout:
+    """Where the files of a state directory are."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.desired_dir = state_dir / "desired"
+        self.status_dir = state_dir / "status"
+        self.run_dir = state_dir / "run"
+        self.lock = state_dir / "supervisor.lock"
+
+    def desired(self, key: str) -> Path:
+        """What is wanted of a daemon."""
+        return self.desired_dir / f"{key}{SUFFIX}"
+
+    def status(self, key: str) -> Path:
+        """How a daemon is."""
+        return self.status_dir / f"{key}{SUFFIX}"
+
+    def run(self, key: str) -> Path:
+        """The folder of a daemon's own directories."""
+        return self.run_dir / key
+
+    def pipe(self, key: str) -> Path:
+        """CUDA_MPS_PIPE_DIRECTORY of the daemon; its clients are to have it as theirs."""
+        return self.run(key) / "pipe"
+
+    def log(self, key: str) -> Path:
+        """CUDA_MPS_LOG_DIRECTORY of the daemon."""
+        return self.run(key) / "log"

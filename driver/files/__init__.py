@@ -1,0 +1,1 @@
+"""Files of the node, for every process that runs there."""

@@ -1,0 +1,14 @@
+"""Which boot of the machine this is."""
+
+from pathlib import Path
+
+from driver import errors
+
+
+def boot_id(host_root: Path) -> str:
+    """The boot this is, from proc under `host_root`. Raises NodeFault."""
+    path = host_root / "proc/sys/kernel/random/boot_id"
+    try:
+        return path.read_text().strip()
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e

@@ -1,0 +1,75 @@
+"""Paths under a root that is not ours: the NVIDIA driver's, wherever it was installed.
+
+Links are followed inside the root only: an absolute link in it means a path of it, never one of
+this process's own file system.
+"""
+
+import os
+from collections import deque
+from pathlib import Path
+
+from driver import errors
+
+LIBRARY_FOLDERS = (
+    "usr/lib64",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "lib64",
+    "lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+    "usr/lib",
+)
+_MAX_LINKS = 40
+
+Parts = tuple[str, ...]
+"""Of a path under the root."""
+
+
+class Root:
+    """The file system under `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._prefix = str(self.path).rstrip("/")
+
+    def resolve(self, relative: str, start: Parts = ()) -> Path:
+        """Follow the links of a path inside the root; its last parts need not exist.
+
+        `start` is the folder it is relative to, which is followed already. Raises NodeFault.
+        """
+        return self.path.joinpath(*self._followed(relative, start))
+
+    def library_folders(self) -> tuple[Parts, ...]:
+        """The folders of libraries that are there, followed once and each named once."""
+        found = dict.fromkeys(self._followed(folder) for folder in LIBRARY_FOLDERS)
+        return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
+
+    def _followed(self, relative: str, start: Parts = ()) -> Parts:
+        """The parts of the real path, under the root; `start` is real already."""
+        left = deque(relative.split("/"))
+        here = list(start)
+        links = 0
+        while left:
+            part = left.popleft()
+            if part in {"", "."}:
+                continue
+            if part == "..":
+                here = here[:-1]
+                continue
+            target = _link("/".join((self._prefix, *here, part)))
+            if target is None:
+                here.append(part)
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise errors.NodeFault("resolve", str(self.path / relative), "too many links")
+            here = [] if target.startswith("/") else here
+            left.extendleft(reversed(target.split("/")))
+        return tuple(here)
+
+
+def _link(path: str) -> str | None:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
+    except OSError:
+        return None

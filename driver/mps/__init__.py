@@ -1,0 +1,1 @@
+"""The MPS supervisor: desired files in, daemons up, status files out."""

@@ -1,0 +1,61 @@
+"""The supervisor, wired."""
+
+from typing import Final
+
+import prometheus_client
+import structlog
+
+from driver import clock, lifecycle
+from driver.devices import mps
+from driver.files import boot
+from driver.kube import backoff
+from driver.mps import daemon, keeper, metrics, statuses, supervisor
+from driver.mps.config import SupervisorConfig
+from driver.telemetry import server as telemetry_server
+
+_log = structlog.get_logger(__name__)
+COMPONENT: Final = "ration-mps-supervisor"
+_STALE_S = 30.0
+
+
+class App:
+    """Everything a supervisor process runs. Raises NodeFault."""
+
+    def __init__(self, config: SupervisorConfig, jitter: backoff.Jitter, time: clock.Clock) -> None:
+        self._config = config
+        self._clock = time
+        self._layout = mps.Layout(config.state_dir)
+        self._boot_id = boot.boot_id(config.host_root)
+        self._registry = prometheus_client.CollectorRegistry()
+        counters = metrics.Metrics(self._registry)
+        program = daemon.Program(config.driver_root)
+        self._tools = keeper.Tools(program, counters, time, jitter, config.poll_seconds)
+        self._supervisor = supervisor.Supervisor(
+            self._layout, self._keeper, counters, time, config.look_seconds
+        )
+
+    def run(self) -> int:
+        """Until told to stop, or until something essential dies; the exit code."""
+        host, port = self._config.metrics_host_port
+        telemetry = telemetry_server.Telemetry(
+            host,
+            port,
+            self._registry,
+            health={"files": self._stands_still},
+            ready={"files": self._supervisor.problem},
+        )
+        life = lifecycle.Lifecycle(_log, self._clock)
+        life.thread("telemetry", telemetry.run)
+        life.thread("daemons", self._supervisor.run)
+        _log.info("started", metrics_port=telemetry.port)
+        return life.run()
+
+    def _keeper(self, key: str) -> keeper.Keeper:
+        shm = self._config.shm_dir / key
+        place = daemon.Place(self._layout.pipe(key), self._layout.log(key), shm)
+        status = statuses.StatusFile(self._layout, key, self._boot_id, self._clock)
+        return keeper.Keeper(key, place, status, self._tools)
+
+    def _stands_still(self) -> str | None:
+        idle_s = self._supervisor.idle_s()
+        return f"no look at the files for {idle_s:.0f} s" if idle_s > _STALE_S else None

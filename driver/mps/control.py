@@ -1,0 +1,187 @@
+"""What is said to an MPS control daemon (protocol v2), and what its answers mean. Pure.
+
+Limits go by a device's index: by UUID the daemon takes them and binds nothing. What was set is
+asked for again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
+off, so an answer can only contradict a limit, never quite confirm it: whatever is to hold is also
+said anew, once to the daemon and once to each server.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from driver.devices import mps
+
+_GIB = 1 << 30
+_UNITS = {"G": _GIB, "M": mps.MIB}
+_SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
+_NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
+_SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
+_ACTIVE = "ACTIVE"
+_CHATTER = re.compile(
+    r"\[[^]]*\] (?:Cmd:.*|UI closed|NEW UI|Accepting connection\.\.\.|[A-Z]+"
+    r"|\d+(?:\.\d+)?(?:\s*[GM]i?B?)?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """As the daemon shows them: a percentage, a size for each device; "" where it shows none."""
+
+    percentage: str
+    memory: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An MPS server of a daemon; `status` is its own word, `clients` are pids."""
+
+    pid: int
+    status: str
+    limits: Limits
+    clients: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Everything a daemon was asked; `defaults` bind servers that start later.
+
+    `failed` is in words how its last server ended, "" unless that was a failure.
+    """
+
+    defaults: Limits
+    servers: tuple[Server, ...] = ()
+    failed: str = ""
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        """Pids of the clients of every server."""
+        return tuple(pid for server in self.servers for pid in server.clients)
+
+
+def limits(wanted: mps.Desired) -> tuple[str, ...]:
+    """Commands that set the daemon's defaults."""
+    return (
+        *(
+            f"set_default_device_pinned_mem_limit {index} {size // mps.MIB}M"
+            for index, size in enumerate(wanted.pinned_memory)
+        ),
+        f"set_default_active_thread_percentage {wanted.active_thread_percentage}",
+    )
+
+
+def limits_of_server(wanted: mps.Desired, pid: int) -> tuple[str, ...]:
+    """Commands that set a living server's limits, for its later clients."""
+    return (
+        *(
+            f"set_device_pinned_mem_limit {pid} {index} {size // mps.MIB}M"
+            for index, size in enumerate(wanted.pinned_memory)
+        ),
+        f"set_active_thread_percentage {pid} {wanted.active_thread_percentage}",
+    )
+
+
+def questions(devices: int) -> tuple[str, ...]:
+    """Commands that ask for the defaults and for the servers; `read_daemon` takes the reply."""
+    return (
+        "get_default_active_thread_percentage",
+        *(f"get_default_device_pinned_mem_limit {index}" for index in range(devices)),
+        "get_server_list",
+    )
+
+
+def questions_of_server(pid: int, devices: int) -> tuple[str, ...]:
+    """Commands that ask for a server; `read_server` takes the reply."""
+    return (
+        f"get_server_status {pid}",
+        f"get_active_thread_percentage {pid}",
+        *(f"get_device_pinned_mem_limit {pid} {index}" for index in range(devices)),
+        f"get_client_list {pid}",
+    )
+
+
+def read_daemon(reply: str, devices: int) -> tuple[Limits, tuple[int, ...]] | None:
+    """The defaults and the servers' pids in a reply to `questions`; None when it is none."""
+    lines, pids = _apart(reply, head=1)
+    if not lines or not _is_number(lines[0]):
+        return None
+    return Limits(lines[0], _sizes(lines[1:], devices)), pids
+
+
+def read_server(reply: str, pid: int, devices: int) -> Server | None:
+    """The server in a reply to `questions_of_server`; None when it has ended meanwhile."""
+    lines, pids = _apart(reply, head=2)
+    if len(lines) < 2 or not _is_number(lines[1]):  # noqa: PLR2004 - its status and percentage
+        return None
+    return Server(pid, lines[0], Limits(lines[1], _sizes(lines[2:], devices)), pids)
+
+
+def differences(wanted: mps.Desired, shown: Limits) -> Iterator[str]:
+    """In words, where what is shown contradicts what is wanted."""
+    percentage = wanted.active_thread_percentage
+    if not _is_number(shown.percentage) or float(shown.percentage) != percentage:
+        yield f"active thread percentage {shown.percentage or 'none'} instead of {percentage}"
+    for index, (size, text) in enumerate(zip(wanted.pinned_memory, shown.memory, strict=True)):
+        if not shows(size, text):
+            mebibytes = size // mps.MIB
+            yield f"pinned memory {text or 'none'} instead of {mebibytes}M on device {index}"
+
+
+def shows(size: int, text: str) -> bool:
+    """Whether the daemon may show a limit of `size` bytes as `text`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return False
+    unit = _UNITS[found[2]]
+    return size // unit == int(found[1])
+
+
+def troubles(answer: Answer) -> Iterator[str]:
+    """In words, what clients may suffer from though the daemon is as it should be."""
+    if answer.failed:
+        yield answer.failed
+    for server in answer.servers:
+        if server.status != _ACTIVE:
+            yield (
+                f"MPS server {server.pid} is {server.status}: new clients are refused until "
+                "those that the fault took have left"
+            )
+
+
+def clients_in_log(text: str) -> tuple[int, ...]:
+    """Pids of the clients that a control.log tells of, each once."""
+    return tuple(dict.fromkeys(int(pid) for pid in _NEW_CLIENT.findall(text)))
+
+
+def server_failure(text: str) -> str:
+    """How the last server that a control.log tells of ended, in words; "" while all is well.
+
+    A device that is not there shows first here: a server starts with the first client.
+    """
+    codes = [code for _, _, code in _SERVER_NEWS.findall(text)]
+    if not codes or codes[-1] in {"", "0"}:
+        return ""
+    return f"the last MPS server ended with exit code {codes[-1]}, see server.log"
+
+
+def without_chatter(lines: Iterable[str]) -> list[str]:
+    """A log's lines without what our own questions and their answers left there."""
+    return [line for line in lines if not _CHATTER.fullmatch(line)]
+
+
+def _apart(reply: str, head: int) -> tuple[list[str], tuple[int, ...]]:
+    """The lines of a reply, and the pids it ends with; none are among the first `head` lines."""
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    end = len(lines)
+    while end > head and lines[end - 1].isdigit():
+        end -= 1
+    return lines[:end], tuple(int(line) for line in lines[end:])
+
+
+def _sizes(lines: list[str], devices: int) -> tuple[str, ...]:
+    """One for each device; of fewer answers none can be told whose it is."""
+    return tuple(lines) if len(lines) == devices else ("",) * devices
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", text) is not None

@@ -1,0 +1,200 @@
+"""The one place that runs programs: nvidia-cuda-mps-control, as a daemon and as its shell.
+
+A daemon runs in a session of its own and writes to files only, so it outlives the supervisor; the
+next one finds it by its command line and environment. Its end is told by a pidfd, be it our child
+or not.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from driver import errors
+from driver.files import rooted
+from driver.mps import decision, processes, shm
+
+CONTROL = "nvidia-cuda-mps-control"
+SERVER = "nvidia-cuda-mps-server"
+_BINARIES = "usr/bin"
+SAY_S = 5.0
+"""Longest wait for an answer."""
+_MULTI_USER = {"-M", "-multiuser-server", "--multiuser-server"}
+_LOG = "CUDA_MPS_LOG_DIRECTORY"
+_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directories a daemon works in; `shm` is its own /dev/shm, when it has one."""
+
+    pipe: Path
+    log: Path
+    shm: Path
+
+
+class Handle:
+    """A daemon that runs, or ran: readable, for `poll`, once it has ended."""
+
+    def __init__(self, pid: int, child: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.pid = pid
+        self._child = child
+        self._pidfd = os.pidfd_open(pid)
+
+    @classmethod
+    def adopt(cls, place: Place) -> Self | None:
+        """The daemon that runs there, whoever started it; None when none does. Raises NodeFault."""
+        for pid in processes.with_pipe(CONTROL, place.pipe):
+            # The shell has the same environment, but not the option that makes a daemon.
+            if "-f" not in processes.arguments(pid):
+                continue
+            try:
+                found = cls(pid)
+            except ProcessLookupError:
+                continue
+            if pid in processes.with_pipe(CONTROL, place.pipe):
+                return found  # checked again: from here on the pid cannot be another's
+            found.close()
+        return None
+
+    def shape(self, place: Place) -> decision.Shape:
+        """What it was started with, read off the process itself. Raises NodeFault."""
+        visible = processes.environment(self.pid).get(_DEVICES, "")
+        return decision.Shape(
+            tuple(visible.split(",")),
+            not _MULTI_USER.isdisjoint(processes.arguments(self.pid)),
+            shm.is_of(self.pid, place.shm),
+        )
+
+    def fileno(self) -> int:
+        """The pidfd."""
+        return self._pidfd
+
+    def ended(self) -> str | None:
+        """In words, how it ended; None while it runs."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        if not poll.poll(0):
+            return None
+        if self._child is None:
+            return "the daemon ended"
+        code = self._child.wait()
+        if code < 0:
+            return f"the daemon was killed by {signal.Signals(-code).name}"
+        return f"the daemon ended with exit code {code}"
+
+    def kill(self) -> None:
+        """End it by force; that it has ended is seen later."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def close(self) -> None:
+        """Let go of the process, dead or alive."""
+        os.close(self._pidfd)
+
+
+class Program:
+    """nvidia-cuda-mps-control of a driver root."""
+
+    def __init__(self, driver_root: Path) -> None:
+        self._root = rooted.Root(driver_root)
+
+    def start(self, shape: decision.Shape, place: Place) -> Handle:
+        """Begin a daemon there; whether it works is for it to say. Raises NodeFault."""
+        command = [str(self._path()), "-f", *(["-M"] if shape.multi_user else [])]
+        environment = {**self._environment(place), _DEVICES: ",".join(shape.devices)}
+        errors_path = place.log / "stderr"
+        try:
+            with errors_path.open("wb") as words:
+                if not shape.own_shm:
+                    return _spawn(command, environment, words)
+                return _elsewhere(command, environment, words, place.shm)
+        except OSError as e:
+            raise errors.NodeFault("start", command[0], str(e)) from e
+
+    def say(self, place: Place, commands: Iterable[str], within_s: float = SAY_S) -> str | None:
+        """What the daemon answers to commands; None when it does not answer. Raises NodeFault."""
+        path = str(self._path())
+        try:
+            done = subprocess.run(
+                [path],
+                env=self._environment(place),
+                input="".join(f"{command}\n" for command in commands).encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=within_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        except OSError as e:
+            raise errors.NodeFault("run", path, str(e)) from e
+        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+
+    def end_servers(self, place: Place) -> None:
+        """Kill servers whose daemon is gone. Raises NodeFault."""
+        for pid in processes.with_pipe(SERVER, place.pipe):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _path(self) -> Path:
+        path = self._root.resolve(f"{_BINARIES}/{CONTROL}")
+        if not path.is_file():
+            raise errors.NodeFault("find", str(path), "the NVIDIA driver has no MPS there (yet)")
+        return path
+
+    def _environment(self, place: Place) -> dict[str, str]:
+        """Nothing of ours but where things are: the daemon finds its server by PATH."""
+        binaries = self._root.resolve(_BINARIES)
+        found = {
+            "PATH": f"{binaries}:/usr/bin:/bin",
+            processes.PIPE: str(place.pipe),
+            _LOG: str(place.log),
+        }
+        if self._root.path != Path("/"):
+            folders = (self._root.path.joinpath(*one) for one in self._root.library_folders())
+            found["LD_LIBRARY_PATH"] = ":".join(str(folder) for folder in folders)
+        return found
+
+
+def _spawn(command: list[str], environment: dict[str, str], words: BinaryIO) -> Handle:
+    child = subprocess.Popen(
+        command,
+        env=environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # says again what is in its logs
+        stderr=words,
+        start_new_session=True,
+    )
+    return Handle(child.pid, child)
+
+
+def _elsewhere(
+    command: list[str], environment: dict[str, str], words: BinaryIO, own: Path
+) -> Handle:
+    """Spawn where /dev/shm is `own`: a thread leaves our mounts, and the daemon is its child."""
+    made: list[Handle | OSError] = []
+
+    def leave_and_spawn() -> None:
+        try:
+            shm.enter(own)
+            made.append(_spawn(command, environment, words))
+        except OSError as e:
+            made.append(e)
+
+    thread = threading.Thread(target=leave_and_spawn, name="daemon start", daemon=True)
+    thread.start()
+    thread.join()
+    if isinstance(made[0], OSError):
+        raise made[0]
+    return made[0]

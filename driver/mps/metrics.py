@@ -1,0 +1,57 @@
+"""The supervisor's metrics. Base units, closed label sets, every series there from the start."""
+
+import threading
+from typing import Final
+
+import prometheus_client as prometheus
+
+from driver.devices import mps
+
+ENDS: Final = ("died", "refused", "hung", "asked")
+"""How a daemon ended: after it served, before, killed because silent, told to go."""
+_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """All of them, on a registry of their own; safe from any thread."""
+
+    def __init__(self, registry: prometheus.CollectorRegistry) -> None:
+        daemons = prometheus.Gauge(
+            "dra_gpu_mps_daemons", "MPS daemons by state.", ["state"], registry=registry
+        )
+        self._daemons = {state: daemons.labels(state=state.value) for state in mps.State}
+        self._clients = prometheus.Gauge(
+            "dra_gpu_mps_clients", "Clients of all MPS daemons.", registry=registry
+        )
+        self.starts = prometheus.Counter(
+            "dra_gpu_mps_daemon_starts", "MPS daemons started.", registry=registry
+        )
+        ends = prometheus.Counter(
+            "dra_gpu_mps_daemon_ends",
+            "MPS daemons that ended: after they served, before, for not answering, or when told.",
+            ["how"],
+            registry=registry,
+        )
+        self.ends = {how: ends.labels(how=how) for how in ENDS}
+        self.ready_seconds = prometheus.Histogram(
+            "dra_gpu_mps_ready_seconds",
+            "From the start of a daemon until it answers with the limits that are wanted.",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.unreadable = prometheus.Gauge(
+            "dra_gpu_mps_unreadable_files", "Desired files that cannot be read.", registry=registry
+        )
+        self._shown: dict[str, tuple[mps.State, int]] = {}
+        self._guard = threading.Lock()
+
+    def show(self, key: str, shown: tuple[mps.State, int] | None) -> None:
+        """A daemon's state and its number of clients; None: there is none of that key."""
+        with self._guard:
+            self._shown.pop(key, None)
+            if shown is not None:
+                self._shown[key] = shown
+            found = self._shown.values()
+            for state, gauge in self._daemons.items():
+                gauge.set(sum(state is one for one, _ in found))
+            self._clients.set(sum(clients for _, clients in found))

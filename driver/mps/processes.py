@@ -1,0 +1,87 @@
+"""Processes as /proc tells of them: who is a client, which daemon is ours."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from driver import errors
+from driver.devices import mps
+
+PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+_PROC = Path("/proc")
+_GONE = {"Z", "X", "x"}
+_STATE, _PARENT, _STARTED = 0, 1, 19
+"""Of proc_pid_stat(5) from the third field on."""
+
+
+def identify(pid: int) -> mps.Process | None:
+    """The process of a pid; None when none lives."""
+    fields = _fields(pid)
+    if fields is None or fields[_STATE] in _GONE:
+        return None
+    return mps.Process(pid=pid, started=int(fields[_STARTED]))
+
+
+def alive(known: Iterable[mps.Process]) -> tuple[mps.Process, ...]:
+    """Those that live still."""
+    return tuple(one for one in known if identify(one.pid) == one)
+
+
+def environment(pid: int) -> dict[str, str]:
+    """What a process was started with; empty when it is gone. Raises NodeFault."""
+    pairs = (one.partition("=") for one in _words(pid, "environ"))
+    return {name: value for name, _, value in pairs}
+
+
+def arguments(pid: int) -> list[str]:
+    """The command line of a process; empty when it is gone. Raises NodeFault."""
+    return _words(pid, "cmdline")
+
+
+def with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
+    """Pids of processes that run `program` on a pipe directory, parents before their children."""
+    found = [pid for pid in _pids() if _runs(pid, program) and _uses(pid, pipe)]
+    return tuple(sorted(found, key=lambda pid: _parent(pid) in found))
+
+
+def _runs(pid: int, program: str) -> bool:
+    """By its command line: a shebang's interpreter comes first, so not only its first word."""
+    return any(os.path.basename(word) == program for word in arguments(pid)[:2])  # noqa: PTH119
+
+
+def _uses(pid: int, pipe: Path) -> bool:
+    return environment(pid).get(PIPE) == str(pipe) and identify(pid) is not None
+
+
+def _pids() -> Iterator[int]:
+    try:
+        names = os.listdir(_PROC)  # noqa: PTH208 - only names are wanted, of every process
+    except OSError as e:
+        raise errors.NodeFault("list", str(_PROC), str(e)) from e
+    return (int(name) for name in names if name.isdigit())
+
+
+def _words(pid: int, file: str) -> list[str]:
+    path = _PROC / str(pid) / file
+    try:
+        text = os.fsdecode(path.read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    except PermissionError:
+        return []  # not ours to look into, so not one of ours
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+    return text.rstrip("\0").split("\0")
+
+
+def _fields(pid: int) -> list[str] | None:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        # The name in brackets may hold anything, brackets too.
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return None
+
+
+def _parent(pid: int) -> int:
+    fields = _fields(pid)
+    return int(fields[_PARENT]) if fields else 0

@@ -1,0 +1,156 @@
+"""A worker for each daemon that is wanted or left; one supervisor for a state directory."""
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import structlog
+
+from driver import clock, errors
+from driver.devices import mps
+from driver.files import durable
+from driver.mps import decision, desired, keeper, metrics, worker
+
+_log = structlog.get_logger(__name__)
+_WAIT_S = 0.2
+_JOIN_S = 8.0
+_MODE = 0o644
+
+MakeKeeper = Callable[[str], keeper.Keeper]
+
+
+class WorkerDied(errors.RationError):
+    """A worker met what it is not made for: the process ends, the daemons stay."""
+
+
+class Supervisor:
+    """`run` is a thread's target; `problem` and `idle_s` may be asked by any thread."""
+
+    def __init__(
+        self,
+        layout: mps.Layout,
+        make_keeper: MakeKeeper,
+        counters: metrics.Metrics,
+        time: clock.Clock,
+        look_s: float,
+    ) -> None:
+        self._layout = layout
+        self._make_keeper = make_keeper
+        self._metrics = counters
+        self._clock = time
+        self._look_s = look_s
+        self._files = desired.DesiredFiles(layout.desired_dir)
+        self._workers: dict[str, worker.Worker] = {}
+        self._looked_at = time.monotonic()
+        self._problem: str | None = "no other supervisor's end has been waited for yet"
+        self._misnamed: tuple[str, ...] = ()
+        self._left: frozenset[str] = frozenset()
+
+    def problem(self) -> str | None:
+        """Why daemons may not be as they are wanted; None when all is looked after."""
+        return self._problem
+
+    def idle_s(self) -> float:
+        """Seconds since the files were last looked at."""
+        return self._clock.monotonic() - self._looked_at
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep the daemons until `stop` is set; they stay. Raises NodeFault, WorkerDied."""
+        for folder in (self._layout.desired_dir, self._layout.status_dir, self._layout.run_dir):
+            _made(folder)
+        lock = self._locked(stop)
+        try:
+            self._left = self._left_keys()
+            while not stop.is_set():
+                self._look()
+                self._clock.wait(stop, self._look_s)
+        finally:
+            self._end_workers()
+            os.close(lock)
+
+    def _locked(self, stop: threading.Event) -> int:
+        """The lock, once whoever has it has gone; without it, when `stop` came first."""
+        path = self._layout.lock
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        except OSError as e:
+            raise errors.NodeFault("lock", str(path), str(e)) from e
+        while not _taken(handle):
+            self._looked_at = self._clock.monotonic()
+            self._problem = "another supervisor runs with this state directory"
+            if self._clock.wait(stop, _WAIT_S):
+                break
+        return handle
+
+    def _left_keys(self) -> frozenset[str]:
+        """Of daemons that another supervisor started, and nobody may want any more."""
+        found = {path.name for path in self._layout.run_dir.iterdir() if path.is_dir()}
+        found |= {path.stem for path in self._layout.status_dir.glob(f"*{mps.SUFFIX}")}
+        return frozenset(key for key in found if mps.is_key(key))
+
+    def _look(self) -> None:
+        self._looked_at = self._clock.monotonic()
+        self._bury()
+        try:
+            goals = self._files.look()
+        except errors.RationError as e:
+            self._note_problem(str(e))  # and every daemon stays as it is
+            return
+        self._note_problem(None)
+        self._note_files(goals)
+        keys, self._left = goals.keys() | self._workers.keys() | self._left, frozenset()
+        for key in keys:
+            goal = goals.get(key, decision.Unwanted())
+            found = self._workers.get(key)
+            if found is None:
+                self._begin(key, goal)
+            else:
+                found.want(goal)  # when that was too late, the next look begins another
+
+    def _begin(self, key: str, goal: decision.Goal) -> None:
+        made = worker.Worker(key, self._make_keeper(key), goal)
+        self._workers[key] = made
+        made.start()
+
+    def _bury(self) -> None:
+        for key, one in list(self._workers.items()):
+            if one.failure is not None:
+                raise WorkerDied(f"the worker of {key} died") from one.failure
+            if one.finished:
+                del self._workers[key]
+
+    def _note_problem(self, problem: str | None) -> None:
+        if problem is not None and problem != self._problem:
+            _log.error("desired files not read", problem=problem)
+        self._problem = problem
+
+    def _note_files(self, goals: Mapping[str, decision.Goal]) -> None:
+        bad = sum(isinstance(goal, decision.Unreadable) for goal in goals.values())
+        self._metrics.unreadable.set(bad + len(self._files.misnamed))
+        if self._files.misnamed != self._misnamed:
+            self._misnamed = self._files.misnamed
+            _log.error("desired files with no key for a name", names=self._misnamed)
+
+    def _end_workers(self) -> None:
+        for one in self._workers.values():
+            one.stop()
+        deadline = self._clock.monotonic() + _JOIN_S
+        for one in self._workers.values():
+            one.join(max(0.0, deadline - self._clock.monotonic()))
+
+
+def _made(folder: Path) -> None:
+    try:
+        durable.make_folder(folder)
+    except OSError as e:
+        raise errors.NodeFault("make", str(folder), str(e)) from e
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,48 @@
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import mpsnode
+
+MINORS = itertools.cycle(range(8))
+
+
+@pytest.fixture(scope="session")
+def machine() -> Iterator[Path]:
+    with mpsnode.machine() as base:
+        yield base
+
+
+@pytest.fixture(scope="session")
+def node(machine: Path) -> Iterator[mpsnode.Node]:
+    """One supervisor for all who use GPUs of their own."""
+    made = mpsnode.Node(machine)
+    made.supervise()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def alone(machine: Path) -> Iterator[mpsnode.Node]:
+    """State directories of one's own, and no supervisor yet."""
+    made = mpsnode.Node(machine)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def minor(node: mpsnode.Node) -> Iterator[int]:
+    """A GPU of one's own."""
+    number = next(MINORS)
+    yield number
+    node.release(number)
+
+
+@pytest.fixture
+def other(node: mpsnode.Node) -> Iterator[int]:
+    """Another one."""
+    number = next(MINORS)
+    yield number
+    node.release(number)

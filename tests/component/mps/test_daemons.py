@@ -1,0 +1,257 @@
+"""The supervisor's process and real daemons: wanted, changed, faulty, gone."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from driver.devices import mps
+from driver.mps import daemon, processes
+from simulator import builder, layout, store
+from tests.fakes import mpsnode, waiting
+
+GIB = mpsnode.GIB
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+
+
+def test_ready_means_that_the_daemon_answers_with_the_limits(
+    node: mpsnode.Node, minor: int
+) -> None:
+    status = node.serving(minor, node.want(minor, gib=20, percentage=40))
+    assert (status.state, status.clients, status.problem) == (mps.State.READY, 0, "")
+    assert node.ask(minor, "get_default_active_thread_percentage") == "40.0"
+    assert node.ask(minor, "get_default_device_pinned_mem_limit 0") == "20G"
+    _, said = node.client(minor, "--allocate", "max")
+    assert (said["devices"][0]["limit"], said["mps"]["threadPercentage"]) == (20 * GIB, 40.0)
+
+
+def test_one_daemon_may_have_several_devices_with_limits_of_their_own(
+    node: mpsnode.Node, minor: int, other: int
+) -> None:
+    devices = (node.uuid(other), node.uuid(minor))
+    sizes = (4 * GIB, 6 * GIB)
+    digest = node.want(minor, devices=devices, pinned_memory=sizes, multi_user=True)
+    status = node.serving(minor, digest)
+    assert "-M" in processes.arguments(status.pid or 0)
+    _, said = node.client(minor)
+    assert {one["uuid"]: one["limit"] for one in said["devices"]} == dict(
+        zip(devices, sizes, strict=True)
+    )
+
+
+def test_a_mig_device_may_have_a_daemon(node: mpsnode.Node, minor: int) -> None:
+    tool = str(node.driver_root / "usr/bin/nvidia-smi")
+
+    def smi(*words: str) -> str:
+        command = [tool, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    smi("-i", str(minor), "-mig", "1")
+    try:
+        smi("mig", "-i", str(minor), "-cgi", "2g.20gb", "-C")
+        mig = re.findall(r"MIG-[0-9a-f-]+", smi("-L"))[0]
+        node.serving(minor, node.want(minor, devices=(mig,), gib=5))
+        _, said = node.client(minor)
+        assert [(one["uuid"], one["limit"]) for one in said["devices"]] == [(mig, 5 * GIB)]
+        node.release(minor)
+    finally:
+        smi("mig", "-i", str(minor), "-dci")
+        smi("mig", "-i", str(minor), "-dgi")
+        smi("-i", str(minor), "-mig", "0")
+
+
+def test_clients_are_counted_and_named(node: mpsnode.Node, minor: int) -> None:
+    node.serving(minor, node.want(minor))
+    process, _ = node.client(minor)
+    status = node.told(minor, lambda status: status.clients == 1)
+    assert [one.pid for one in status.processes] == [process.pid]
+    process.kill()
+    node.told(minor, lambda status: status.clients == 0 and not status.processes)
+
+
+def test_other_limits_bind_later_clients_of_a_living_server(node: mpsnode.Node, minor: int) -> None:
+    node.serving(minor, node.want(minor, gib=4, percentage=10))
+    _, before = node.client(minor)
+    first = node.serving(minor, node.want(minor, gib=30, percentage=50))
+    _, after = node.client(minor)
+    assert before["mps"]["server"] == after["mps"]["server"]
+    assert [said["devices"][0]["limit"] for said in (before, after)] == [4 * GIB, 30 * GIB]
+    assert [said["mps"]["threadPercentage"] for said in (before, after)] == [10.0, 50.0]
+    second = node.serving(minor, node.want(minor, gib=8, percentage=20))
+    _, last = node.client(minor)
+    assert (last["devices"][0]["limit"], second.pid) == (8 * GIB, first.pid)
+
+
+def test_limits_that_somebody_changed_are_set_again(node: mpsnode.Node, minor: int) -> None:
+    digest = node.want(minor, percentage=50)
+    node.serving(minor, digest)
+    node.ask(minor, "set_default_active_thread_percentage 100")
+    waiting.until(lambda: node.ask(minor, "get_default_active_thread_percentage") == "50.0", 20)
+    node.serving(minor, digest)
+
+
+def test_a_dead_daemon_is_told_with_its_last_words_and_started_again(
+    node: mpsnode.Node, minor: int
+) -> None:
+    digest = node.want(minor)
+    status = node.serving(minor, digest)
+    pipe = node.layout.pipe(node.uuid(minor))
+    mounted_as = pipe.stat().st_ino
+    assert status.pid is not None
+    os.kill(status.pid, signal.SIGKILL)
+    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    assert told.problem.startswith("the daemon was killed by SIGKILL; control.log: ")
+    assert "To connect CUDA applications" in told.problem
+    assert "Cmd:" not in told.problem
+    again = node.serving(minor, digest)
+    assert again.pid != status.pid
+    assert pipe.stat().st_ino == mounted_as  # a container has it mounted
+
+
+def test_a_dead_daemon_stays_dead_while_a_client_of_it_lives(
+    node: mpsnode.Node, minor: int
+) -> None:
+    digest = node.want(minor)
+    status = node.serving(minor, digest)
+    client, _ = node.client(minor, "--stay")
+    assert status.pid is not None
+    os.kill(status.pid, signal.SIGKILL)
+    words = f"it is started again when its clients end: {client.pid}"
+    told = node.told(minor, lambda status: status.problem.endswith(words))
+    assert (told.state, told.pid, told.applied) == (mps.State.FAILED, None, "")
+    # Wanting something else does not change that the client's context is dead.
+    later = node.want(minor, gib=10)
+    with pytest.raises(AssertionError, match="not within"):
+        waiting.value(lambda: node.status(minor), lambda s: s.state is not mps.State.FAILED, 2)
+    client.kill()
+    client.wait()
+    node.serving(minor, later)
+
+
+def test_a_daemon_that_nobody_wants_goes_with_all_that_was_its(
+    node: mpsnode.Node, minor: int
+) -> None:
+    status = node.serving(minor, node.want(minor))
+    key = node.uuid(minor)
+    node.unwant(minor)
+    waiting.until(lambda: node.status(minor) is None, 20)
+    assert not node.layout.run(key).exists()
+    assert status.pid is not None
+    assert processes.identify(status.pid) is None
+
+
+def test_its_clients_are_given_time_and_then_lose_it(node: mpsnode.Node, minor: int) -> None:
+    node.serving(minor, node.want(minor))
+    client, _ = node.client(minor)
+    node.unwant(minor)
+    node.told(minor, lambda status: status.state is mps.State.STOPPING)
+    waiting.until(lambda: node.status(minor) is None, 20)
+    assert client.wait(mpsnode.WITHIN_S) == 1
+
+
+def test_a_fault_in_a_client_is_told(node: mpsnode.Node, minor: int) -> None:
+    node.serving(minor, node.want(minor))
+    node.client(minor, "--fault", "--stay")
+    told = node.told(minor, lambda status: "is FAULT" in status.problem)
+    assert told.state is mps.State.READY
+
+
+def test_a_slow_start_delays_no_other(node: mpsnode.Node, minor: int, other: int) -> None:
+    node.serving(minor, node.want(minor))
+    node.slow("mps_daemon", 3000)
+    try:
+        late = node.want(other)
+        node.told(other, lambda status: status.pid is not None)
+        node.serving(minor, node.want(minor, gib=10))
+        behind = node.status(other)
+        assert behind is not None
+        assert behind.state is mps.State.STARTING
+        node.serving(other, late)
+    finally:
+        node.slow("mps_daemon", 0)
+
+
+def test_a_file_that_cannot_be_read_is_told_and_what_runs_goes_on(
+    node: mpsnode.Node, minor: int
+) -> None:
+    before = node.serving(minor, node.want(minor))
+    key = node.uuid(minor)
+    node.layout.desired(key).write_text('{"key": "x", "devices": []')
+    told = node.told(minor, lambda status: "Invalid JSON" in status.problem)
+    assert (told.state, told.pid, told.applied) == (before.state, before.pid, before.applied)
+    content = {"key": "other", "devices": [key], "pinned_memory": [GIB]}
+    node.layout.desired(key).write_text(json.dumps(content))
+    told = node.told(minor, lambda status: ".key: is " in status.problem)
+    assert told.pid == before.pid
+    node.serving(minor, node.want(minor))
+
+
+def test_a_file_that_cannot_be_read_starts_nothing(node: mpsnode.Node, minor: int) -> None:
+    node.layout.desired(node.uuid(minor)).write_text("{}")
+    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    assert f"{node.uuid(minor)}.json.key: Field required" in told.problem
+    node.serving(minor, node.want(minor))
+
+
+def test_a_start_that_fails_says_why_and_is_tried_again(node: mpsnode.Node, minor: int) -> None:
+    run = node.layout.run(node.uuid(minor))
+    run.write_text("in the way")
+    digest = node.want(minor)
+    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    assert f"make {run}: " in told.problem
+    run.unlink()
+    node.serving(minor, digest)
+
+
+def test_a_daemon_that_ends_at_once_is_told_with_its_own_words(
+    alone: mpsnode.Node, tmp_path: Path
+) -> None:
+    silent = tmp_path / "m"
+    builder.build(silent, store.create(silent, "l4", "node-2"))  # and nobody runs it
+    alone.supervise(f"--driver-root={layout.Layout(silent).driver_root}")
+    alone.want(0)
+    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    words = "the daemon ended with exit code 1; stderr: The NVIDIA driver does not answer"
+    assert told.problem.startswith(words)
+
+
+def test_without_the_drivers_program_it_says_so(alone: mpsnode.Node, tmp_path: Path) -> None:
+    alone.supervise(f"--driver-root={tmp_path}")
+    alone.want(0)
+    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    assert told.problem.endswith("the NVIDIA driver has no MPS there (yet)")
+    assert daemon.CONTROL in told.problem
+
+
+def test_a_device_that_is_not_there_is_told_when_a_client_comes(
+    node: mpsnode.Node, minor: int
+) -> None:
+    key = node.uuid(minor)
+    nobody = "GPU-00000000-0000-0000-0000-000000000000"
+    digest = node.write(mps.Desired(key=key, devices=(nobody,), pinned_memory=(GIB,)))
+    node.serving(minor, digest)
+    _, said = node.client(minor)
+    assert said["error"] == "CUDA_ERROR_MPS_CONNECTION_FAILED"
+    told = node.told(minor, lambda status: bool(status.problem))
+    assert "the last MPS server ended with exit code" in told.problem
+
+
+@needs_root
+def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, minor: int) -> None:
+    status = node.serving(minor, node.want(minor, shm_bytes=GIB))
+    assert status.shm_dir is not None
+    assert status.pid is not None
+    own = Path(status.shm_dir)
+    theirs = Path("/proc") / str(status.pid) / "root/dev/shm"
+    assert (theirs.stat().st_dev, theirs.stat().st_mode) == (own.stat().st_dev, 0o41777)
+    assert own.stat().st_dev != Path("/dev/shm").stat().st_dev
+    grown = node.serving(minor, node.want(minor, shm_bytes=2 * GIB))
+    found = os.statvfs(own)
+    assert (found.f_blocks * found.f_frsize, grown.pid) == (2 * GIB, status.pid)
+    node.unwant(minor)
+    waiting.until(lambda: node.status(minor) is None, 20)
+    assert not own.exists()

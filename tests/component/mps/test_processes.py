@@ -1,0 +1,37 @@
+"""Who a process is, by the real /proc."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from driver.devices import mps
+from driver.mps import processes
+from tests.fakes import waiting
+
+WAITS = "import sys; sys.stdin.read()"
+
+
+def test_a_process_is_itself_until_it_ends_even_as_a_zombie() -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE) as process:
+        known = processes.identify(process.pid)
+        assert known is not None
+        later = mps.Process(pid=known.pid, started=known.started + 1)
+        assert processes.alive([known, later]) == (known,)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped
+        assert processes.alive([known]) == ()
+    assert processes.identify(process.pid) is None
+
+
+def test_a_program_is_found_by_its_pipe_directory_whoever_started_it(tmp_path: Path) -> None:
+    program = tmp_path / "some-program"
+    program.write_text(f"#!{sys.executable}\n{WAITS}\n")
+    program.chmod(0o755)
+    environment = {processes.PIPE: str(tmp_path / "pipe")}
+    with subprocess.Popen([program, "-f"], env=environment, stdin=subprocess.PIPE) as process:
+        waiting.until(lambda: processes.environment(process.pid) == environment)
+        assert processes.with_pipe("some-program", tmp_path / "pipe") == (process.pid,)
+        assert processes.with_pipe("some-program", tmp_path / "other") == ()
+        assert processes.with_pipe("other-program", tmp_path / "pipe") == ()
+        process.kill()

@@ -1,0 +1,172 @@
+"""A simulated machine with the MPS supervisor's process on it, and programs that use it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from driver.devices import mps
+from driver.files import boot, durable, observer
+from driver.mps import daemon, processes
+from simulator import builder, control, layout, store
+from tests.fakes import waiting
+
+HERE = Path(__file__).parents[2]
+GIB = 1 << 30
+WITHIN_S = 20
+Process = subprocess.Popen[bytes]
+BOOT_ID = boot.boot_id(Path("/"))
+
+
+@contextlib.contextmanager
+def machine() -> Iterator[Path]:
+    """A machine that runs; paths are as short as sockets want."""
+    with tempfile.TemporaryDirectory(prefix="sup-") as made:
+        Path(made).chmod(0o755)
+        base = Path(made) / "m"
+        builder.build(base, store.create(base, "hgx-h100", "node-1"))
+        command = [sys.executable, "-m", "simulator", "run", str(base)]
+        process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready:")
+            yield base
+        finally:
+            process.terminate()
+            process.communicate(timeout=WITHIN_S)
+
+
+class Node:
+    """State directories on a machine; `close` ends every process that came of it."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.own = Path(tempfile.mkdtemp(prefix="n-", dir=base.parent))
+        self.own.chmod(0o755)
+        self.layout = mps.Layout(self.own / "s")
+        self.driver_root = layout.Layout(base).driver_root
+        self.supervisors: list[Process] = []
+        self._clients: list[tuple[int, subprocess.Popen[str]]] = []
+
+    def uuid(self, minor: int) -> str:
+        return store.load(self.base).find(str(minor)).uuid
+
+    def supervise(self, *flags: str) -> Process:
+        """Start a supervisor; `logs` has what it writes."""
+        command = [
+            *(sys.executable, "-m", "driver.mps", f"--state-dir={self.own / 's'}"),
+            *(f"--shm-dir={self.own / 'shm'}", f"--driver-root={self.driver_root}"),
+            *("--look-seconds=0.02", "--poll-seconds=0.1"),
+            *flags,
+        ]
+        with (self.own / f"log-{len(self.supervisors)}").open("wb") as log:
+            process = subprocess.Popen(command, cwd=HERE, stderr=log)
+        self.supervisors.append(process)
+        return process
+
+    def logs(self) -> str:
+        return "".join(path.read_text() for path in sorted(self.own.glob("log-*")))
+
+    def want(self, minor: int, gib: int = 30, percentage: int = 50, **more: Any) -> str:
+        """Have a daemon for a GPU wanted; the digest of the file."""
+        uuid = self.uuid(minor)
+        given = {"key": uuid, "devices": (uuid,), "pinned_memory": (gib * GIB,), **more}
+        return self.write(mps.Desired(active_thread_percentage=percentage, **given))
+
+    def write(self, wanted: mps.Desired) -> str:
+        data = wanted.render()
+        durable.replace(self.layout.desired(wanted.key), data, 0o600, observer.NOBODY)
+        return mps.digest(data)
+
+    def unwant(self, minor: int) -> None:
+        self.layout.desired(self.uuid(minor)).unlink()
+
+    def status(self, minor: int) -> mps.Status | None:
+        path = self.layout.status(self.uuid(minor))
+        try:
+            return mps.Status.parse(path.read_bytes(), path.name)
+        except FileNotFoundError:
+            return None
+
+    def serving(self, minor: int, digest: str) -> mps.Status:
+        """The status, once the daemon serves with that file."""
+        return self.told(minor, lambda status: status.serves(digest, BOOT_ID))
+
+    def told(self, minor: int, holds: "waiting.Holds[mps.Status]") -> mps.Status:
+        """The first status that `holds`."""
+        return waiting.value(lambda: self.status(minor), holds, WITHIN_S)
+
+    def daemons(self, minor: int) -> tuple[int, ...]:
+        """Pids of the control daemons of a GPU's key."""
+        found = processes.with_pipe(daemon.CONTROL, self.layout.pipe(self.uuid(minor)))
+        return tuple(pid for pid in found if "-f" in processes.arguments(pid))
+
+    def control_log(self, minor: int) -> str:
+        path = self.layout.log(self.uuid(minor)) / "control.log"
+        return path.read_text() if path.exists() else ""
+
+    def slow(self, call: str, milliseconds: int) -> None:
+        """Have a call of the machine take that long; 0 ends it."""
+        control.send(self.base, "slow", call, str(milliseconds))
+
+    def environment(self, minor: int) -> dict[str, str]:
+        pipe = self.layout.pipe(self.uuid(minor))
+        return {processes.PIPE: str(pipe)}
+
+    def ask(self, minor: int, command: str) -> str:
+        """What the daemon answers, with nobody in between."""
+        done = subprocess.run(
+            [str(self.driver_root / "usr/bin" / daemon.CONTROL)],
+            env=self.environment(minor),
+            input=f"{command}\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=WITHIN_S,
+        )
+        return done.stdout.strip()
+
+    def client(self, minor: int, *options: str) -> "tuple[subprocess.Popen[str], dict[str, Any]]":
+        """A CUDA program that holds what it got, and what it says it got."""
+        process = subprocess.Popen(
+            [str(self.driver_root / "usr/bin/simclient"), *options, "--hold", "forever"],
+            env=self.environment(minor),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._clients.append((minor, process))
+        assert process.stdout is not None
+        said: dict[str, Any] = json.loads(process.stdout.readline())
+        return process, said
+
+    def release(self, minor: int) -> None:
+        """Have nothing on a GPU any more."""
+        self._end_clients(minor)
+        self.layout.desired(self.uuid(minor)).unlink(missing_ok=True)
+        waiting.until(lambda: self.status(minor) is None, WITHIN_S)
+
+    def _end_clients(self, minor: int) -> None:
+        ended = [one for one in self._clients if one[0] == minor]
+        for _, client in ended:
+            client.kill()
+            client.communicate(timeout=WITHIN_S)
+        self._clients = [one for one in self._clients if one not in ended]
+
+    def close(self) -> None:
+        for supervisor in self.supervisors:
+            supervisor.kill()
+            supervisor.wait(WITHIN_S)
+        for minor in range(8):
+            self._end_clients(minor)
+        for run in self.layout.run_dir.glob("*/pipe"):
+            for pid in processes.with_pipe(daemon.CONTROL, run):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for mounted in (self.own / "shm").glob("*"):
+            subprocess.run(["umount", str(mounted)], check=False, capture_output=True)

@@ -1,0 +1,247 @@
+"""Deciding about an MPS daemon, in a world where anything happens in between."""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.devices import mps
+from driver.mps import control, decision
+
+GIB = 1 << 30
+STEPS = 40
+"""Of a second each: enough for every wait in a row."""
+
+
+def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> decision.Wanted:
+    uuids = tuple(f"GPU-{number}" for number in range(devices))
+    desired = mps.Desired(
+        key="k",
+        devices=uuids,
+        pinned_memory=(mib * mps.MIB,) * devices,
+        active_thread_percentage=percentage,
+        shm_bytes=shm_gib * GIB or None,
+    )
+    return decision.Wanted(desired, mps.digest(desired.render()))
+
+
+@dataclass
+class Daemon:
+    """As the real one: defaults bind servers that start later, sizes are shown in whole GiB."""
+
+    shape: decision.Shape
+    shm_bytes: int | None
+    defaults: control.Limits
+    sizes: tuple[int, ...] = ()
+    server: control.Limits | None = None
+    clients: list[int] = field(default_factory=list)
+    settled: decision.Settled = field(default_factory=decision.Settled)
+    settled_at: int = 0
+    served: bool = False
+    hangs_since: int | None = None
+    answer: control.Answer | None = None
+    quit_at: int | None = None
+
+
+class World:
+    """One key's worth of a node. Checks each act as it is carried out."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.goal: decision.Goal = decision.Unwanted()
+        self.daemon: Daemon | None = None
+        self.left: list[int] = []
+        self.retry_at = 0
+        self.pids = 0
+        self.last: decision.Decision | None = None
+
+    def happen(self, event: object) -> None:
+        match event:
+            case decision.Wanted() | decision.Unwanted() | decision.Unreadable():
+                self.goal = event
+            case "dies":
+                self.end()
+            case "hangs" if self.daemon is not None and self.daemon.hangs_since is None:
+                self.daemon.hangs_since = self.now
+            case "client" if self.daemon is not None and self.daemon.served:
+                self.pids += 1
+                self.daemon.clients.append(self.pids)
+                self.daemon.server = self.daemon.server or self.daemon.defaults
+            case "client ends":
+                self.left = self.left[1:]
+                if self.daemon is not None:
+                    self.daemon.clients = self.daemon.clients[1:]
+            case "meddler" if self.daemon is not None:
+                self.daemon.defaults = control.Limits("1.0", self.daemon.defaults.memory)
+            case _:
+                pass
+
+    def end(self) -> None:
+        if self.daemon is not None:
+            self.left += self.daemon.clients
+            self.retry_at = self.now + 2
+            self.daemon = None
+
+    def step(self) -> None:
+        self.now += 1
+        found = self.daemon
+        if found is not None and found.quit_at is not None and found.hangs_since is None:
+            late = self.now - found.quit_at >= decision.GRACE_S
+            if late or not found.clients:
+                self.end()
+        decided = decision.decide(self.goal, self.see())
+        self.last = decided
+        if self.daemon is not None and decided.serves:
+            self.daemon.served = True
+        self.act(decided.act)
+
+    def see(self) -> decision.Seen:
+        found = self.daemon
+        if found is None:
+            wait_s = float(max(0, self.retry_at - self.now))
+            return decision.Missing(tuple(self.left), "it died", wait_s)
+        if found.hangs_since is None:
+            servers: tuple[control.Server, ...] = ()
+            if found.server is not None:
+                clients = tuple(found.clients)
+                servers = (control.Server(7, "ACTIVE", found.server, clients),)
+            found.answer = control.Answer(found.defaults, servers)
+        silent_s = 0.0 if found.hangs_since is None else float(self.now - found.hangs_since)
+        return decision.Living(
+            found.shape,
+            found.answer,
+            silent_s,
+            dataclasses.replace(found.settled, since_s=float(self.now - found.settled_at)),
+            served=found.served,
+            shm_bytes=found.shm_bytes,
+            quit_s=None if found.quit_at is None else float(self.now - found.quit_at),
+        )
+
+    def act(self, act: decision.Act) -> None:
+        found = self.daemon
+        match act:
+            case "rest":
+                pass
+            case "clear":
+                assert found is None
+                assert isinstance(self.goal, decision.Unwanted)
+                self.left = []
+            case decision.Start(desired):
+                assert found is None
+                assert not self.left
+                blank = control.Limits("100.0", ("",) * len(desired.devices))
+                shape = decision.Shape.of(desired)
+                self.daemon = Daemon(shape, desired.shm_bytes, blank)
+            case decision.Limit(goal):
+                assert found is not None
+                self.limit(found, goal)
+            case decision.Quit():
+                assert found is not None
+                assert isinstance(self.goal, decision.Unwanted) or not found.clients
+                found.quit_at = self.now
+            case decision.Kill():
+                assert found is not None
+                told = found.quit_at is not None
+                assert told or not (found.answer and found.answer.clients)
+                self.end()
+
+    def limit(self, found: Daemon, goal: decision.Wanted) -> None:
+        if found.hangs_since is not None:
+            return
+        desired = goal.desired
+        found.sizes = desired.pinned_memory
+        sizes = tuple(f"{size // GIB}G" for size in found.sizes)
+        found.defaults = control.Limits(f"{desired.active_thread_percentage:.1f}", sizes)
+        found.server = found.defaults if found.server else None
+        found.shm_bytes = desired.shm_bytes
+        tries = found.settled.tries + 1
+        found.settled = decision.Settled(goal.digest, frozenset({7}), tries=tries)
+        found.settled_at = self.now
+
+
+wishes = st.builds(
+    wanted,
+    st.integers(1, 2),
+    st.sampled_from([4606, 4700, 8192]),  # of which the first two are both shown as 4G
+    st.sampled_from([30, 60]),
+    st.integers(0, 2),
+)
+goals = st.one_of(
+    wishes,
+    st.just(decision.Unwanted()),
+    st.just(decision.Unreadable("no JSON")),
+)
+happenings = st.sampled_from(
+    ["dies", "hangs", "client", "client", "client ends", "meddler", "nothing"]
+)
+Happened = list[tuple[object, int]]
+"""What happens, and the seconds until the next."""
+
+events = st.lists(st.tuples(st.one_of(goals, happenings, happenings), st.integers(1, 4)))
+
+
+def young() -> World:
+    """A world with a daemon that serves."""
+    world = World()
+    world.happen(wanted(1, 4606, 30, 0))
+    for _ in range(4):
+        world.step()
+    assert world.daemon is not None
+    assert world.daemon.served
+    return world
+
+
+def lived(happened: Happened) -> World:
+    world = young()
+    for event, seconds in happened:
+        world.happen(event)
+        for _ in range(seconds):
+            world.step()
+    return world
+
+
+def settle(world: World, goal: decision.Goal) -> None:
+    """Nobody changes his mind any more, and clients end."""
+    world.happen(goal)
+    for _ in range(STEPS):
+        world.happen("client ends")
+        world.step()
+
+
+@given(events, wishes)
+def test_whatever_happened_a_wanted_daemon_comes_to_serve(
+    happened: Happened, goal: decision.Wanted
+) -> None:
+    world = lived(happened)
+    settle(world, goal)
+    assert world.last == decision.Decision("rest", mps.State.READY, serves=True)
+    found = world.daemon
+    assert found is not None
+    assert found.shape == decision.Shape.of(goal.desired)
+    assert found.defaults.percentage == f"{goal.desired.active_thread_percentage:.1f}"
+    assert (found.sizes, found.shm_bytes) == (goal.desired.pinned_memory, goal.desired.shm_bytes)
+
+
+@given(events)
+def test_whatever_happened_an_unwanted_daemon_goes(happened: Happened) -> None:
+    world = lived(happened)
+    settle(world, decision.Unwanted())
+    assert world.daemon is None
+    assert world.last == decision.Decision("clear", mps.State.STOPPING)
+
+
+@given(events)
+def test_what_is_said_is_true_at_every_step(happened: Happened) -> None:
+    """`serves` never stands while the daemon answers otherwise; acts are checked by the world."""
+    world = young()
+    for event, _ in happened:
+        world.happen(event)
+        seen = world.see()
+        if decision.decide(world.goal, seen).serves:
+            assert isinstance(world.goal, decision.Wanted)
+            assert isinstance(seen, decision.Living)
+            assert seen.answer is not None
+            assert not list(control.differences(world.goal.desired, seen.answer.defaults))
+            assert seen.settled.digest == world.goal.digest
+        world.step()

@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import errors
+from driver.devices import mps
+
+GPU = "GPU-8c40c0de-0000-1111-2222-333344445555"
+OTHER = "GPU-8c40c0de-0000-1111-2222-333344446666"
+
+
+def desired(**changes: Any) -> bytes:
+    content = {"key": GPU, "devices": [GPU], "pinned_memory": [4606 * mps.MIB]}
+    return json.dumps({**content, **changes}).encode()
+
+
+def test_a_desired_file_is_read_with_its_defaults() -> None:
+    read = mps.Desired.parse(desired(), "d.json")
+    assert (read.devices, read.pinned_memory) == ((GPU,), (4606 * mps.MIB,))
+    assert (read.active_thread_percentage, read.multi_user, read.shm_bytes) == (100, False, None)
+
+
+def test_what_a_reader_does_not_know_is_kept() -> None:
+    read = mps.Desired.parse(desired(priority=1), "d.json")
+    assert json.loads(read.render())["priority"] == 1
+    assert mps.Desired.parse(read.render(), "d.json") == read
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "words"),
+    [
+        ({"key": "../etc"}, "d.json.key", "expected letters, digits"),
+        ({"key": 7}, "d.json.key", "valid string"),
+        ({"devices": []}, "d.json.devices", "one device at least"),
+        ({"devices": [GPU, GPU]}, "d.json.devices", "each once"),
+        ({"devices": ["0"]}, "d.json.devices", "expected GPU-... or MIG-..."),
+        ({"devices": [f"{GPU},{OTHER}"]}, "d.json.devices", "is no UUID"),
+        ({"devices": [GPU, OTHER]}, "d.json", "expected one for each of 2 devices"),
+        ({"pinned_memory": [0]}, "d.json.pinned_memory.0", "whole number of MiB"),
+        ({"pinned_memory": [mps.MIB + 1]}, "d.json.pinned_memory.0", "whole number of MiB"),
+        ({"pinned_memory": ["1G"]}, "d.json.pinned_memory.0", "valid integer"),
+        ({"active_thread_percentage": 0}, "d.json.active_thread_percentage", "greater"),
+        ({"active_thread_percentage": 101}, "d.json.active_thread_percentage", "less"),
+        ({"multi_user": "yes"}, "d.json.multi_user", "valid boolean"),
+        ({"shm_bytes": 5}, "d.json.shm_bytes", "whole number of MiB"),
+        ({"version": 2}, "d.json.version", "a newer program wrote this"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_field(
+    changes: dict[str, Any], where: str, words: str
+) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        mps.Desired.parse(desired(**changes), "d.json")
+    assert caught.value.where == where
+    assert words in caught.value.problem
+
+
+def test_a_file_cut_short_is_named() -> None:
+    with pytest.raises(errors.BadInput, match=r"d\.json: Invalid JSON"):
+        mps.Desired.parse(desired()[:-5], "d.json")
+
+
+def test_a_status_serves_only_the_file_and_the_boot_it_names() -> None:
+    status = mps.Status(
+        key=GPU,
+        state=mps.State.READY,
+        boot_id="b1",
+        since="2026-11-21T09:00:00.000000Z",
+        pipe_dir="/s/run/k/pipe",
+        log_dir="/s/run/k/log",
+        applied="d1",
+        processes=(mps.Process(pid=7, started=99),),
+    )
+    assert mps.Status.parse(status.render(), "s.json") == status
+    assert status.serves("d1", "b1")
+    assert not status.serves("d2", "b1")
+    assert not status.serves("d1", "b2")
+    starting = status.model_copy(update={"state": mps.State.STARTING})
+    assert not starting.serves("d1", "b1")
+
+
+@pytest.mark.parametrize("key", [GPU, "a", "a" * 63, "0f9c-1"])
+def test_uuids_may_be_keys(key: str) -> None:
+    assert mps.is_key(key)
+    assert mps.Layout(Path("/s")).pipe(key) == Path(f"/s/run/{key}/pipe")
+
+
+@pytest.mark.parametrize("key", ["", ".", "..", "a/b", "-a", "a-", "a" * 64, "a\n", "ä"])
+def test_nothing_that_leads_elsewhere_is_a_key(key: str) -> None:
+    assert not mps.is_key(key)
