@@ -18,7 +18,7 @@ CDI_CLASS = "claim"
 _WORD = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _KIND = rf"^{_WORD}/{_WORD}$"
 _DEVICE = r"^[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?$"
-_NODE = re.compile(r"^/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset)$")
+_NODE = re.compile(r"^/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})$")
 _PLACES = re.compile(
     r"^(?:/usr/lib/[a-z0-9_]+-linux-gnu/lib[A-Za-z0-9_+.-]+\.so(?:\.[0-9.]+)?"
     r"|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+)$"
@@ -148,7 +148,7 @@ def _node_problems(node: DeviceNode, root: str) -> Iterator[tuple[str, str, str]
     if not _NODE.fullmatch(node.path):
         yield "deviceNodes.path", f"is {node.path!r}", "a device of NVIDIA's"
     host = node.hostPath or node.path
-    if not _is_under(host, root.rstrip("/") + "/dev") or host.rpartition("/")[2] != node.path[5:]:
+    if host != root.rstrip("/") + node.path:
         yield "deviceNodes.hostPath", f"is {host!r}", f"the same device under {root}"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from driver import clock, ids
 from driver.kubeletplugin import (
+    capabilities,
     checkpoint,
     discovery,
     driver_root,
@@ -56,7 +57,11 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     kind = model.kind("gpu.ration.dev")
     cdi = at.base / "cdi"
     specs = injection.Injection(
-        kind, gpus, driver_root.DriverRoot(at.driver_root), store.Store(cdi, kind)
+        kind,
+        gpus,
+        driver_root.DriverRoot(at.driver_root),
+        store.Store(cdi, kind),
+        capabilities.Capabilities(at.host_root),
     )
     records = checkpoint.Checkpoint(at.base / "claims", checkpoint.boot_id(at.host_root))
     acting = executor.Executor(records, specs)
