@@ -55,7 +55,8 @@ class Discovery:
             found = self._nvml.inventory()
             ours |= self._ours()
             with self._swapping:
-                gpus = tuple(self._newest(model.told_apart(gpu, ours), again) for gpu in found.gpus)
+                apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
+                gpus = tuple(self._newest(gpu, again) for gpu in apart)
                 found = dataclasses.replace(found, gpus=gpus)
                 self._inventory = model.remember(self._inventory, found)
                 self._stale = self._doubts != doubts
@@ -64,15 +65,13 @@ class Discovery:
     def again(self, uuid: ids.GpuUuid) -> model.Gpu:
         """One GPU, its minor and its MIG read again; who has changed them must ask for it.
 
-        Raises DeviceFault: what is known of the GPU is no longer trusted then.
+        The caller holds the GPU. Raises DeviceFault: what is known of the GPU is no longer trusted then.
         """
         before = self._inventory.by_uuid(uuid)
         if before is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:
-            ours = self._ours()
-            found = self._nvml.again(before)
-            found = model.told_apart(found, ours | self._ours())
+            found = model.told_apart(self._nvml.again(before), self._ours())
         except errors.DeviceFault:
             with self._swapping:
                 self._doubts += 1

@@ -10,6 +10,7 @@ from simulator import client, codes, geometry, library, mig_calls
 
 T = TypeVar("T")
 _STEP_S = 0.25
+_WORDS = {19: "MIG mode stays: in use", 16: "MIG mode stays: would have to be reset"}
 _GONE = {codes.Return.NOT_FOUND, codes.Return.NOT_SUPPORTED, codes.Return.GPU_IS_LOST}
 
 
@@ -34,7 +35,7 @@ class FakePartitions:
             left = list(self._instances(gpu)) if self._mode(gpu)[0] else []
             return not left and self._set(gpu, enabled=False)
 
-        return patiently(gpu, once, patience_s)
+        return patiently(once, patience_s)
 
     def make(self, place: mig.Place) -> mig.Instance:
         ask, at = self._ask, place.placement
@@ -62,7 +63,7 @@ class FakePartitions:
             for made in list(self._at(place)):
                 self._unmake(place.gpu, made)
 
-        patiently(place.gpu, once, patience_s)
+        patiently(once, patience_s)
 
     def _handle(self, gpu: str) -> client.Handle:
         return refused(gpu, self._ask.device_get_handle_by_uuid, gpu)
@@ -80,7 +81,7 @@ class FakePartitions:
         if status == codes.Return.SUCCESS:
             return before != enabled
         self._ask.device_set_mig_mode(handle, before)
-        raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, "MIG mode stays")
+        raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, _WORDS[status])
 
     def _at(self, place: mig.Place) -> Iterator[client.Handle]:
         try:
@@ -135,7 +136,7 @@ class FakePartitions:
         self._watch.at(name)
 
 
-def patiently(gpu: str, act: Callable[[], T], patience_s: float) -> T:
+def patiently(act: Callable[[], T], patience_s: float) -> T:
     """Try as often as would be tried in that time."""
     for _ in range(int(patience_s / _STEP_S)):
         try:
