@@ -3,6 +3,7 @@
     RationError
     ├── BadInput            what a person wrote cannot be read: where, what, what was expected
     ├── DeviceFault         a GPU or its driver library refused or failed a call
+    │   └── Unchanged       a change that failed, and left everything as it was before it
     ├── NodeFault           the node's own files, sockets or programs refused or failed
     └── ApiError            the API server refused or could not be reached
         ├── Unauthorized 401 · Forbidden 403 · NotFound 404 · Gone 410 · Invalid 422
@@ -47,6 +48,10 @@ class DeviceFault(RationError):
         self.text = text
         subject = f"{device}: " if device else ""
         super().__init__(f"{subject}{call} failed: {text} (NVML error {code})")
+
+
+class Unchanged(DeviceFault):
+    """A change that failed, and left everything as it was before it: there is nothing to undo."""
 
 
 class NodeFault(RationError):

@@ -81,7 +81,7 @@ class WholeFace:
 
 @dataclass(frozen=True, slots=True)
 class MigFace:
-    """A place for an instance; with `instance`, one that exists and that we did not make."""
+    """A place for an instance; with `instance`, one that exists and that somebody else made."""
 
     gpu: model.Gpu
     profile: mig.Profile
@@ -93,6 +93,13 @@ class MigFace:
         """`gpu-0000-18-00-0-mig-1g10gb-4`: profile and first memory slice."""
         whole = device_name(self.gpu.pci)
         return ids.DeviceName(f"{whole}-mig-{self.profile.slug}-{self.placement.start}")
+
+    @property
+    def there(self) -> mig.Instance | None:
+        """The instance that lies there now, whoever made it."""
+        if self.gpu.mig is None:
+            return None
+        return self.gpu.mig.at(mig.Place(self.gpu.uuid, self.profile.id, self.placement))
 
     @property
     def consumes(self) -> counters.Counters:
@@ -162,6 +169,11 @@ def gpu_name(device: str) -> ids.DeviceName | None:
     return ids.DeviceName(found.group()) if found else None
 
 
+def is_part(device: str) -> bool:
+    """Whether a name is that of a MIG face."""
+    return device.startswith(f"{gpu_name(device)}-mig-")
+
+
 def of_gpu(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
     """The faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
     return tuple(face for face in _possible(gpu, offering) if _kind(face) in offering.kinds)
@@ -189,14 +201,17 @@ def _is_divided(gpu: model.Gpu, offering: Offering) -> bool:
     if gpu.mig is None or not gpu.mig.enabled:
         return False
     fixed = not gpu.mig.resetless or offering.mig is MigMode.STATIC
-    return fixed or bool(gpu.mig.instances)
+    return fixed or bool(gpu.mig.foreign)
 
 
 def _mig_faces(gpu: model.Gpu, offering: Offering) -> Iterator[MigFace]:
-    """Instances that exist, and the places that are free of them."""
+    """Instances that somebody else made, and the places that are free of them.
+
+    Our own come and go with their claims: what they take is counted, and hides no face.
+    """
     if gpu.mig is None:
         return
-    there = {one.placement: one for one in gpu.mig.instances}
+    there = {one.placement: one for one in gpu.mig.foreign}
     free = offering.mig is MigMode.DYNAMIC and (gpu.mig.enabled or gpu.mig.resetless)
     for profile, at in mig.by_size(gpu.mig.profiles):
         instance = there.get(at)

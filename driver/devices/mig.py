@@ -6,7 +6,7 @@ coexist, bar the engines that are scarcer than slices (`counters`).
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driver import ids
 
@@ -76,7 +76,8 @@ class Instance:
     """A GPU instance that exists, with the compute instance that spans all of it.
 
     `uuid` and `compute_instance` are None where there is no such compute instance (none yet, or
-    several smaller ones): then it takes its place and is no device of ours.
+    several smaller ones): then it takes its place and is no device of ours. `ours`: made for a
+    claim of this node, by its records; every other instance is somebody else's.
     """
 
     gpu_instance: int
@@ -84,6 +85,23 @@ class Instance:
     placement: Placement
     compute_instance: int | None = None
     uuid: ids.MigUuid | None = None
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instance of a profile lies, or is to lie; `uuid` where one of them is meant."""
+
+    gpu: ids.GpuUuid
+    profile_id: int
+    placement: Placement
+    uuid: ids.MigUuid | None = None
+
+    def holds(self, instance: Instance) -> bool:
+        """Whether an instance of its GPU is the one meant; one without a device may be."""
+        if (instance.profile_id, instance.placement) != (self.profile_id, self.placement):
+            return False
+        return self.uuid is None or instance.uuid in {None, self.uuid}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +123,27 @@ class Mig:
         ends = [at.start + at.size for one in self.profiles for at in one.placements]
         return range(max(ends, default=0))
 
+    @property
+    def foreign(self) -> tuple[Instance, ...]:
+        """The instances that somebody else made."""
+        return tuple(one for one in self.instances if not one.ours)
+
+    def at(self, place: Place) -> Instance | None:
+        """The instance that is meant by a place of this GPU."""
+        return next((one for one in self.instances if place.holds(one)), None)
+
     def instance(self, gpu_instance: int) -> Instance | None:
         """By NVML's GPU-instance id."""
         return next((one for one in self.instances if one.gpu_instance == gpu_instance), None)
+
+
+def told_apart(found: Mig, ours: Iterable[Place]) -> Mig:
+    """The same MIG of one GPU, with the instances at `ours`, places of that GPU, known as ours."""
+    places = tuple(ours)
+    instances = tuple(
+        replace(one, ours=any(place.holds(one) for place in places)) for one in found.instances
+    )
+    return replace(found, instances=instances)
 
 
 def by_size(profiles: Iterable[Profile]) -> list[tuple[Profile, Placement]]:

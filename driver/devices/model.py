@@ -1,6 +1,7 @@
 """What a GPU is, as discovered. Facts only; what is published of it is decided in `faces`."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from driver import ids
 from driver.devices import mig as partition
@@ -66,6 +67,14 @@ class Inventory:
     def by_uuid(self, uuid: str) -> Gpu | None:
         """The GPU of that UUID."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
+
+
+def told_apart(gpu: Gpu, ours: Iterable[partition.Place]) -> Gpu:
+    """The same GPU, its MIG instances at `ours` (places of any GPU) known as ours."""
+    if gpu.mig is None:
+        return gpu
+    here = (place for place in ours if place.gpu == gpu.uuid)
+    return replace(gpu, mig=partition.told_apart(gpu.mig, here))
 
 
 def in_pci_order(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:

@@ -12,9 +12,10 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import pydantic
 import structlog
@@ -156,16 +157,30 @@ class Checkpoint:
 
     def completed(self, record: Record, facts: Sequence[Facts]) -> Record:
         """Write down that it is done in this boot; what else the file holds stays."""
-        changes = {
-            "state": State.COMPLETED.value,
-            "boot_id": self._boot_id,
-            "facts": [dict(fact) for fact in facts],
-        }
+        done = replace(record, state=State.COMPLETED, boot_id=self._boot_id, facts=tuple(facts))
+        return self._change(done)
+
+    def begun(self, record: Record) -> Record:
+        """Write down that no more than the record's steps was begun, in this boot."""
+        return self._change(replace(record, state=State.STARTED, boot_id=self._boot_id))
+
+    def put_back(self, record: Record) -> Record:
+        """Write down again how far a record had come."""
+        return self._change(record)
+
+    def _change(self, record: Record) -> Record:
         data = _bytes(self._path(record.uid))
         if data is None:
             raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
         try:
-            raw = {**_unsealed(data), **changes}
+            before = _unsealed(data)
+            raw = {
+                **before,
+                "state": record.state.value,
+                "boot_id": record.boot_id,
+                "steps": before["steps"][: len(record.steps)],
+                "facts": [dict(fact) for fact in record.facts],
+            }
             done = _FORMAT.validate_python(raw)
         except ValueError as e:
             raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
@@ -200,7 +215,7 @@ def sealed(raw: Mapping[str, object]) -> bytes:
     return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
 
 
-def _unsealed(data: bytes) -> Mapping[str, object]:
+def _unsealed(data: bytes) -> Mapping[str, Any]:
     """The record in the bytes of a file. Raises ValueError when they are not as written."""
     record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
     if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):

@@ -34,6 +34,10 @@ class PluginConfig(settings.ClusterSettings):
     state_dir: Path = pydantic.Field(
         default=Path("/var/lib/ration"), description="Where this node's records are kept."
     )
+    mps_dir: Path = pydantic.Field(
+        default=Path("/var/lib/ration/mps"),
+        description="The MPS supervisor's --state-dir: what is wanted of it, and what it says.",
+    )
     driver_root: Path = pydantic.Field(
         default=Path("/"), description="Root of the NVIDIA driver's files, as this process sees it."
     )
@@ -98,7 +102,9 @@ class PluginConfig(settings.ClusterSettings):
             raise ValueError(f"{value!r} cannot be part of a file's name")
         return value
 
-    @pydantic.field_validator("kubelet_root", "cdi_root", "state_dir", "driver_root", "host_root")
+    @pydantic.field_validator(
+        "kubelet_root", "cdi_root", "state_dir", "mps_dir", "driver_root", "host_root"
+    )
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         if not value.is_absolute():

@@ -1,18 +1,37 @@
 """What the node's GPUs are, as last read."""
 
+import dataclasses
 import threading
+from collections import Counter
+from collections.abc import Callable
 
-from driver.devices import model
+from driver import errors, ids
+from driver.devices import mig, model
 from driver.kubeletplugin import ports
+
+Ours = Callable[[], frozenset[mig.Place]]
+"""Where MIG instances of ours are or may be, by the node's records. Raises DeviceFault."""
+
+
+def _nothing() -> frozenset[mig.Place]:
+    return frozenset()
 
 
 class Discovery:
-    """The inventory, read when asked to; empty before the first reading. Thread safe."""
+    """The inventory, read when asked to; empty before the first reading. Thread safe.
 
-    def __init__(self, nvml: ports.Nvml) -> None:
+    Of its MIG instances those at `ours` are known as ours: a record is there before an instance is
+    made and after it is destroyed, so it is asked before and after they are read.
+    """
+
+    def __init__(self, nvml: ports.Nvml, ours: Ours = _nothing) -> None:
         self._nvml = nvml
+        self._ours = ours
         self._reading = threading.Lock()
+        self._swapping = threading.Lock()
         self._inventory = model.Inventory()
+        self._again: Counter[ids.GpuUuid] = Counter()
+        self._doubts = 0
         self._stale = False
 
     def current(self) -> model.Inventory:
@@ -31,6 +50,42 @@ class Discovery:
         """Read it again. Raises DeviceFault, and the last one stays."""
         with self._reading:
             self._stale = True
-            self._inventory = model.remember(self._inventory, self._nvml.inventory())
-            self._stale = False
+            doubts, again = self._doubts, Counter(self._again)
+            ours = self._ours()
+            found = self._nvml.inventory()
+            ours |= self._ours()
+            with self._swapping:
+                apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
+                gpus = tuple(self._newest(gpu, again) for gpu in apart)
+                found = dataclasses.replace(found, gpus=gpus)
+                self._inventory = model.remember(self._inventory, found)
+                self._stale = self._doubts != doubts
             return self._inventory
+
+    def again(self, uuid: ids.GpuUuid) -> model.Gpu:
+        """One GPU, its minor and its MIG read again; who has changed them must ask for it.
+
+        The caller holds the GPU. Raises DeviceFault: what is known of it is no longer trusted then.
+        """
+        before = self._inventory.by_uuid(uuid)
+        if before is None:
+            raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
+        try:
+            found = model.told_apart(self._nvml.again(before), self._ours())
+        except errors.DeviceFault:
+            with self._swapping:
+                self._doubts += 1
+                self._stale = True
+            raise
+        with self._swapping:
+            self._again[uuid] += 1
+            gpus = tuple(found if gpu.uuid == uuid else gpu for gpu in self._inventory.gpus)
+            self._inventory = dataclasses.replace(self._inventory, gpus=gpus)
+        return found
+
+    def _newest(self, gpu: model.Gpu, again: Counter[ids.GpuUuid]) -> model.Gpu:
+        """A GPU as just read with all others, unless it was read again meanwhile."""
+        known = self._inventory.by_uuid(gpu.uuid)
+        if known is None or self._again[gpu.uuid] == again[gpu.uuid]:
+            return gpu
+        return dataclasses.replace(gpu, minor=known.minor, mig=known.mig)

@@ -1,6 +1,7 @@
 """Carrying a plan out, and taking it back: record, steps, CDI, record (D8)."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -9,7 +10,8 @@ from driver.files import observer
 from driver.kubeletplugin import checkpoint, injection, plan, ports, steps
 
 Act = Callable[[steps.Step], checkpoint.Facts]
-"""Does one step and says what that revealed. Raises RationError."""
+"""Does one step and says what that revealed. Raises RationError: after Unchanged there is nothing
+of the step to take back, after any other perhaps a part of it."""
 NO_ACTS: Final[Mapping[str, Act]] = {}
 """Whole GPUs need none."""
 
@@ -39,53 +41,98 @@ class Executor:
         """Make the claim ready. On any failure of ours nothing of it is left."""
         _still_there(cancelled)
         record = self.records.started(claim, intent)
+        facts: list[checkpoint.Facts] = []
         try:
-            facts = tuple(self._do(step, cancelled) for step in record.steps)
-            _still_there(cancelled)
-            self.specs.write(record)
-            _still_there(cancelled)
-            return self.records.completed(record, facts)
-        except errors.RationError:
+            return self._act(record, facts, cancelled)
+        except errors.RationError as problem:
+            begun = _begun(record, facts, problem)
             # What cannot be taken back now stays recorded as started: the next call does it.
             with contextlib.suppress(errors.RationError):
-                self.undo(record)
+                if begun != record:
+                    self.records.begun(begun)
+                self.undo(begun)
             raise
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
-        """Whether all of a completed record still stands."""
+        """Whether a completed record stands, as far as files tell."""
         return self.records.is_of_this_boot(record) and self.specs.exists(record.uid)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
-        """Make true again what a completed record says.
+        """Make true again what a completed record says; the caller holds its GPUs.
 
-        In the boot it was carried out in only the CDI spec can be missing. After another boot
-        hardware settings are gone and device numbers may be others: everything is done anew.
+        In the boot it was carried out in the CDI spec can be missing, or a MIG instance. After
+        another boot hardware settings are gone and device numbers may be others: everything is
+        done anew.
         """
-        if self.is_in_place(record):
-            return record
-        if self.records.is_of_this_boot(record):
+        if not (self.records.is_of_this_boot(record) and self.specs.stands(record)):
+            return self._anew(record)
+        if not self.specs.exists(record.uid):
             self.specs.write(record)
-            return record
-        self.specs.remove(record.uid)
-        facts = tuple(self._do(step, _never) for step in record.steps)
-        self.specs.write(record)
-        return self.records.completed(record, facts)
+        return record
 
     def undo(self, record: checkpoint.Record) -> None:
         """Take back everything of the claim, done or half done; its record goes last."""
-        for step in reversed(record.steps):
-            self._do(step.inverse(), _never)
+        self._take_back(record)
         self.specs.remove(record.uid)
         self.records.remove(record.uid)
 
-    def _do(self, step: steps.Step, cancelled: ports.Cancelled) -> checkpoint.Facts:
+    def _act(
+        self,
+        record: checkpoint.Record,
+        facts: list[checkpoint.Facts],
+        cancelled: ports.Cancelled,
+    ) -> checkpoint.Record:
+        """Steps, CDI, record; `facts` grows by one a step."""
+        for step in record.steps:
+            _still_there(cancelled)
+            facts.append(self._do(step))
         _still_there(cancelled)
+        self.specs.write(dataclasses.replace(record, facts=tuple(facts)))
+        _still_there(cancelled)
+        return self.records.completed(record, facts)
+
+    def _anew(self, record: checkpoint.Record) -> checkpoint.Record:
+        """Do all of a completed record again; what cannot be is as before, for the next time."""
+        self.specs.remove(record.uid)
+        if not record.steps:
+            return self._act(record, [], _never)
+        self._take_back(record)
+        started = self.records.begun(dataclasses.replace(record, facts=()))
+        facts: list[checkpoint.Facts] = []
+        try:
+            return self._act(started, facts, _never)
+        except errors.RationError as problem:
+            with contextlib.suppress(errors.RationError):
+                self._take_back(_begun(started, facts, problem))
+                self.specs.remove(record.uid)
+                self.records.put_back(record)
+            raise
+
+    def _take_back(self, record: checkpoint.Record) -> None:
+        rebooted = not self.records.is_of_this_boot(record)
+        for number, step in reversed(list(enumerate(record.steps))):
+            known = record.facts[number] if number < len(record.facts) else steps.NOTHING
+            self._do(step.inverse(known, rebooted=rebooted))
+
+    def _do(self, step: steps.Step) -> checkpoint.Facts:
         act = self._acts.get(step.act)
         if act is None:
             raise errors.NodeFault("carry out", step.act, f"expected one of {sorted(self._acts)}")
         facts = act(step)
         self._watch.at(f"step done: {step.act}")
         return facts
+
+
+def _begun(
+    record: checkpoint.Record, facts: list[checkpoint.Facts], problem: errors.RationError
+) -> checkpoint.Record:
+    """The record, narrowed to the steps that may have left something.
+
+    What was never begun must not be taken back: somebody else's may lie there.
+    """
+    in_between = isinstance(problem, Abandoned | errors.Unchanged)
+    count = len(facts) + (0 if in_between else 1)
+    return dataclasses.replace(record, steps=record.steps[:count], facts=tuple(facts))
 
 
 def _still_there(cancelled: ports.Cancelled) -> None:

@@ -4,12 +4,20 @@ Records name GPUs by UUID; numbers and paths are looked up when the spec is writ
 minor that moved, or a driver that was replaced, ends in the right spec.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from driver import errors, ids
-from driver.kubeletplugin import checkpoint, discovery, driver_root, steps
+from driver.devices import mig
+from driver.devices import model as devices
+from driver.kubeletplugin import capabilities, checkpoint, discovery, driver_root, mps_door, steps
 from driver.kubeletplugin.cdi import model, store, template
+from driver.kubeletplugin.sharing import mig as parts
 
+_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
+"""CUDA's own default, where a client looks without being told."""
+_SHM = "/dev/shm"  # noqa: S108 - a path in containers
+_SHARED_OPTIONS = ("rw", "nosuid", "nodev", "rbind", "rprivate")
 NVIDIA_MAJOR = 195
 """Of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
 
@@ -23,23 +31,36 @@ class Injection:
         gpus: discovery.Discovery,
         driver: driver_root.DriverRoot,
         files: store.Store,
+        opening: capabilities.Capabilities,
+        daemons: mps_door.MpsDoor | None = None,
     ) -> None:
         self.kind = kind
         self._gpus = gpus
         self._driver = driver
         self._files = files
+        self._opening = opening
+        self._daemons = daemons
 
     def write(self, record: checkpoint.Record) -> None:
         """Write the claim's spec from what the node is now."""
-        self._files.write(record.uid, self.render(record.devices))
+        self._files.write(record.uid, self.render(record))
 
-    def render(self, devices: Sequence[steps.PlannedDevice]) -> bytes:
-        """The spec's bytes: checked, canonical, the same for the same node and devices."""
+    def render(self, record: checkpoint.Record) -> bytes:
+        """The spec's bytes: checked, canonical, the same for the same node and record."""
         files = self._driver.files()
         text = template.render(
-            self.kind, template.Common(files.nodes, files.mounts), tuple(self._devices(devices))
+            self.kind, template.Common(files.nodes, files.mounts), tuple(self._devices(record))
         )
-        return model.canonical(model.parse(text, str(self._driver.path)))
+        shared = str(self._daemons.root) if self._daemons else ""
+        return model.canonical(model.parse(text, str(self._driver.path), shared))
+
+    def stands(self, record: checkpoint.Record) -> bool:
+        """Whether the claim's MIG instances are there, which a reset takes away.
+
+        The caller holds their GPUs. Of a GPU that cannot be read it is believed.
+        """
+        places = (_meant(device, record) for device in record.devices)
+        return all(self._is_there(place) for place in places if place is not None)
 
     def exists(self, uid: ids.ClaimUid) -> bool:
         """Whether the claim's spec is there."""
@@ -53,15 +74,76 @@ class Injection:
         """Claims that have a spec of ours."""
         return self._files.uids()
 
-    def _devices(self, devices: Sequence[steps.PlannedDevice]) -> Iterator[template.Device]:
-        for device in {one.cdi_id: one for one in devices}.values():
-            nodes = tuple(self._gpu_node(uuid) for uuid in device.edits.gpus)
-            yield template.Device(device.cdi_name, nodes)
+    def _is_there(self, place: mig.Place) -> bool:
+        try:
+            found = self._gpus.again(place.gpu).mig
+        except errors.DeviceFault:
+            return True
+        there = found.at(place) if found else None
+        return there is not None and there.uuid is not None
 
-    def _gpu_node(self, uuid: ids.GpuUuid) -> template.DeviceNode:
+    def _devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
+        for device in {one.cdi_id: one for one in record.devices}.values():
+            place = _meant(device, record)
+            nodes = (
+                tuple(self._gpu_node(self._gpu(uuid)) for uuid in device.edits.gpus)
+                if place is None
+                else self._instance_nodes(place)
+            )
+            daemon = device.edits.daemon
+            environment = dict(device.edits.environment)
+            if daemon:
+                environment["CUDA_MPS_PIPE_DIRECTORY"] = _PIPE
+            yield template.Device(
+                device.cdi_name,
+                nodes,
+                tuple(f"{key}={value}" for key, value in sorted(environment.items())),
+                self._daemon_mounts(daemon) if daemon else (),
+            )
+
+    def _daemon_mounts(self, key: str) -> tuple[template.Mount, ...]:
+        """What a daemon's clients have in common with it, where it is now."""
+        found = self._daemons.status(key) if self._daemons else None
+        if found is None or found.shm_dir is None:
+            raise errors.NodeFault("find", f"MPS daemon {key}", "it is not there")
+        return (
+            template.Mount(found.pipe_dir, _PIPE, _SHARED_OPTIONS),
+            template.Mount(found.shm_dir, _SHM, _SHARED_OPTIONS),
+        )
+
+    def _gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
         gpu = self._gpus.current().by_uuid(uuid)
         if gpu is None:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
+        return gpu
+
+    def _instance_nodes(self, place: mig.Place) -> tuple[template.DeviceNode, ...]:
+        """Its GPU's node, and what opens the instance and its device; all as they are now."""
+        try:
+            gpu = self._gpus.again(place.gpu)
+        except errors.DeviceFault as fault:
+            raise errors.NodeFault("read", place.gpu, str(fault)) from fault
+        found = gpu.mig.at(place) if gpu.mig else None
+        if found is None or found.compute_instance is None:
+            name = place.uuid or f"the MIG instance at {place.placement}"
+            raise errors.NodeFault("find", f"{name} of {place.gpu}", "it is not there any more")
+        needed = self._opening.of_instance(gpu.minor, found.gpu_instance, found.compute_instance)
+        return (self._gpu_node(gpu), *(self._capability_node(*numbers) for numbers in needed))
+
+    def _capability_node(self, major: int, minor: int) -> template.DeviceNode:
+        """A node of nvidia-caps, which are made when first used: the host may not have it yet.
+
+        With its numbers the runtime can do without (node-layer 2.4).
+        """
+        name = f"nvidia-caps/nvidia-cap{minor}"
+        node = self._driver.node(name)
+        where = f"{self._driver.path}/dev/{name}"
+        if node is not None and (node.major, node.minor) != (major, minor):
+            found = f"is {node.major}:{node.minor}, expected {major}:{minor}"
+            raise errors.NodeFault("use", where, found)
+        return template.DeviceNode(f"/dev/{name}", where, major, minor)
+
+    def _gpu_node(self, gpu: devices.Gpu) -> template.DeviceNode:
         node = self._driver.node(f"nvidia{gpu.minor}")
         where = f"{self._driver.path}/dev/nvidia{gpu.minor}"
         if node is None:
@@ -70,3 +152,12 @@ class Injection:
             found = f"is {node.major}:{node.minor}, expected {NVIDIA_MAJOR}:{gpu.minor}"
             raise errors.NodeFault("use", where, found)
         return node
+
+
+def _meant(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.Place | None:
+    """The instance that a device is: one that the record's steps made, or one that was there."""
+    place = device.edits.instance
+    if place is None:
+        return None
+    made = parts.places(record.steps, record.facts)
+    return next((one for one in made if one == replace(place, uuid=one.uuid)), place)

@@ -6,8 +6,10 @@ from typing import assert_never
 
 from driver import ids
 from driver.api import v1alpha1
+from driver.devices import faces
+from driver.devices import mig as partition
 from driver.kubeletplugin import steps
-from driver.kubeletplugin.sharing import exclusive
+from driver.kubeletplugin.sharing import exclusive, mig, mps, terms, time_slicing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +27,37 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """`gpu` is held already: by claim `holder`, on the node's records."""
+    """What is held already, by claim `holder` on the node's records: `gpu`, or a part of it.
+
+    With a `conflict`, both are to share the GPU, and cannot agree on how.
+    """
 
     gpu: ids.GpuUuid
     holder: str
+    part: partition.Placement | None = None
+    conflict: terms.Conflict | None = None
+
+    def __str__(self) -> str:
+        if self.part is None:
+            return self.gpu
+        last = self.part.start + self.part.size - 1
+        return f"a part of memory slices {self.part.start} to {last} of {self.gpu}"
 
 
 def make_plan(
-    uid: ids.ClaimUid, kind: str, granted: Sequence[tuple[steps.Grant, v1alpha1.Config]]
+    uid: ids.ClaimUid,
+    kind: str,
+    granted: Sequence[tuple[steps.Grant, v1alpha1.Config]],
+    on_for_us: frozenset[ids.GpuUuid] = frozenset(),
 ) -> Plan:
-    """The plan for a claim's grants, each with its configuration; `kind` is the CDI kind."""
-    parts = [_part(grant, config, cdi_id(kind, uid, grant.device)) for grant, config in granted]
+    """The plan for a claim's grants, each with its configuration; `kind` is the CDI kind.
+
+    `on_for_us` are the GPUs on which MIG is on because of other claims of this node.
+    """
+    parts = [
+        _part(uid, grant, config, cdi_id(kind, uid, grant.face.name), on_for_us)
+        for grant, config in granted
+    ]
     return Plan(
         devices=tuple(part.device for part in parts),
         steps=tuple(step for part in parts for step in part.steps),
@@ -55,19 +77,21 @@ def gpus_of(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:
 def overlap(
     plan: Plan, own: str, others: Iterable[tuple[str, Sequence[steps.PlannedDevice]]]
 ) -> Overlap | None:
-    """The first GPU of the plan that another claim, or the claim `own` itself, holds already.
+    """The first device of the plan that another claim, or the claim `own` itself, holds already.
 
-    Counted in hardware, by GPU UUID; administrative access neither takes a GPU nor is refused one.
+    Counted in hardware, by GPU and by memory slices of it; administrative access neither takes
+    anything nor is refused it.
     """
-    holders = {
-        device.gpu: claim for claim, devices in others for device in devices if _takes(device)
-    }
+    held = [(device, claim) for claim, devices in others for device in devices if _takes(device)]
     for device in plan.devices:
         if not _takes(device):
             continue
-        if device.gpu in holders:
-            return Overlap(device.gpu, holders[device.gpu])
-        holders[device.gpu] = own
+        for other, holder in held:
+            if _meet(device, other):
+                conflict = _conflict(device, other)
+                if conflict is not None or not _shared(device, other):
+                    return Overlap(device.gpu, holder, _placement(device), conflict)
+        held.append((device, own))
     return None
 
 
@@ -75,9 +99,43 @@ def _takes(device: steps.PlannedDevice) -> bool:
     return not device.admin_access
 
 
-def _part(grant: steps.Grant, config: v1alpha1.Config, cdi: str) -> steps.Part:
-    match config:
-        case v1alpha1.GpuConfig():
-            return exclusive.part(grant, cdi)
+def _meet(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
+    if one.gpu != other.gpu:
+        return False
+    here, there = _placement(one), _placement(other)
+    return here is None or there is None or here.overlaps(there)
+
+
+def _shared(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
+    return one.terms is not None and other.terms is not None
+
+
+def _conflict(one: steps.PlannedDevice, other: steps.PlannedDevice) -> terms.Conflict | None:
+    if one.terms is None or other.terms is None:
+        return None
+    return terms.conflict(one.terms, other.terms)
+
+
+def _placement(device: steps.PlannedDevice) -> partition.Placement | None:
+    """The part of the GPU that it is; None: all of it."""
+    return device.edits.instance.placement if device.edits.instance else None
+
+
+def _part(
+    uid: ids.ClaimUid,
+    grant: steps.Grant,
+    config: v1alpha1.Config,
+    cdi: str,
+    on_for_us: frozenset[ids.GpuUuid],
+) -> steps.Part:
+    match grant.face:
+        case faces.WholeFace() | faces.MonitorFace() as face:
+            return exclusive.part(grant, face, cdi)
+        case faces.MigFace() as face:
+            return mig.part(grant, face, cdi, on_for_us=face.gpu.uuid in on_for_us)
+        case faces.ShareFace(sharing=faces.Sharing.TIME_SLICING) as face:
+            return time_slicing.part(grant, face, cdi, uid)
+        case faces.ShareFace() as face:
+            return mps.part(grant, face, cdi, uid, config)
         case _:
-            assert_never(config)
+            assert_never(grant.face)

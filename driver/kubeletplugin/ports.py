@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from driver import ids, reasons
-from driver.devices import model
+from driver.devices import mig, model
 from driver.resources import claims
 
 
@@ -70,6 +70,34 @@ class Nvml(Protocol):
 
     def inventory(self) -> model.Inventory:
         """Every GPU that can be read, in PCI order, and those that cannot."""
+        ...
+
+    def again(self, gpu: model.Gpu) -> model.Gpu:
+        """What a change of its MIG changes of a GPU, read again: minor, mode and instances."""
+        ...
+
+
+class Partitions(Protocol):
+    """Changes of a GPU's MIG; whoever calls holds the GPU. Raises DeviceFault.
+
+    What failed and left nothing behind raises Unchanged. `patience_s` is how long to go on while
+    the GPU says that it is in use: processes leave slowly.
+    """
+
+    def enable(self, gpu: ids.GpuUuid) -> bool:
+        """Have MIG on; whether it was off."""
+        ...
+
+    def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
+        """Have MIG off, unless an instance is left; whether it was turned off."""
+        ...
+
+    def make(self, place: mig.Place) -> mig.Instance:
+        """Make an instance at a place that nothing lies on, with its one device."""
+        ...
+
+    def destroy(self, place: mig.Place, patience_s: float) -> None:
+        """Have none of ours at a place; one with another UUID than the place's stays."""
         ...
 
 

@@ -17,10 +17,10 @@ log = structlog.get_logger(__name__)
 class Report:
     """What became of each claim that was found.
 
-    `kept` stood as recorded, `restored` was made true again (its CDI spec was missing, or the
-    machine has rebooted), `rolled_back` was half done, `orphans` had a CDI spec or a temporary
-    file but no record, `damaged` has an unreadable record and keeps its CDI spec until it is
-    unprepared, `failed` is left as it was, with the reason.
+    `kept` stood as recorded, `restored` was made true again (its CDI spec or its MIG instance was
+    missing, or the machine has rebooted), `rolled_back` was half done, `orphans` had a CDI spec or
+    a temporary file but no record, `damaged` has an unreadable record and keeps its CDI spec until
+    it is unprepared, `failed` is left as it was, with the reason.
     """
 
     kept: list[ids.ClaimUid] = field(default_factory=list)
@@ -70,14 +70,14 @@ def _recover(
         record = acting.records.read(uid)
         if record is None:
             _without_record(uid, acting, report)
-        elif record.state is checkpoint.State.STARTED:
+            return
+        if record.state is checkpoint.State.STARTED:
             acting.undo(record)
             report.rolled_back.append(uid)
-        elif acting.is_in_place(record):
-            report.kept.append(uid)
-        else:
-            acting.restore(record)
-            report.restored.append(uid)
+            return
+        was_in_place = acting.is_in_place(record)
+        kept = acting.restore(record) is record and was_in_place
+        (report.kept if kept else report.restored).append(uid)
 
 
 def _without_record(uid: ids.ClaimUid, acting: executor.Executor, report: Report) -> None:

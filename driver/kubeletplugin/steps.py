@@ -7,10 +7,16 @@ what its containers get.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from driver import ids
+from driver.devices import faces, mig
+from driver.kubeletplugin.sharing import terms as shares
 
 Arguments = Mapping[str, str | int]
+NOTHING: Final[Arguments] = MappingProxyType({})
+_REBOOTED = "rebooted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +32,37 @@ class Step:
     gpu: ids.GpuUuid
     arguments: Arguments = field(default_factory=dict)
 
-    def inverse(self) -> "Step":
-        """The step that takes this one back."""
-        return Step(self.undo, self.act, self.gpu, self.arguments)
+    @property
+    def rebooted(self) -> bool:
+        """Whether it takes back what was done before the machine's last boot."""
+        return _REBOOTED in self.arguments
+
+    def inverse(self, known: Arguments = NOTHING, *, rebooted: bool = False) -> "Step":
+        """The step that takes this one back, told what is `known` of how this one went."""
+        told = {**self.arguments, **known, **({_REBOOTED: 1} if rebooted else {})}
+        return Step(self.undo, self.act, self.gpu, told)
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What a device adds to its containers, in terms of hardware: numbers are looked up late."""
+    """What a device adds to its containers, in terms of hardware: numbers are looked up late.
+
+    `gpus` are those whose nodes it needs, `instance` the part of one that it is, `daemon` the key
+    of the MPS daemon that its processes are to talk to.
+    """
 
     gpus: tuple[ids.GpuUuid, ...] = ()
+    instance: mig.Place | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    daemon: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDevice:
-    """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name."""
+    """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name.
+
+    `terms` are those of a GPU that other claims have too.
+    """
 
     request: str
     pool: str
@@ -50,6 +72,7 @@ class PlannedDevice:
     edits: Edits
     admin_access: bool = False
     share_id: str = ""
+    terms: shares.Terms | None = None
 
     @property
     def cdi_name(self) -> str:
@@ -59,14 +82,20 @@ class PlannedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A result of our driver in our pool, with the GPU it stands for."""
+    """A result of our driver in our pool: the face of a GPU, as the GPU is now."""
 
     request: str
     pool: str
-    device: ids.DeviceName
-    gpu: ids.GpuUuid
+    face: faces.Face
     admin_access: bool = False
     share_id: str = ""
+    terms: shares.Terms | None = None
+
+    def of_share(self) -> shares.Terms:
+        """The terms of a share: whoever grants a shared face says on which."""
+        if self.terms is None:
+            raise ValueError(f"{self.face.name} was granted without terms")
+        return self.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +104,18 @@ class Part:
 
     device: PlannedDevice
     steps: tuple[Step, ...] = ()
+
+
+def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
+    """The device of a grant."""
+    return PlannedDevice(
+        request=grant.request,
+        pool=grant.pool,
+        device=grant.face.name,
+        gpu=grant.face.gpu.uuid,
+        cdi_id=cdi_id,
+        edits=edits,
+        admin_access=grant.admin_access,
+        share_id=grant.share_id,
+        terms=grant.terms,
+    )

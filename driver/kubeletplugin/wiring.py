@@ -9,9 +9,10 @@ import yaml
 
 from driver import clock, errors, ids
 from driver.api import offerings
-from driver.devices import model
+from driver.devices import mig, model
 from driver.files import boot
 from driver.kubeletplugin import (
+    capabilities,
     checkpoint,
     discovery,
     driver_root,
@@ -19,16 +20,22 @@ from driver.kubeletplugin import (
     health_watch,
     injection,
     locks,
+    mig_acts,
+    mps_door,
     patience,
     ports,
     prepare,
+    processes,
     recovery,
+    share_acts,
 )
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml import instances, modes
 from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.sharing import mig as parts
 
 _log = structlog.get_logger(__name__)
 
@@ -66,17 +73,26 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         NodeFault: the host's boot id cannot be read.
         BadInput: the offerings document is wrong.
     """
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
-    gpus = discovery.Discovery(library)
+    gpus = discovery.Discovery(library, lambda: parts_of(records))
     kind = spec_model.kind(config.driver_name)
+    root = driver_root.DriverRoot(config.driver_root)
+    door = mps_door.MpsDoor(config.mps_dir, boot.boot_id(config.host_root), time)
     specs = injection.Injection(
         kind,
         gpus,
-        driver_root.DriverRoot(config.driver_root),
+        root,
         store.Store(config.cdi_root, kind),
+        capabilities.Capabilities(config.host_root),
+        door,
     )
-    records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
-    acting = executor.Executor(records, specs)
+    partitions = instances.Instances(library.session, time)
+    sharing = share_acts.ShareActs(
+        records.all, processes.Smi(root), modes.Modes(library.session), door
+    )
+    acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
+    acting = executor.Executor(records, specs, acts)
     holding = locks.Locks(config.state_dir / "locks", time)
 
     def recover() -> tuple[str, ...]:
@@ -87,16 +103,29 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         report = recovery.recover(acting, holding)
         return tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
 
-    place = prepare.Place(config.node_name, config.driver_name)
+    rules = _offerings(config.offerings)
+    place = prepare.Place(config.node_name, config.driver_name, rules)
     return Core(
         patience.Patient(prepare.Preparer(place, reader, gpus, acting, holding), reader, time),
         gpus.refresh,
         recover,
         library.close,
         nvml_health.NvmlHealth(library.session),
-        _offerings(config.offerings),
+        rules,
         records.all,
     )
+
+
+def parts_of(records: checkpoint.Checkpoint) -> frozenset[mig.Place]:
+    """Where the node's claims have MIG instances made.
+
+    Raises DeviceFault: without the records nobody's instance could be told from ours.
+    """
+    try:
+        found = records.all()
+    except errors.NodeFault as e:
+        raise errors.DeviceFault("", "telling our instances apart", -1, str(e)) from e
+    return frozenset(place for one in found for place in parts.places(one.steps, one.facts))
 
 
 def _offerings(path: Path | None) -> offerings.NodeOfferings:

@@ -143,6 +143,19 @@ def gpu(python: str, folders: layout.NodeLayout) -> Argv:
     return (python, "-m", "simulator", "run", str(folders.gpu))
 
 
+def mps(python: str, folders: layout.NodeLayout, node: str, ports: Ports) -> Argv:
+    """The driver's MPS supervisor of one node."""
+    flags = {
+        "--state-dir": folders.mps,
+        "--shm-dir": folders.mps / "shm",
+        "--driver-root": folders.gpu / "driver-root",
+        "--host-root": folders.gpu / "host-root",
+        "--metrics-address": f"127.0.0.1:{ports[f'mps.{node}']}",
+    }
+    words = (str(word) for pair in flags.items() for word in pair)
+    return (python, "-m", "driver.mps", *words)
+
+
 def plugin(python: str, folders: layout.NodeLayout, node: state.NodeState, ports: Ports) -> Argv:
     """The driver's kubelet plugin of one node."""
     flags = {
@@ -151,6 +164,7 @@ def plugin(python: str, folders: layout.NodeLayout, node: state.NodeState, ports
         "--kubelet-root": folders.kubelet,
         "--cdi-root": folders.cdi,
         "--state-dir": folders.state,
+        "--mps-dir": folders.mps,
         "--driver-root": folders.gpu / "driver-root",
         "--host-root": folders.gpu / "host-root",
         "--allocator": node.allocator.value,

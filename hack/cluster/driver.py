@@ -48,10 +48,11 @@ def apply_manifests(where: layout.Layout) -> None:
 
 
 def start_node(where: layout.Layout, node: state.NodeState, ports: argv.Ports) -> None:
-    """Make the node's simulated machine and start its process and the plugin."""
+    """Make the node's simulated machine; start its process, the MPS supervisor, the plugin."""
     folders = where.node(node.name)
     shell.run(argv.gpu_create(sys.executable, folders, node), cwd=where.checkout, timeout=120)
     control.launch(where, "gpu", node.name, argv.gpu(sys.executable, folders))
+    control.launch(where, "mps", node.name, argv.mps(sys.executable, folders, node.name, ports))
     _write_access(where, folders.config / "plugin", argv.plugin_token(node.name), ports)
     command = argv.plugin(sys.executable, folders, node, ports)
     control.launch(where, "plugin", node.name, command)

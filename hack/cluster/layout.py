@@ -54,6 +54,11 @@ class NodeLayout:
         return self.root / "state"
 
     @property
+    def mps(self) -> Path:
+        """The MPS supervisor's files; short, as sockets lie deep in it."""
+        return self.root / "mps"
+
+    @property
     def config(self) -> Path:
         """Configuration files, certificates and tokens of this node (mode 0700)."""
         return self.root / "config"

@@ -55,7 +55,7 @@ def check_node_name(name: str) -> None:
 
 def node_listeners(name: str) -> tuple[str, ...]:
     """The listeners of one node."""
-    return (f"kubelet.{name}", f"plugin.{name}")
+    return (f"kubelet.{name}", f"plugin.{name}", f"mps.{name}")
 
 
 def controller_listeners(count: int) -> tuple[str, ...]:

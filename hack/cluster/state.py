@@ -8,7 +8,7 @@ import pydantic
 
 CORE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
 NODE_CORE = ("containerd", "kubelet")
-NODE_DRIVER = ("gpu", "plugin")
+NODE_DRIVER = ("gpu", "mps", "plugin")
 
 
 class Allocator(StrEnum):

@@ -12,12 +12,14 @@ import pynvml
 import pytest
 
 from driver import ids
-from driver.kubeletplugin import discovery, driver_root, injection, steps
+from driver.kubeletplugin import capabilities as opened
+from driver.kubeletplugin import checkpoint, discovery, driver_root, injection, steps
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.nvml import library as nvml
 from hack.cluster import shell
 from simulator import capabilities, control, layout, machine, profile
 from simulator import store as machines
+from tests import builders
 from tests.contract import toolkit, worlds
 
 KIND = "gpu.ration.dev/claim"
@@ -152,8 +154,13 @@ def spec_of_all(base: Path) -> Any:
         uuids = [gpu.uuid for gpu in seen.refresh().gpus]
         library.close()
     root = driver_root.DriverRoot(at.driver_root)
-    writer = injection.Injection(KIND, seen, root, store.Store(base, KIND))
-    return json.loads(writer.render([planned(uuid) for uuid in uuids]))
+    opening = opened.Capabilities(at.host_root)
+    writer = injection.Injection(KIND, seen, root, store.Store(base, KIND), opening)
+    devices = tuple(planned(uuid) for uuid in uuids)
+    started = checkpoint.State.STARTED
+    return json.loads(
+        writer.render(checkpoint.Record(builders.a_ref(), started, "boot", devices, ()))
+    )
 
 
 def planned(uuid: ids.GpuUuid) -> steps.PlannedDevice:

@@ -4,27 +4,33 @@
 """
 
 import dataclasses
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from driver import clock, errors, ids
+from driver.api import offerings
 from driver.files import observer
 from driver.kubeletplugin import (
+    capabilities,
     checkpoint,
     discovery,
     driver_root,
     executor,
     injection,
     locks,
+    mig_acts,
     ports,
     prepare,
     recovery,
+    wiring,
 )
 from driver.kubeletplugin.cdi import model, store
 from driver.resources import claims
+from simulator import capabilities as opened
 from simulator import machine
 from tests import builders
-from tests.fakes import nvml
+from tests.fakes import nvml, partitioning
 
 CONTROL = {
     "nvidiactl": (195, 255),
@@ -35,6 +41,7 @@ CONTROL = {
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 VERSION = "580.105.08"
 KIND = model.kind("gpu.ration.dev")
+CAPS_MAJOR = 237
 
 
 class FakeReader:
@@ -88,13 +95,26 @@ class Process:
 class GpuNode:
     """Folders under `base`, a machine, and what the API server says."""
 
-    def __init__(self, base: Path, boot: str = "boot-1") -> None:
+    def __init__(self, base: Path, boot: str = "boot-1", product: str = "hgx-h100") -> None:
         self.base = base
-        self.nvml = nvml.FakeNvml(machine.build("hgx-h100", seed=builders.NODE))
+        self.nvml = nvml.FakeNvml(machine.build(product, seed=builders.NODE))
         self.reader = FakeReader()
+        self.rules = offerings.NodeOfferings()
         self.boot = boot
         self.root = base / "driver-root"
+        self.host = base / "host-root"
         a_driver_root(self.root)
+        self.follow()
+
+    def follow(self) -> None:
+        """Have proc say what the machine has; whoever changes its MIG asks for it."""
+        proc = self.host / "proc"
+        shutil.rmtree(proc, ignore_errors=True)
+        write(proc / "devices", f"Character devices:\n195 nvidia\n{CAPS_MAJOR} nvidia-caps\n")
+        write(proc / "driver/nvidia-caps/mig-minors", "\n".join(opened.minors()))
+        for one in opened.present(self.nvml.machine):
+            text = f"DeviceFileMinor: {one.minor}\nDeviceFileMode: {one.mode}\n"
+            write(proc / "driver/nvidia/capabilities" / one.path, text)
 
     @property
     def cdi(self) -> Path:
@@ -109,8 +129,8 @@ class GpuNode:
 
     def numbers(self, path: Path) -> tuple[int, int] | None:
         """Device nodes without the right to make any: those of the machine, and the control's."""
-        name = path.name
-        minors = {f"nvidia{gpu.slot.minor}": gpu.slot.minor for gpu in self.nvml.machine.gpus}
+        name, of = path.name, self.nvml.machine
+        minors = {f"nvidia{of.minor(gpu)}": of.minor(gpu) for gpu in of.gpus}
         if name in minors:
             return 195, minors[name]
         return CONTROL.get(name)
@@ -120,7 +140,8 @@ class GpuNode:
         watch: observer.Observer = observer.NOBODY,
         acts: Mapping[str, executor.Act] = executor.NO_ACTS,
     ) -> Process:
-        gpus = discovery.Discovery(self.nvml)
+        records = checkpoint.Checkpoint(self.records, self.boot, watch)
+        gpus = discovery.Discovery(self.nvml, lambda: wiring.parts_of(records))
         if not self.nvml.absent:
             gpus.refresh()
         specs = injection.Injection(
@@ -128,11 +149,13 @@ class GpuNode:
             gpus,
             driver_root.DriverRoot(self.root, self.numbers),
             store.Store(self.cdi, KIND, watch),
+            capabilities.Capabilities(self.host),
         )
-        records = checkpoint.Checkpoint(self.records, self.boot, watch)
-        acting = executor.Executor(records, specs, acts, watch)
+        partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
+        known = {**mig_acts.MigActs(partitions, gpus.again).table(), **acts}
+        acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
-        place = prepare.Place(builders.NODE)
+        place = prepare.Place(builders.NODE, rules=self.rules)
         preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
         return Process(preparer, acting, holding, gpus)
 
@@ -146,6 +169,12 @@ class GpuNode:
         folders = (self.cdi, self.records)
         paths = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
         return {path.name: path.read_bytes() for path in paths}
+
+
+def write(path: Path, text: str) -> None:
+    """A file, and the folders it needs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def a_driver_root(root: Path, version: str = VERSION) -> None:

@@ -52,6 +52,21 @@ class FakeNvml:
         linked = frozenset(gpu.pci for gpu in gpus if self._switched(gpu))
         return model.Inventory(tuple(_linked(gpu, linked) for gpu in gpus), tuple(broken))
 
+    @property
+    def library(self) -> library.Library:
+        """What it asks."""
+        return self._library
+
+    def again(self, gpu: model.Gpu) -> model.Gpu:
+        try:
+            handle = self._library.device_get_handle_by_uuid(gpu.uuid)
+            of = self.machine.find(gpu.uuid)
+            minor = self._library.device_get_minor_number(handle)
+            found = partitions.of_gpu(self._library, of, handle)
+        except codes.NvmlError as e:
+            raise errors.DeviceFault(gpu.uuid, "reading it again", e.code, str(e)) from e
+        return dataclasses.replace(gpu, minor=minor, mig=found)
+
     def _gpu(self, index: int) -> model.Gpu:
         ask = self._library
         handle = ask.device_get_handle_by_index(index)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from driver import ids
 from driver.devices import mig
-from simulator import client, codes, library, machine
+from simulator import client, codes, geometry, library, machine
 
 
 def of_gpu(ask: library.Library, gpu: machine.Gpu, handle: client.Handle) -> mig.Mig | None:
@@ -16,7 +16,7 @@ def of_gpu(ask: library.Library, gpu: machine.Gpu, handle: client.Handle) -> mig
     devices = {
         instance.id: (compute.id, ids.MigUuid(compute.uuid))
         for instance, compute in ask.mig_devices(gpu)
-        if compute.at.size == _slices(profiles, instance.profile)
+        if geometry.COMPUTE_SLICES[compute.profile] == _slices(profiles, instance.profile)
     }
     instances = tuple(
         mig.Instance(

@@ -18,21 +18,28 @@ _TEMPLATE = """\
   "permissions": "rw"
 }{{ "" if loop.last else "," }}{% endfor %}]
 {%- endmacro -%}
+{%- macro mounts(all) -%}
+[{% for mount in all %}{
+  "hostPath": {{ mount.host_path | tojson }},
+  "containerPath": {{ mount.container_path | tojson }},
+  "options": {{ mount.options | tojson }}
+}{{ "" if loop.last else "," }}{% endfor %}]
+{%- endmacro -%}
 {
   "cdiVersion": "0.3.0",
   "kind": {{ kind | tojson }},
   "containerEdits": {
     "env": ["NVIDIA_VISIBLE_DEVICES=void"],
     "deviceNodes": {{ nodes(common.nodes) }},
-    "mounts": [{% for mount in common.mounts %}{
-      "hostPath": {{ mount.host_path | tojson }},
-      "containerPath": {{ mount.container_path | tojson }},
-      "options": {{ mount.options | tojson }}
-    }{{ "" if loop.last else "," }}{% endfor %}]
+    "mounts": {{ mounts(common.mounts) }}
   },
   "devices": [{% for device in devices %}{
     "name": {{ device.name | tojson }},
-    "containerEdits": {"deviceNodes": {{ nodes(device.nodes) }} }
+    "containerEdits": {
+      "env": {{ device.environment | tojson }},
+      "deviceNodes": {{ nodes(device.nodes) }},
+      "mounts": {{ mounts(device.mounts) }}
+    }
   }{{ "" if loop.last else "," }}{% endfor %}]
 }
 """
@@ -67,10 +74,15 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device: its name in the spec, and its own nodes."""
+    """One device: its name in the spec, its own nodes, and what it tells its containers.
+
+    `environment` is of `NAME=value`.
+    """
 
     name: str
     nodes: tuple[DeviceNode, ...]
+    environment: tuple[str, ...] = ()
+    mounts: tuple[Mount, ...] = ()
 
 
 _ENVIRONMENT = jinja2.Environment(

@@ -7,6 +7,7 @@ try again is the caller's to say.
 
 import contextlib
 import ctypes
+import dataclasses
 from pathlib import Path
 
 import pynvml
@@ -14,7 +15,7 @@ import pynvml
 from driver import errors
 from driver.devices import model
 from driver.kubeletplugin import driver_root
-from driver.kubeletplugin.nvml import calls, links, reading
+from driver.kubeletplugin.nvml import calls, links, partition, reading
 from driver.kubeletplugin.nvml import session as sessions
 
 
@@ -40,6 +41,16 @@ class NvmlLibrary:
         if found.broken:
             self.session.drop(number)
         return found
+
+    def again(self, gpu: model.Gpu) -> model.Gpu:
+        """What a change of its MIG changes of a GPU, read again. Raises DeviceFault."""
+        with self.session.use():
+            handle = calls.ask(gpu.uuid, pynvml.nvmlDeviceGetHandleByUUID, gpu.uuid)
+            return dataclasses.replace(
+                gpu,
+                minor=int(calls.ask(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
+                mig=gpu.mig and partition.again(gpu.pci, handle, gpu.mig),
+            )
 
     def close(self) -> None:
         """Let go of the library; the next reading starts it again."""

@@ -1,7 +1,8 @@
 """A GPU's MIG as NVML tells it: the mode, the profiles with their placements, the instances."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import pynvml
 
@@ -13,10 +14,22 @@ _PREFIX = "MIG "
 _RESETLESS = 184
 """NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED (nvml.h)."""
 _PROFILE_INFO_1, _PROFILE_INFO_2 = 1, 2
+_MOST_INSTANCES = 15
+"""GPU instances that one GPU can have (node-layer: nv-caps.c counts their ids to 14)."""
 _SUFFIXES = {
     pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1: "+me",
     pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1: "+me",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A MIG device. `spans`: its compute instance is all of its GPU instance."""
+
+    gpu_instance: int
+    compute_instance: int
+    uuid: ids.MigUuid
+    spans: bool
 
 
 def of_gpu(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | None:
@@ -33,8 +46,18 @@ def of_gpu(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | N
         enabled=enabled,
         resetless=_is_resetless(pci, handle),
         profiles=profiles,
-        instances=tuple(_instances(pci, handle, profiles)) if enabled else (),
+        instances=instances(pci, handle, (one.id for one in profiles)) if enabled else (),
     )
+
+
+def again(pci: ids.PciAddress, handle: object, before: mig.Mig) -> mig.Mig:
+    """What changes of a GPU's MIG, read again: the mode and the instances. Raises DeviceFault."""
+    enabled = calls.ask(pci, pynvml.nvmlDeviceGetMigMode, handle)[0] == (
+        pynvml.NVML_DEVICE_MIG_ENABLE
+    )
+    ids_ = (one.id for one in before.profiles)
+    found = instances(pci, handle, ids_) if enabled else ()
+    return replace(before, enabled=enabled, instances=found)
 
 
 def _is_resetless(pci: ids.PciAddress, handle: object) -> bool:
@@ -87,37 +110,49 @@ def _placements(pci: ids.PciAddress, handle: object, profile: int) -> tuple[mig.
     return tuple(sorted(mig.Placement(int(at.start), int(at.size)) for at in found[: count.value]))
 
 
-def _instances(
-    pci: ids.PciAddress, handle: object, profiles: tuple[mig.Profile, ...]
-) -> Iterator[mig.Instance]:
-    spanning = dict(_devices(pci, handle))
-    for profile in profiles:
-        count = ctypes.c_uint(0)
-        # The count bounds what the call writes: as many as an empty GPU would hold.
-        found = (pynvml.c_nvmlGpuInstance_t * max(profile.instances, 1))()
-        calls.ask(
-            pci, pynvml.nvmlDeviceGetGpuInstances, handle, profile.id, found, ctypes.byref(count)
-        )
-        for instance in found[: count.value]:
-            info = calls.ask(pci, pynvml.nvmlGpuInstanceGetInfo, instance)
-            compute, uuid = spanning.get(int(info.id), (None, None))
-            at = mig.Placement(int(info.placement.start), int(info.placement.size))
-            yield mig.Instance(int(info.id), profile.id, at, compute, uuid)
+def instances(where: str, handle: object, profile_ids: Iterable[int]) -> tuple[mig.Instance, ...]:
+    """The GPU instances of some profiles; MIG must be on. Raises DeviceFault."""
+    spanning = {one.gpu_instance: one for one in devices(where, handle) if one.spans}
+    found: list[mig.Instance] = []
+    for profile in profile_ids:
+        for instance in handles(where, handle, profile):
+            info = calls.ask(where, pynvml.nvmlGpuInstanceGetInfo, instance)
+            device = spanning.get(int(info.id))
+            found.append(
+                mig.Instance(
+                    gpu_instance=int(info.id),
+                    profile_id=profile,
+                    placement=mig.Placement(int(info.placement.start), int(info.placement.size)),
+                    compute_instance=device.compute_instance if device else None,
+                    uuid=device.uuid if device else None,
+                )
+            )
+    return tuple(found)
 
 
-def _devices(pci: ids.PciAddress, handle: object) -> Iterator[tuple[int, tuple[int, ids.MigUuid]]]:
-    """MIG devices that are all of their GPU instance, by its id; gaps are NOT_FOUND."""
-    most = calls.maybe(pci, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+def handles(where: str, handle: object, profile_id: int) -> tuple[object, ...]:
+    """The handles of a profile's GPU instances. Raises DeviceFault."""
+    count = ctypes.c_uint(0)
+    found = (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
+    call = pynvml.nvmlDeviceGetGpuInstances
+    calls.ask(where, call, handle, profile_id, found, ctypes.byref(count))
+    return tuple(found[: count.value])
+
+
+def devices(where: str, handle: object) -> Iterator[Device]:
+    """The MIG devices of a GPU; gaps are NOT_FOUND. Raises DeviceFault."""
+    most = calls.maybe(where, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
     for index in range(most):
         try:
-            device = calls.ask(pci, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+            device = calls.ask(where, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
         except errors.DeviceFault as fault:
             if fault.code in (pynvml.NVML_ERROR_NOT_FOUND, *calls.ABSENT):
                 continue
             raise
-        shape = calls.ask(pci, pynvml.nvmlDeviceGetAttributes_v2, device)
-        if shape.computeInstanceSliceCount != shape.gpuInstanceSliceCount:
-            continue
-        gpu_instance = int(calls.ask(pci, pynvml.nvmlDeviceGetGpuInstanceId, device))
-        compute = int(calls.ask(pci, pynvml.nvmlDeviceGetComputeInstanceId, device))
-        yield gpu_instance, (compute, ids.MigUuid(calls.ask(pci, pynvml.nvmlDeviceGetUUID, device)))
+        shape = calls.ask(where, pynvml.nvmlDeviceGetAttributes_v2, device)
+        yield Device(
+            gpu_instance=int(calls.ask(where, pynvml.nvmlDeviceGetGpuInstanceId, device)),
+            compute_instance=int(calls.ask(where, pynvml.nvmlDeviceGetComputeInstanceId, device)),
+            uuid=ids.MigUuid(calls.ask(where, pynvml.nvmlDeviceGetUUID, device)),
+            spans=shape.computeInstanceSliceCount == shape.gpuInstanceSliceCount,
+        )

@@ -39,7 +39,7 @@ class Conflict:
 
 
 def of_result(
-    result: claims.Result, sharing: str, namespace: str, config: v1alpha1.GpuConfig
+    result: claims.Result, sharing: str, namespace: str, config: v1alpha1.Config
 ) -> Terms | Conflict:
     """The terms of an allocated share; a Conflict where the configuration is of another sharing."""
     wanted = config.sharing
@@ -58,28 +58,28 @@ def of_result(
         compute_percent=_amount(result, names.CAP_COMPUTE),
         interval=sliced.timeSlicing.interval if sliced else "Default",
         multi_user=served.mps.multiUser if served else False,
-        cross_namespace=config.crossNamespace,
+        cross_namespace=isinstance(config, v1alpha1.GpuConfig) and config.crossNamespace,
     )
 
 
-def conflict(mine: Terms, other: Terms, holder: str) -> Conflict | None:
-    """Why `mine` cannot join `other`, which `holder` has; None where it can."""
+def conflict(mine: Terms, other: Terms) -> Conflict | None:
+    """Why `mine` cannot join `other` on a GPU; None where it can."""
     if mine.sharing != other.sharing:
-        text = f"{holder} has the GPU shared by {other.sharing}"
+        text = f"it is shared by {other.sharing}"
         return Conflict(reasons.Reason.DEVICE_OVERLAP, text)
     if mine.namespace != other.namespace and not (mine.cross_namespace and other.cross_namespace):
-        text = f"{holder} is of another namespace, and not both classes let namespaces share"
+        text = "that is of another namespace, and not both their classes let namespaces share"
         return Conflict(reasons.Reason.NAMESPACES_APART, text)
     if mine.interval != other.interval:
-        text = f"{holder} has the time slice {other.interval}, and {mine.interval} is asked"
+        text = f"its time slice is {other.interval}, and {mine.interval} is asked"
         return Conflict(reasons.Reason.SHARING_DISAGREES, text)
     if mine.multi_user != other.multi_user:
-        text = f"{holder} has multiUser: {str(other.multi_user).lower()}"
+        text = f"its daemon has multiUser: {str(other.multi_user).lower()}"
         return Conflict(reasons.Reason.SHARING_DISAGREES, text)
     return None
 
 
-def mps_environment(given: Terms, config: v1alpha1.GpuConfig) -> dict[str, str]:
+def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
     """What a client of the claim's share is limited by: it may only lower what the server allows.
 
     The GPU is the daemon's only one, so its index is 0 (node-layer §3.1).

@@ -11,6 +11,7 @@ import pytest
 from driver import clock, ids
 from driver.files import boot
 from driver.kubeletplugin import (
+    capabilities,
     checkpoint,
     discovery,
     driver_root,
@@ -57,7 +58,11 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     kind = model.kind("gpu.ration.dev")
     cdi = at.base / "cdi"
     specs = injection.Injection(
-        kind, gpus, driver_root.DriverRoot(at.driver_root), store.Store(cdi, kind)
+        kind,
+        gpus,
+        driver_root.DriverRoot(at.driver_root),
+        store.Store(cdi, kind),
+        capabilities.Capabilities(at.host_root),
     )
     records = checkpoint.Checkpoint(at.base / "claims", boot.boot_id(at.host_root))
     acting = executor.Executor(records, specs)

@@ -11,7 +11,8 @@ GPU = ids.GpuUuid("GPU-1")
 GOLDEN = (
     b'{"record":{"boot_id":"boot-1","claim":{"name":"one","namespace":"default","uid":"uid-1"},'
     b'"devices":[{"admin_access":false,"cdi_id":"gpu.ration.dev/claim=uid-1-gpu-0",'
-    b'"device":"gpu-0","edits":{"gpus":["GPU-1"]},"gpu":"GPU-1","pool":"node-1",'
+    b'"device":"gpu-0","edits":{"gpus":["GPU-1"],"instance":null},'
+    b'"gpu":"GPU-1","pool":"node-1",'
     b'"request":"gpu","share_id":""}],"facts":[],"state":"started","steps":[],"version":1},'
     b'"sha256":"6f3d"}\n'
 )

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from driver import errors, ids
+from driver import errors
 from driver.api import v1alpha1
+from driver.devices import faces
 from driver.files import observer
 from driver.kubeletplugin import checkpoint, executor, plan, ports, steps
 from tests import builders
@@ -43,7 +44,7 @@ class Hardware:
 def two_steps(node: gpunode.GpuNode) -> plan.Plan:
     """A whole GPU that also needs setting up twice."""
     gpu = node.nvml.inventory().gpus[0]
-    grant = steps.Grant("gpu", builders.NODE, ids.DeviceName("gpu-0000-53-00-0"), gpu.uuid)
+    grant = steps.Grant("gpu", builders.NODE, faces.WholeFace(gpu))
     whole = plan.make_plan(builders.UID, gpunode.KIND, [(grant, v1alpha1.GpuConfig())])
     setting = [steps.Step(MODE, UNMODE, gpu.uuid, {"mode": mode}) for mode in ("a", "b")]
     return plan.Plan(whole.devices, tuple(setting))

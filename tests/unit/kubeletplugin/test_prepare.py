@@ -260,7 +260,7 @@ def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
     assert len(prepared(node, ref).devices) == 1
 
 
-@pytest.mark.parametrize("face", ["mps", "ts", "mig-1g10gb-0"])
+@pytest.mark.parametrize("face", ["mps", "ts"])
 def test_a_face_that_cannot_be_set_up_yet_is_refused_for_good(
     node: gpunode.GpuNode, face: str
 ) -> None:

@@ -1,0 +1,80 @@
+"""What opens a MIG instance: minors of nvidia-caps, as the kernel module lists them in proc.
+
+    /proc/devices                                                   237 nvidia-caps
+    /proc/driver/nvidia/capabilities/gpu0/mig/gi7/ci0/access        DeviceFileMinor: 67
+    /proc/driver/nvidia-caps/mig-minors                             gpu0/gi7/ci0/access 67
+
+The second is there while the instance is. Numbers are read, never computed: how they follow from
+instances is the module's own affair (nv-caps.c).
+"""
+
+from pathlib import Path
+
+from driver import errors
+
+_CAPS = "nvidia-caps"
+_MINOR = "DeviceFileMinor:"
+Numbers = tuple[int, int]
+"""Major and minor."""
+
+
+class Capabilities:
+    """Reads proc under `host_root`. Raises NodeFault."""
+
+    def __init__(self, host_root: Path) -> None:
+        self._proc = host_root / "proc"
+
+    def of_instance(
+        self, gpu: int, gpu_instance: int, compute_instance: int
+    ) -> tuple[Numbers, ...]:
+        """Those of a GPU instance and of a compute instance of it; `gpu` is the GPU's minor."""
+        major = self._major()
+        listed = self._listed()
+        place = f"gpu{gpu}/mig/gi{gpu_instance}"
+        return tuple(
+            (major, self._minor(f"{place}/{name}", listed))
+            for name in ("access", f"ci{compute_instance}/access")
+        )
+
+    def _minor(self, name: str, listed: dict[str, int]) -> int:
+        path = self._proc / "driver/nvidia/capabilities" / name
+        for line in _lines(path):
+            word, _, value = line.partition(" ")
+            if word == _MINOR:
+                minor = _number(path, value)
+                break
+        else:
+            raise errors.NodeFault("read", str(path), f"has no line {_MINOR}")
+        other = listed.get(name.replace("/mig/", "/"), minor)
+        if other != minor:
+            text = f"says minor {minor}, mig-minors beside it {other}"
+            raise errors.NodeFault("read", str(path), text)
+        return minor
+
+    def _listed(self) -> dict[str, int]:
+        path = self._proc / "driver" / _CAPS / "mig-minors"
+        found = (line.partition(" ") for line in _lines(path))
+        return {name: _number(path, value) for name, _, value in found}
+
+    def _major(self) -> int:
+        path = self._proc / "devices"
+        for line in _lines(path):
+            number, _, name = line.strip().partition(" ")
+            if name == _CAPS:
+                return _number(path, number)
+            if line.startswith("Block devices"):
+                break
+        raise errors.NodeFault("read", str(path), f"lists no {_CAPS}: the driver has none")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+
+
+def _number(path: Path, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise errors.NodeFault("read", str(path), f"{text!r} is no number")
+    return int(text)

@@ -1,0 +1,26 @@
+"""A GPU whose processes take turns: one time slice for all who have it (node-layer §4)."""
+
+from driver.devices import faces
+from driver.kubeletplugin import steps
+from driver.kubeletplugin.sharing import mig, terms
+
+SLICE, UNSLICE = "time-slice", "time-slice-default"
+KEEP = "keep"
+"""Takes nothing back: what others on the GPU need stays."""
+INTERVAL, CLAIM = "interval", "claim"
+
+
+def part(grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str) -> steps.Part:
+    """The claim's turn on the GPU; the last one to leave puts the time slice back."""
+    given = grant.of_share()
+    edits = steps.Edits((face.gpu.uuid,), environment=terms.share_environment(face.name, given))
+    arguments: steps.Arguments = {INTERVAL: given.interval, CLAIM: claim}
+    slicing = steps.Step(SLICE, UNSLICE, face.gpu.uuid, arguments)
+    return steps.Part(steps.planned(grant, cdi_id, edits), (*undivided(face), slicing))
+
+
+def undivided(face: faces.ShareFace) -> tuple[steps.Step, ...]:
+    """MIG off, where it is on: it stays off, as others may have come meanwhile."""
+    if face.gpu.mig is None or not face.gpu.mig.enabled:
+        return ()
+    return (steps.Step(mig.OFF, KEEP, face.gpu.uuid),)

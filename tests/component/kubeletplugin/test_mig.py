@@ -1,0 +1,285 @@
+"""MIG claims through the whole core, real pynvml and a simulated machine's library and files."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import faces, mig
+from driver.kubeletplugin import ports
+from tests import builders
+from tests.fakes import gpunode, simulated_node
+
+IN_USE, NO_RESOURCES = 19, 23
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes and MIG are root's")
+
+
+@pytest.fixture
+def product() -> str:
+    return "hgx-h100"
+
+
+@pytest.fixture
+def node(tmp_path: Path, product: str) -> Iterator[simulated_node.SimulatedNode]:
+    with simulated_node.running(tmp_path, product) as running:
+        if not (running.at.driver_root / "dev/nvidia0").is_char_device():
+            pytest.skip("this user may not make device nodes")
+        yield running
+
+
+def a_claim(node: simulated_node.SimulatedNode, *parts: str, number: int = 1) -> ports.ClaimRef:
+    """A claim on parts of GPUs, named `<index>-mig-...`; `<index>` alone is the whole GPU."""
+    wholes = [faces.device_name(gpu.pci) for gpu in node.gpus()]
+    results = []
+    for part in parts:
+        index, dash, rest = part.partition("-")
+        results.append(builders.a_result(f"{wholes[int(index)]}{dash}{rest}", request=part))
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    claim = builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}")
+    node.reader.claims[claim.key] = claim
+    return ports.ClaimRef(claim.namespace, claim.name, claim.uid)
+
+
+def prepare(process: gpunode.Process, ref: ports.ClaimRef) -> None:
+    answer = process.preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Prepared), answer
+
+
+def nodes(node: simulated_node.SimulatedNode, ref: ports.ClaimRef) -> list[tuple[str, str]]:
+    """The device nodes of a claim's one device: path in the container and on the host."""
+    (path,) = (one for one in node.cdi.iterdir() if ref.uid in one.name)
+    (device,) = json.loads(path.read_bytes())["devices"]
+    found = device["containerEdits"]["deviceNodes"]
+    for one in found:
+        host = os.stat(one["hostPath"])  # noqa: PTH116 - the numbers of a device node
+        numbers = (os.major(host.st_rdev), os.minor(host.st_rdev))
+        assert numbers == (one["major"], one["minor"])
+    return [(one["path"], one["hostPath"]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("product", "part", "start"),
+    [
+        ("hgx-h100", "0-mig-1g10gb-4", 4),
+        ("hgx-h100", "2-mig-1g20gb-6", 6),
+        ("dgx-a100", "0-mig-1g5gb-me-3", 3),
+        ("a30", "1-mig-2g12gb-2", 2),
+        ("rtx-pro-6000", "3-mig-1g24gb-gfx-9", 9),
+    ],
+)
+def test_a_part_is_made_given_and_taken_back(
+    node: simulated_node.SimulatedNode, part: str, start: int
+) -> None:
+    index = int(part[0])
+    before = node.gpus()
+    ref = a_claim(node, part)
+    process = node.process()
+    prepare(process, ref)
+    (made,) = node.parts(index).instances
+    assert made.placement.start == start
+    (gpu, *caps) = [path for path, _ in nodes(node, ref)]
+    assert gpu == f"/dev/nvidia{index}"
+    listed = (node.at.host_root / "proc/driver/nvidia-caps/mig-minors").read_text().splitlines()
+    minors = dict(line.split() for line in listed)
+    gi = f"gpu{index}/gi{made.gpu_instance}"
+    assert caps == [
+        f"/dev/nvidia-caps/nvidia-cap{minors[name]}"
+        for name in (f"{gi}/access", f"{gi}/ci{made.compute_instance}/access")
+    ]
+    assert node.process().recover().kept == [ref.uid]
+    assert process.preparer.unprepare(ref) is None
+    assert (node.gpus(), node.files()) == (before, [])
+
+
+def test_three_parts_and_other_gpus_in_other_modes_at_once(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    before = node.gpus()
+    process = node.process()
+    refs = [
+        a_claim(node, "0-mig-1g10gb-0", number=1),
+        a_claim(node, "0-mig-2g20gb-2", number=2),
+        a_claim(node, "0-mig-3g40gb-4", number=3),
+        a_claim(node, "1", number=4),
+        a_claim(node, "2-mig-7g80gb-0", "3-mig-4g40gb-0", "3-mig-1g10gb-me-5", number=5),
+    ]
+    for ref in refs:
+        prepare(process, ref)
+    assert [len(node.parts(index).instances) for index in range(4)] == [3, 0, 1, 2]
+    for ref in refs:
+        process.preparer.unprepare(ref)
+    assert (node.gpus(), node.files()) == (before, [])
+
+
+def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.SimulatedNode) -> None:
+    half = mig.Place(node.gpus()[0].uuid, 9, mig.Placement(4, 4))
+    uuid = node.by_hand(half)
+    process = node.process()
+    adopted = a_claim(node, "0-mig-3g40gb-4", number=1)
+    beside = a_claim(node, "0-mig-1g10gb-1", number=2)
+    for ref in (adopted, beside):
+        prepare(process, ref)
+        process.preparer.unprepare(ref)
+    (left,) = node.parts().instances
+    assert (left.uuid, node.parts().enabled, node.files()) == (uuid, True, [])
+
+
+@pytest.mark.parametrize("kind", ["in-use", "insufficient", "clients"])
+def test_what_the_gpu_refuses_is_taken_back_and_made_once_it_does_not(
+    node: simulated_node.SimulatedNode, kind: str
+) -> None:
+    before = node.gpus()
+    ref = a_claim(node, "0-mig-1g10gb-4")
+    if kind == "clients":
+        node.fault("shy", 0, 1)
+    else:
+        node.fault("refuse", 0, IN_USE if kind == "in-use" else NO_RESOURCES, 1)
+    process = node.process()
+    if kind == "clients":  # we are the only one
+        prepare(process, ref)
+        return
+    with pytest.raises(errors.Unchanged):
+        process.preparer.prepare(ref, gpunode.never)
+    assert (node.gpus(), node.files()) == (before, [])
+    prepare(process, ref)
+
+
+def test_a_busy_instance_is_waited_for_and_stays_on_record_beyond_that(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    ref = a_claim(node, "0-mig-3g40gb-0")
+    process = node.process()
+    prepare(process, ref)
+    (made,) = node.parts().instances
+    node.fault("process", 0, 4242, 1 << 30, made.gpu_instance, 0)
+    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
+        process.preparer.unprepare(ref)
+    other = a_claim(node, "1-mig-3g40gb-0", number=2)
+    prepare(process, other)
+    node.fault("process", 0, 4242, 0, made.gpu_instance, 0)
+    process.preparer.unprepare(ref)
+    assert node.parts().instances == ()
+
+
+def test_a_gpu_that_moves_with_its_mode_is_given_by_its_new_minor(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    node.fault("moves", 0)
+    ref = a_claim(node, "0-mig-1g10gb-4")
+    process = node.process()
+    prepare(process, ref)
+    assert nodes(node, ref)[0][0] == "/dev/nvidia8"
+    node.fault("moves", 8)
+    process.preparer.unprepare(ref)
+    whole = a_claim(node, "0", number=2)
+    prepare(process, whole)
+    assert nodes(node, whole)[0][0] == "/dev/nvidia0"
+
+
+def deaths(node: simulated_node.SimulatedNode) -> tuple[int, int]:
+    """How many acts prepare and unprepare of a claim are."""
+    ref, watch = a_claim(node, "0-mig-1g23gb-5"), gpunode.DiesAt()
+    prepare(node.process(watch), ref)
+    count = len(watch.passed)
+    node.process(watch).preparer.unprepare(ref)
+    return count, len(watch.passed) - count
+
+
+@pytest.mark.parametrize("product", ["gb200-tray"])
+def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    before = node.gpus()
+    preparing, unpreparing = deaths(node)
+    assert (preparing, unpreparing) == (11, 7)
+    ref = a_claim(node, "0-mig-1g23gb-5")
+    for number in range(preparing - 1):
+        with pytest.raises(gpunode.Killed):
+            node.process(gpunode.DiesAt(number)).preparer.prepare(ref, gpunode.never)
+        if number % 2:
+            assert node.process().recover().rolled_back == ([ref.uid] if number else [])
+            assert (node.gpus(), node.files()) == (before, [])
+        process = node.process()
+        prepare(process, ref)
+        assert len(node.parts().instances) == 1
+        process.preparer.unprepare(ref)
+        assert (node.gpus(), node.files()) == (before, [])
+    for number in range(unpreparing):
+        prepare(node.process(), ref)
+        with pytest.raises(gpunode.Killed):
+            node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
+        process = node.process()
+        if number % 2:
+            assert process.recover().complete
+        assert process.preparer.unprepare(ref) is None
+        assert (node.gpus(), node.files()) == (before, [])
+
+
+def test_after_a_reboot_the_claim_has_its_part_again(node: simulated_node.SimulatedNode) -> None:
+    ref = a_claim(node, "0-mig-1g10gb-4")
+    prepare(node.process(), ref)
+    node.fault("reboot")
+    node.library.close()
+    process = node.process()
+    assert process.recover().restored == [ref.uid]
+    assert len(nodes(node, ref)) == 3
+    process.preparer.unprepare(ref)
+    assert (node.parts().enabled, node.files()) == (False, [])
+
+
+class Gate:
+    """Holds the first one that has made a GPU instance until another GPU's claim is prepared."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+        self.in_time = False
+
+    def at(self, point: str) -> None:
+        if point == "GPU instance made" and not self.reached.is_set():
+            self.reached.set()
+            self.in_time = self.opened.wait(20)
+
+
+def test_making_an_instance_holds_up_no_other_gpu(node: simulated_node.SimulatedNode) -> None:
+    gate = Gate()
+    process = node.process(gate)
+    slow = a_claim(node, "0-mig-3g40gb-0", number=1)
+    thread = threading.Thread(target=process.preparer.prepare, args=(slow, gpunode.never))
+    thread.start()
+    assert gate.reached.wait(20)
+    prepare(process, a_claim(node, "1-mig-3g40gb-0", number=2))
+    gate.opened.set()
+    thread.join(20)
+    assert gate.in_time
+    assert len(node.parts().instances) == 1
+
+
+def test_every_part_of_two_gpus_at_once(node: simulated_node.SimulatedNode) -> None:
+    before = node.gpus()
+    process = node.process()
+    refs = [
+        a_claim(node, f"{gpu}-mig-1g10gb-{start}", number=gpu * 8 + start)
+        for gpu in range(2)
+        for start in range(7)
+    ]
+    answers: list[ports.Prepared | ports.Refused] = []
+
+    def work(mine: list[ports.ClaimRef]) -> None:
+        answers.extend(process.preparer.prepare(ref, gpunode.never) for ref in mine)
+
+    threads = [threading.Thread(target=work, args=(refs[number::8],)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(isinstance(answer, ports.Prepared) for answer in answers) == 14
+    assert [len(gpu.mig.instances) for gpu in node.gpus()[:2] if gpu.mig] == [7, 7]
+    for ref in refs:
+        process.preparer.unprepare(ref)
+    assert (node.gpus(), node.files()) == (before, [])

@@ -1,0 +1,148 @@
+"""One GPU in every mode, one after another, as its containers see it; nothing is configured."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver.kube import client, resource
+from hack.cluster import api
+from simulator import store as machines
+from tests.e2e import playground
+
+NODE = "e2e-m"
+CLASS = "e2e-share"
+GIB = 1 << 30
+HOLD = "simclient --allocate max --hold forever"
+
+
+@pytest.fixture(scope="module")
+def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
+    """A node of kube-scheduler's, shares included, and a class for any face."""
+    selector = {"cel": {"expression": 'device.driver == "gpu.ration.dev"'}}
+    body = {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
+    flags = ("--share-domain=cluster",)
+    try:
+        kube.create(resource.DEVICE_CLASSES, body)
+        playground.add_node(cluster, NODE, allocator="scheduler", plugin_flags=flags)
+        yield NODE
+    finally:
+        kube.delete(resource.DEVICE_CLASSES, CLASS)
+        if NODE in cluster.nodes():
+            cluster.remove_node(NODE)
+
+
+class Gpu:
+    """The first GPU of the node, and pods that ask for a face of it."""
+
+    def __init__(self, field: playground.Playground, node: str) -> None:
+        self.field = field
+        self.node = node
+        self.base = field.cluster.node_dir(node) / "gpu"
+        self.uuid = machines.load(self.base).gpus[0].uuid
+        self.pods: list[str] = []
+
+    def ask(
+        self, name: str, terms: str, *, capacity: Any = None, config: Any = None, **pod: Any
+    ) -> None:
+        owner = "parentUUID" if "profile" in terms else "uuid"
+        domain = 'device.attributes["gpu.ration.dev"]'
+        words = f'{terms.replace("$", domain)} && {domain}.{owner} == "{self.uuid}"'
+        exactly: dict[str, Any] = {"selectors": [{"cel": {"expression": words}}]}
+        if capacity:
+            exactly["capacity"] = {"requests": capacity}
+        claim = playground.a_claim(name, deviceClassName=CLASS, **exactly)
+        if config:
+            parameters = {
+                "apiVersion": "resource.ration.dev/v1alpha1",
+                "kind": "GpuConfig",
+                **config,
+            }
+            opaque = {"driver": "gpu.ration.dev", "parameters": parameters}
+            claim["spec"]["devices"]["config"] = [{"opaque": opaque}]
+        pod = {"command": HOLD, **pod}
+        self.field.create(
+            claim,
+            playground.a_pod(name, claims=(name,), nodeSelector=playground.on(self.node), **pod),
+        )
+        self.pods.append(name)
+
+    def sees(self, name: str) -> Any:
+        """What the CUDA client in the container says that it has."""
+        self.field.running(name)
+        lines = playground.until(
+            lambda: self.field.cluster.kubectl(
+                "logs", "-n", self.field.namespace, name
+            ).splitlines(),
+            20,
+            f"{name} says what it has",
+        )
+        return json.loads(lines[0])
+
+    def free(self) -> None:
+        for name in self.pods:
+            self.field.delete_pod(name)
+            self.field.kube.delete(resource.RESOURCE_CLAIMS, name, self.field.namespace)
+        self.pods.clear()
+        gone = lambda: not self.field.claims()  # noqa: E731 - read once
+        playground.until(gone, 60, "the claims are gone")
+
+    def board(self) -> Any:
+        of = machines.load(self.base)
+        return of.board(of.gpus[0])
+
+
+def test_one_gpu_serves_every_mode_one_after_another(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = Gpu(field, node)
+
+    gpu.ask("whole", '$.type == "gpu"')
+    seen = gpu.sees("whole")
+    assert [one["uuid"] for one in seen["devices"]] == [gpu.uuid]
+    assert seen["devices"][0]["limit"] is None
+    assert seen["mps"] is None
+    gpu.free()
+
+    shares = {"a": (20, 10), "b": (30, 40), "c": (25, 50)}
+    for name, (gib, percent) in shares.items():
+        amounts = {"memory": f"{gib}Gi", "compute": str(percent)}
+        gpu.ask(name, '$.type == "gpu-share" && $.sharing == "mps"', capacity=amounts)
+    servers = set()
+    for name, (gib, percent) in shares.items():
+        seen = gpu.sees(name)
+        assert seen["devices"][0]["limit"] == gib * GIB
+        assert seen["allocated"] == gib * GIB
+        assert seen["mps"]["threadPercentage"] == percent
+        servers.add(seen["mps"]["server"])
+    assert len(servers) == 1
+    gpu.free()
+    assert gpu.board().compute_mode == 0
+
+    profiles = {"one": "1g.10gb", "two": "2g.20gb", "three": "3g.40gb"}
+    for name, profile in profiles.items():
+        gpu.ask(name, f'$.type == "mig" && $.profile == "{profile}"')
+    parts = {name: gpu.sees(name)["devices"][0] for name in profiles}
+    assert len({one["uuid"] for one in parts.values()}) == 3
+    assert all(one["uuid"].startswith("MIG-") for one in parts.values())
+    assert parts["one"]["total"] < parts["two"]["total"] < parts["three"]["total"]
+    gpu.free()
+    assert not gpu.board().instances
+
+    long = {"sharing": {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}}}
+    for name in ("x", "y"):
+        gpu.ask(
+            name,
+            '$.type == "gpu-share" && $.sharing == "time-slicing"',
+            capacity={"memory": "16Gi"},
+            config=long,
+            command="env | grep RATION_GPU; simclient --allocate 4Gi --hold forever",
+        )
+    for name in ("x", "y"):
+        field.running(name)
+    assert gpu.board().timeslice == 3
+    told = field.cluster.kubectl("logs", "-n", field.namespace, "x")
+    assert f"memory={16 * GIB}," in told
+    gpu.free()
+    assert gpu.board().timeslice == 0

@@ -1,0 +1,117 @@
+"""A node as the plugin's core sees it, on a running simulated machine: real pynvml, real files."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pynvml
+
+from driver import clock, ids
+from driver.devices import mig, model
+from driver.files import boot as boots
+from driver.files import observer
+from driver.kubeletplugin import (
+    capabilities,
+    checkpoint,
+    discovery,
+    driver_root,
+    executor,
+    injection,
+    locks,
+    mig_acts,
+    prepare,
+    wiring,
+)
+from driver.kubeletplugin.cdi import store
+from driver.kubeletplugin.nvml import instances
+from driver.kubeletplugin.nvml import library as nvml
+from simulator import builder, control, layout
+from simulator import node as machine_node
+from simulator import store as machines
+from tests import builders
+from tests.fakes import clock as fake_clock
+from tests.fakes import gpunode
+
+
+class SimulatedNode:
+    """Over the running machine in `base`; `process()` is a new plugin over the same folders.
+
+    Waits for a GPU that is in use move `time` and take none.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self.at = layout.Layout(base)
+        self.reader = gpunode.FakeReader()
+        self.library = nvml.NvmlLibrary(self.at.driver_root, self.at.host_root)
+        self.time = fake_clock.FakeClock()
+        self.cdi = base / "cdi"
+        self.claims = base / "claims"
+
+    def gpus(self) -> tuple[model.Gpu, ...]:
+        return self.library.inventory().gpus
+
+    def parts(self, number: int = 0) -> mig.Mig:
+        found = self.gpus()[number].mig
+        assert found is not None
+        return found
+
+    def fault(self, call: str, *words: object) -> None:
+        control.send(self.at.base, call, *map(str, words))
+
+    def hands(self) -> instances.Instances:
+        """Somebody else's, on the same GPUs."""
+        return instances.Instances(self.library.session, self.time)
+
+    def by_hand(self, place: mig.Place) -> ids.MigUuid:
+        """Have an instance there that is nobody's claim."""
+        hands = self.hands()
+        hands.enable(place.gpu)
+        uuid = hands.make(place).uuid
+        assert uuid is not None
+        return uuid
+
+    def process(self, watch: observer.Observer = observer.NOBODY) -> gpunode.Process:
+        boot = boots.boot_id(self.at.host_root)
+        records = checkpoint.Checkpoint(self.claims, boot, watch)
+        gpus = discovery.Discovery(self.library, lambda: wiring.parts_of(records))
+        gpus.refresh()
+        specs = injection.Injection(
+            gpunode.KIND,
+            gpus,
+            driver_root.DriverRoot(self.at.driver_root),
+            store.Store(self.cdi, gpunode.KIND, watch),
+            capabilities.Capabilities(self.at.host_root),
+        )
+        partitions = instances.Instances(self.library.session, self.time, watch)
+        acts = mig_acts.MigActs(partitions, gpus.again).table()
+        acting = executor.Executor(records, specs, acts, watch)
+        holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
+        place = prepare.Place(builders.NODE)
+        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
+        return gpunode.Process(preparer, acting, holding, gpus)
+
+    def files(self) -> list[Path]:
+        """Everything the plugin wrote for claims."""
+        folders = (self.cdi, self.claims)
+        return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+
+
+@contextlib.contextmanager
+def running(base: Path, product: str) -> Iterator[SimulatedNode]:
+    """A new machine, MIG already on where it takes a reset, and a node on it."""
+    of = machines.create(base, product, "node-1")
+    for gpu in of.gpus:
+        board = of.board(gpu)
+        board.mig = board.mig_pending = not gpu.resetless
+    machines.save(base, of)
+    builder.build(base, of)
+    process = machine_node.Node(base)
+    process.start()
+    made = SimulatedNode(base)
+    try:
+        yield made
+    finally:
+        made.library.close()
+        pynvml.nvmlLib = None
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+        process.stop()

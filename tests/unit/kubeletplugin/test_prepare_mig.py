@@ -1,0 +1,391 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids, reasons
+from driver.api import offerings
+from driver.devices import faces, mig, model
+from driver.kubeletplugin import ports
+from simulator import faults
+from tests import builders
+from tests.fakes import gpunode, partitioning
+
+WHOLE = "gpu-0000-53-00-0"
+EIGHTH = f"{WHOLE}-mig-1g10gb-4"
+HALF = f"{WHOLE}-mig-3g40gb-4"
+OTHER_HALF = f"{WHOLE}-mig-3g40gb-0"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> gpunode.GpuNode:
+    return gpunode.GpuNode(tmp_path)
+
+
+def a_claim(node: gpunode.GpuNode, *devices: str, number: int = 1) -> ports.ClaimRef:
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    results = [builders.a_result(device, request=f"r{n}") for n, device in enumerate(devices)]
+    return node.allocate(builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}"))
+
+
+def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:
+    answer = node.process().preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Prepared), answer
+    return answer
+
+
+def refused(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Refused:
+    answer = node.process().preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Refused), answer
+    return answer
+
+
+def gpu_of(node: gpunode.GpuNode, name: str = WHOLE) -> model.Gpu:
+    gpus = node.nvml.inventory().gpus
+    return next(gpu for gpu in gpus if faces.device_name(gpu.pci) == name)
+
+
+def mig_of(node: gpunode.GpuNode, name: str = WHOLE) -> mig.Mig:
+    found = gpu_of(node, name).mig
+    assert found is not None
+    return found
+
+
+def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
+    """What an administrator does."""
+    gpu = gpu_of(node)
+    assert gpu.mig is not None
+    chosen = next(one for one in gpu.mig.profiles if one.name == profile)
+    at = next(one for one in chosen.placements if one.start == start)
+    hands = partitioning.FakePartitions(node.nvml.library, node.follow)
+    hands.enable(gpu.uuid)
+    return hands.make(mig.Place(gpu.uuid, chosen.id, at))
+
+
+def spec_nodes(node: gpunode.GpuNode, ref: ports.ClaimRef) -> list[tuple[str, int, int]]:
+    (device,) = json.loads(node.spec_path(ref.uid).read_bytes())["devices"]
+    nodes = device["containerEdits"]["deviceNodes"]
+    return [(one["path"], one["major"], one["minor"]) for one in nodes]
+
+
+def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
+    node: gpunode.GpuNode,
+) -> None:
+    ref = a_claim(node, EIGHTH)
+    (device,) = prepared(node, ref).devices
+    assert device.device == EIGHTH
+    assert device.cdi_ids == (f"gpu.ration.dev/claim={ref.uid}-{EIGHTH}",)
+    found = mig_of(node)
+    (made,) = found.instances
+    assert (found.enabled, made.placement) == (True, mig.Placement(4, 1))
+    # nv-caps.c: 3 + GPU * 135 + GI * 9, and one more for compute instance 0.
+    minor = 3 + made.gpu_instance * 9
+    assert spec_nodes(node, ref) == [
+        ("/dev/nvidia0", 195, 0),
+        (f"/dev/nvidia-caps/nvidia-cap{minor}", 237, minor),
+        (f"/dev/nvidia-caps/nvidia-cap{minor + 1}", 237, minor + 1),
+    ]
+
+
+def test_the_record_has_the_plan_and_what_became_of_it(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    record = node.process().executor.records.read(ref.uid)
+    assert record is not None
+    (made,) = mig_of(node).instances
+    assert [step.act for step in record.steps] == ["mig-on", "mig-make"]
+    assert record.facts == (
+        {},
+        {"uuid": made.uuid, "gpu_instance": str(made.gpu_instance), "compute_instance": "0"},
+    )
+
+
+def test_unprepare_leaves_the_gpu_as_it_was_and_needs_no_api(node: gpunode.GpuNode) -> None:
+    before = gpu_of(node)
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    node.reader.down = True
+    for _ in range(2):
+        assert node.process().preparer.unprepare(ref) is None
+        assert (gpu_of(node), node.files()) == (before, {})
+
+
+def test_mig_goes_off_with_the_last_claim_whichever_turned_it_on(node: gpunode.GpuNode) -> None:
+    first, second = a_claim(node, EIGHTH), a_claim(node, OTHER_HALF, number=2)
+    prepared(node, first)
+    prepared(node, second)
+    node.process().preparer.unprepare(first)
+    assert mig_of(node).enabled
+    node.process().preparer.unprepare(second)
+    assert not mig_of(node).enabled
+
+
+def test_mig_that_somebody_else_turned_on_stays_on(node: gpunode.GpuNode) -> None:
+    partitioning.FakePartitions(node.nvml.library).enable(gpu_of(node).uuid)
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    node.process().preparer.unprepare(ref)
+    assert mig_of(node).enabled
+    assert not mig_of(node).instances
+
+
+def test_a_whole_gpu_is_without_mig_while_it_is_held(node: gpunode.GpuNode) -> None:
+    partitioning.FakePartitions(node.nvml.library).enable(gpu_of(node).uuid)
+    ref = a_claim(node, WHOLE)
+    prepared(node, ref)
+    assert not mig_of(node).enabled
+    node.process().preparer.unprepare(ref)
+    assert mig_of(node).enabled
+
+
+def test_two_parts_of_one_gpu_and_one_of_another_are_one_claim(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, HALF, OTHER_HALF, "gpu-0000-64-00-0-mig-7g80gb-0")
+    assert len(prepared(node, ref).devices) == 3
+    assert len(mig_of(node).instances) == 2
+    assert len(mig_of(node, "gpu-0000-64-00-0").instances) == 1
+    node.process().preparer.unprepare(ref)
+    assert not mig_of(node).enabled
+    assert not mig_of(node, "gpu-0000-64-00-0").enabled
+
+
+@pytest.mark.parametrize("taker", [WHOLE, HALF])
+def test_what_overlaps_is_refused_with_its_holder(node: gpunode.GpuNode, taker: str) -> None:
+    first, second = a_claim(node, EIGHTH), a_claim(node, taker, number=2)
+    prepared(node, first)
+    answer = refused(node, second)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.DEVICE_OVERLAP, False)
+    assert answer.holder == first
+    node.process().preparer.unprepare(first)
+    prepared(node, second)
+
+
+def test_a_part_is_refused_while_the_whole_is_held(node: gpunode.GpuNode) -> None:
+    prepared(node, a_claim(node, WHOLE))
+    assert refused(node, a_claim(node, EIGHTH, number=2)).reason is reasons.Reason.DEVICE_OVERLAP
+
+
+def test_an_instance_made_by_hand_is_given_as_it_is_and_outlives_the_claim(
+    node: gpunode.GpuNode,
+) -> None:
+    made = by_hand(node, "3g.40gb", 4)
+    ref = a_claim(node, HALF)
+    prepared(node, ref)
+    record = node.process().executor.records.read(ref.uid)
+    assert record is not None
+    assert record.steps == ()
+    assert len(spec_nodes(node, ref)) == 3
+    assert refused(node, a_claim(node, HALF, number=2)).reason is reasons.Reason.DEVICE_OVERLAP
+    node.process().preparer.unprepare(ref)
+    assert [one.uuid for one in mig_of(node).instances] == [made.uuid]
+
+
+@pytest.mark.parametrize("device", [WHOLE, EIGHTH, f"{WHOLE}-mps"])
+def test_a_face_that_an_instance_made_by_hand_hides_is_unknown(
+    node: gpunode.GpuNode, device: str
+) -> None:
+    by_hand(node, "3g.40gb", 4)
+    answer = refused(node, a_claim(node, device))
+    assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
+    assert device in answer.message
+    assert node.files() == {}
+
+
+@pytest.mark.parametrize("name", ["mig-1g10gb-7", "mig-1g11gb-0", "mig-1g10gb", "mig-"])
+def test_a_part_that_no_gpu_has_is_unknown(node: gpunode.GpuNode, name: str) -> None:
+    answer = refused(node, a_claim(node, f"{WHOLE}-{name}"))
+    assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
+
+
+def test_where_mig_is_static_no_instance_is_made(node: gpunode.GpuNode) -> None:
+    rule = offerings.Rule(mig=faces.MigMode.STATIC)
+    node.rules = offerings.NodeOfferings(rules=(rule,))
+    answer = refused(node, a_claim(node, EIGHTH))
+    assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
+    by_hand(node, "1g.10gb", 4)
+    prepared(node, a_claim(node, EIGHTH))
+
+
+def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
+    node: gpunode.GpuNode,
+) -> None:
+    result = builders.a_result(EIGHTH, admin_access=True)
+    looking = builders.an_allocated_claim(result, uid=builders.OTHER_UID, name="admin")
+    admin = node.allocate(looking)
+    assert refused(node, admin).reason is reasons.Reason.DEVICE_UNKNOWN
+    held = a_claim(node, EIGHTH)
+    prepared(node, held)
+    prepared(node, admin)
+    assert spec_nodes(node, admin) == spec_nodes(node, held)
+    node.process().preparer.unprepare(admin)
+    assert len(mig_of(node).instances) == 1
+
+
+def test_our_own_instances_hide_no_face(node: gpunode.GpuNode) -> None:
+    prepared(node, a_claim(node, EIGHTH))
+    process = node.process()
+    (gpu, *_) = process.gpus.current().gpus
+    undivided = [face.name for face in faces.of_gpu(gpu_of(node, WHOLE), faces.Offering())]
+    assert WHOLE not in undivided  # as anybody else would see it
+    shown = [face.name for face in faces.of_gpu(gpu, faces.Offering())]
+    assert {WHOLE, EIGHTH, HALF, OTHER_HALF, f"{WHOLE}-mps"} <= set(shown)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
+    node: gpunode.GpuNode, times: int
+) -> None:
+    before = gpu_of(node)
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 23, times)
+    ref = a_claim(node, EIGHTH)
+    for _ in range(times):
+        with pytest.raises(errors.DeviceFault, match="NVML error 23"):
+            node.process().preparer.prepare(ref, gpunode.never)
+        assert (gpu_of(node), node.files()) == (before, {})
+    prepared(node, ref)
+
+
+def test_a_mode_that_cannot_be_at_once_is_put_back(node: gpunode.GpuNode) -> None:
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 19, 1)
+    ref = a_claim(node, EIGHTH)
+    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
+        node.process().preparer.prepare(ref, gpunode.never)
+    board = of.board(of.gpus[0])
+    assert (board.mig, board.mig_pending, node.files()) == (False, False, {})
+    prepared(node, ref)
+
+
+def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
+    node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = a_claim(node, HALF, OTHER_HALF)
+    make = partitioning.FakePartitions.make
+
+    def meanwhile(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
+        if place.placement.start == 0:  # somebody makes one there, right before us
+            make(self, place)
+        return make(self, place)
+
+    monkeypatch.setattr(partitioning.FakePartitions, "make", meanwhile)
+    with pytest.raises(errors.Unchanged):
+        node.process().preparer.prepare(ref, gpunode.never)
+    (left,) = mig_of(node).instances
+    assert (left.placement.start, node.files()) == (0, {})
+
+
+def test_an_instance_that_is_busy_for_a_while_is_waited_for(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 19, 30)
+    node.process().preparer.unprepare(ref)
+    assert (mig_of(node).instances, node.files()) == ((), {})
+
+
+def test_an_instance_that_stays_busy_stays_on_record_until_it_is_not(
+    node: gpunode.GpuNode,
+) -> None:
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 19, 1000)
+    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
+        node.process().preparer.unprepare(ref)
+    assert refused(node, a_claim(node, HALF, number=2)).holder == ref
+    faults.refuse(of, of.gpus[0], 19, 0)
+    node.process().preparer.unprepare(ref)
+    assert (mig_of(node).enabled, node.files()) == (False, {})
+
+
+def test_a_mode_that_stays_on_holds_up_no_claim(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    of = node.nvml.machine
+    gpu = of.gpus[0]
+    of.board(gpu).shy = True
+    node.nvml.library._others = 1
+    node.process().preparer.unprepare(ref)
+    assert (mig_of(node).enabled, mig_of(node).instances, node.files()) == (True, (), {})
+    assert of.board(gpu).mig_pending
+    node.nvml.library._others = 0
+    prepared(node, a_claim(node, WHOLE, number=2))
+    assert not mig_of(node).enabled
+
+
+def test_an_instance_that_is_somebody_elses_by_now_is_left_to_them(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, HALF)
+    prepared(node, ref)
+    hands = partitioning.FakePartitions(node.nvml.library, node.follow)
+    gpu = gpu_of(node)
+    (mine,) = mig_of(node).instances
+    hands.destroy(mig.Place(gpu.uuid, mine.profile_id, mine.placement), 0)
+    theirs = by_hand(node, "3g.40gb", 4)
+    node.process().preparer.unprepare(ref)
+    assert [one.uuid for one in mig_of(node).instances] == [theirs.uuid]
+    assert mig_of(node).enabled
+
+
+def test_a_gpu_that_is_lost_has_nothing_to_take_back(node: gpunode.GpuNode) -> None:
+    ref = a_claim(node, EIGHTH)
+    prepared(node, ref)
+    of = node.nvml.machine
+    process = node.process()
+    of.lose(of.gpus[0])
+    assert process.preparer.unprepare(ref) is None
+    assert node.files() == {}
+
+
+def test_a_gpu_that_moved_with_its_mode_is_given_by_its_new_minor(node: gpunode.GpuNode) -> None:
+    of = node.nvml.machine
+    faults.moves(of, of.gpus[0])
+    process = node.process()
+    ref = a_claim(node, EIGHTH)
+    assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
+    (node_, *_) = spec_nodes(node, ref)
+    assert node_ == ("/dev/nvidia8", 195, 8)
+    faults.moves(of, of.gpus[0])
+    process.preparer.unprepare(ref)
+    whole = a_claim(node, WHOLE, number=2)
+    assert isinstance(process.preparer.prepare(whole, gpunode.never), ports.Prepared)
+    assert spec_nodes(node, whole) == [("/dev/nvidia0", 195, 0)]
+
+
+@pytest.mark.parametrize(
+    ("product", "device", "start"),
+    [
+        ("hgx-h100", "mig-1g20gb-6", 6),
+        ("hgx-h100", "mig-1g10gb-me-3", 3),
+        ("hgx-b200", "mig-2g45gb-2", 2),
+        ("rtx-pro-6000", "mig-1g24gb-gfx-9", 9),
+    ],
+)
+def test_every_kind_of_profile_can_be_had(
+    tmp_path: Path, product: str, device: str, start: int
+) -> None:
+    node = gpunode.GpuNode(tmp_path, product=product)
+    gpu = node.nvml.inventory().gpus[0]
+    name = faces.device_name(gpu.pci)
+    ref = a_claim(node, f"{name}-{device}")
+    prepared(node, ref)
+    (made,) = mig_of(node, name).instances
+    assert made.placement.start == start
+    assert made.uuid is not None
+    node.process().preparer.unprepare(ref)
+    assert mig_of(node, name) == gpu.mig
+
+
+def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
+    tmp_path: Path,
+) -> None:
+    node = gpunode.GpuNode(tmp_path, product="dgx-a100")
+    of = node.nvml.machine
+    name = faces.device_name(node.nvml.inventory().gpus[0].pci)
+    ref = a_claim(node, f"{name}-mig-1g5gb-0")
+    assert refused(node, ref).reason is reasons.Reason.DEVICE_UNKNOWN
+    board = of.board(of.gpus[0])
+    board.mig = board.mig_pending = True
+    prepared(node, ref)
+    assert len(mig_of(node, name).instances) == 1
+    node.process().preparer.unprepare(ref)
+    assert (mig_of(node, name).enabled, mig_of(node, name).instances) == (True, ())
