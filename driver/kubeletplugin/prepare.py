@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from driver import errors, ids, names, reasons
 from driver.api import decode, offerings, v1alpha1
-from driver.devices import faces, model
 from driver.kubeletplugin import (
     checkpoint,
     discovery,
     driver_root,
     executor,
+    granting,
     locks,
     plan,
     ports,
@@ -38,24 +38,11 @@ class _Asked:
 
     results: tuple[claims.Result, ...]
     documents: "_Documents"
-    gpus: "_Gpus"
-
-    @property
-    def distinct(self) -> tuple[model.Gpu, ...]:
-        """Its GPUs, each once."""
-        return tuple({gpu.uuid: gpu for gpu in self.gpus.values()}.values())
-
-    def of(self, gpu: model.Gpu) -> tuple[str, ...]:
-        """The names of what is asked of one GPU."""
-        return tuple(name for name, one in self.gpus.items() if one.uuid == gpu.uuid)
+    located: granting.Located
 
 
 _Documents = tuple[tuple[tuple[str, ...], v1alpha1.Config], ...]
 """Each configuration with the requests it names."""
-_Gpus = dict[str, model.Gpu]
-"""The GPUs behind device names."""
-_Granted = tuple[tuple[steps.Grant, v1alpha1.Config], ...]
-"""What a claim gets of this node: each grant with its configuration."""
 
 
 class Preparer:
@@ -74,7 +61,7 @@ class Preparer:
     ) -> None:
         self._place = place
         self._reader = reader
-        self._gpus = gpus
+        self._granting = granting.Granting(place.pool, place.rules, gpus)
         self._executor = acting
         self._locks = holding
 
@@ -135,18 +122,31 @@ class Preparer:
         asked = self._asked(ref)
         if isinstance(asked, ports.Refused):
             return asked
-        with self._locks.gpus(gpu.uuid for gpu in asked.distinct):
+        with self._locks.gpus(gpu.uuid for gpu in asked.located.values()):
             if (done := self._settled(ref)) is not None:
                 return done
-            granted = self._granted(asked)
+            granted = self._granting.granted(asked.results, asked.located)
             if isinstance(granted, ports.Refused):
                 return granted
             others = [one for one in self._executor.records.all() if one.uid != ref.uid]
-            on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
-            intent = plan.make_plan(ref.uid, self._executor.specs.kind, granted, on_for_us)
+            intent = self._plan(ref, asked, granted, others)
             if (refused := _overlapping(ref, intent, others)) is not None:
                 return refused
             return self._executor.carry_out(ref, intent, cancelled).answer()
+
+    def _plan(
+        self,
+        ref: ports.ClaimRef,
+        asked: _Asked,
+        granted: Iterable[steps.Grant],
+        others: Iterable[checkpoint.Record],
+    ) -> plan.Plan:
+        configured = [
+            (grant, decode.winner(asked.documents, result.request))
+            for grant, result in zip(granted, asked.results, strict=True)
+        ]
+        on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
+        return plan.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
 
     def _asked(self, ref: ports.ClaimRef) -> _Asked | ports.Refused:
         claim = self._reader.read(ref)
@@ -169,70 +169,10 @@ class Preparer:
             documents = tuple(self._documents(claim.allocation))
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
-        gpus = self._located({result.device.device for result in results})
-        if isinstance(gpus, ports.Refused):
-            return gpus
-        return _Asked(tuple(results), documents, gpus)
-
-    def _located(self, wanted: set[str]) -> _Gpus | ports.Refused:
-        """The GPUs behind device names; they are read again when one is not known."""
-        try:
-            known = _by_name(self._gpus.trusted())
-            if not all(faces.gpu_name(name) in known for name in wanted):
-                known = _by_name(self._gpus.refresh())
-        except errors.DeviceFault as fault:
-            return _refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
-        found = {name: known.get(faces.gpu_name(name) or "") for name in sorted(wanted)}
-        if missing := [name for name, gpu in found.items() if gpu is None]:
-            return _unknown(missing, f"it has {', '.join(known) or 'no GPU that can be read'}")
-        return {name: gpu for name, gpu in found.items() if gpu is not None}
-
-    def _granted(self, asked: _Asked) -> _Granted | ports.Refused:
-        """What the names stand for on the GPUs as they are now; the caller holds them."""
-        try:
-            gpus = [self._as_now(gpu, asked.of(gpu)) for gpu in asked.distinct]
-        except errors.DeviceFault as fault:
-            return _refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
-        known = {face.name: face for gpu in gpus for face in faces.every(gpu)}
-        granted: list[tuple[steps.Grant, v1alpha1.Config]] = []
-        for result in asked.results:
-            face = known.get(ids.DeviceName(result.device.device))
-            if face is None:
-                text = f"of its GPU there is {', '.join(sorted(known))}"
-                return _unknown([result.device.device], text)
-            if (refused := self._unpreparable(face, result)) is not None:
-                return refused
-            granted.append((_grant(result, face), decode.winner(asked.documents, result.request)))
-        return tuple(granted)
-
-    def _as_now(self, gpu: model.Gpu, names_: Iterable[str]) -> model.Gpu:
-        """A GPU as it is now; read again for a part of it: what lies there decides what is done."""
-        if any(faces.is_part(name) for name in names_):
-            return self._gpus.again(gpu.uuid)
-        return self._gpus.current().by_uuid(gpu.uuid) or gpu
-
-    def _unpreparable(self, face: faces.Face, result: claims.Result) -> ports.Refused | None:
-        """Shares cannot be set up yet; monitors are for administrators."""
-        match face:
-            case faces.ShareFace():
-                text = f"{face.name} is shared, which this node cannot set up yet"
-                return ports.Refused(reasons.Reason.FACE_NOT_PREPARED, text, permanent=True)
-            case faces.MonitorFace() if not result.admin_access:
-                text = f"{face.name} is for requests with adminAccess: true"
-                return ports.Refused(reasons.Reason.ADMIN_ONLY, text, permanent=True)
-            case faces.MigFace(instance=None):
-                return self._unmakeable(face, result)
-            case _:
-                return None
-
-    def _unmakeable(self, face: faces.MigFace, result: claims.Result) -> ports.Refused | None:
-        """An instance is made for who holds it, where MIG is not static."""
-        if result.admin_access:
-            text = "no instance lies there that could be looked at"
-            return None if face.there else _unknown([face.name], text)
-        if self._place.rules.of(self._place.pool, face.gpu).mig is faces.MigMode.STATIC:
-            return _unknown([face.name], "its GPU has static MIG, where no instance is made")
-        return None
+        located = self._granting.located(result.device.device for result in results)
+        if isinstance(located, ports.Refused):
+            return located
+        return _Asked(tuple(results), documents, located)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device
@@ -265,28 +205,6 @@ def _overlapping(
     message = f"{found} is held by claim {_name(holder)} on this node until it is unprepared"
     reason = reasons.Reason.DEVICE_OVERLAP
     return ports.Refused(reason, message, holder=record.claim if record else None)
-
-
-def _grant(result: claims.Result, face: faces.Face) -> steps.Grant:
-    return steps.Grant(
-        request=result.base_request,
-        pool=result.device.pool,
-        face=face,
-        admin_access=result.admin_access,
-        share_id=result.share_id,
-    )
-
-
-def _by_name(inventory: model.Inventory) -> _Gpus:
-    """GPUs by the names of their whole faces."""
-    return {faces.device_name(gpu.pci): gpu for gpu in inventory.gpus}
-
-
-def _unknown(missing: list[str], text: str) -> ports.Refused:
-    return _refused(
-        reasons.Reason.DEVICE_UNKNOWN,
-        f"{', '.join(missing)} is not, or no longer, on this node; {text}",
-    )
 
 
 def _name(ref: ports.ClaimRef) -> str:
