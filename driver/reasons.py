@@ -98,7 +98,10 @@ class Reason(StrEnum):
     # Why a node refuses to prepare a claim.
     CLAIM_REPLACED = ("ClaimReplaced", "A claim of that name exists, with another UID.")
     CLAIM_NOT_ALLOCATED = ("ClaimNotAllocated", "The claim has no allocation.")
-    DEVICE_OVERLAP = ("DeviceOverlap", "Another prepared claim holds the same GPU on this node.")
+    DEVICE_OVERLAP = (
+        "DeviceOverlap",
+        "Another prepared claim holds the same GPU, or the same part of it, on this node.",
+    )
     DEVICE_UNKNOWN = ("DeviceUnknown", "The allocated device is not, or no longer, on this node.")
     PREPARE_FAILED = ("PrepareFailed", "A step of preparing the devices failed and was undone.")
     UNPREPARE_FAILED = (
@@ -132,7 +135,7 @@ class Reason(StrEnum):
     )
     FACE_NOT_PREPARED = (
         "FaceNotPrepared",
-        "The node cannot set up this kind of device yet: shared GPUs and MIG are to come.",
+        "This kind of device, or this way of sharing it, cannot be had here yet.",
     )
     ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")

@@ -65,7 +65,7 @@ class Discovery:
     def again(self, uuid: ids.GpuUuid) -> model.Gpu:
         """One GPU, its minor and its MIG read again; who has changed them must ask for it.
 
-        The caller holds the GPU. Raises DeviceFault: what is known of it is no longer trusted then.
+        The caller holds the GPU. Raises DeviceFault, and what is known is no longer trusted.
         """
         before = self._inventory.by_uuid(uuid)
         if before is None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from driver import errors, ids
 from driver.devices import mig
 from driver.devices import model as devices
-from driver.kubeletplugin import capabilities, checkpoint, discovery, driver_root, mps_door, steps
+from driver.kubeletplugin import capabilities, checkpoint, discovery, driver_root, ports, steps
 from driver.kubeletplugin.cdi import model, store, template
 from driver.kubeletplugin.sharing import mig as parts
 
@@ -32,7 +32,7 @@ class Injection:
         driver: driver_root.DriverRoot,
         files: store.Store,
         opening: capabilities.Capabilities,
-        daemons: mps_door.MpsDoor | None = None,
+        daemons: ports.Daemons | None = None,
     ) -> None:
         self.kind = kind
         self._gpus = gpus

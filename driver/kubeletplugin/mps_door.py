@@ -15,13 +15,18 @@ _MODE = 0o644
 
 
 class MpsDoor:
-    """Thread safe as long as one daemon is written by one thread at a time. Raises NodeFault."""
+    """Implements `ports.Daemons` by the supervisor's files."""
 
     def __init__(self, state_dir: Path, boot_id: str, time: clock.Clock) -> None:
-        self.root = state_dir
+        self._root = state_dir
         self._files = mps.Layout(state_dir)
         self._boot_id = boot_id
         self._clock = time
+
+    @property
+    def root(self) -> Path:
+        """The supervisor's folder."""
+        return self._root
 
     def want(self, desired: mps.Desired) -> None:
         """Have the daemon, and wait until it answers with what is wanted."""

@@ -86,11 +86,9 @@ def overlap(
     for device in plan.devices:
         if not _takes(device):
             continue
-        for other, holder in held:
-            if _meet(device, other):
-                conflict = _conflict(device, other)
-                if conflict is not None or not _shared(device, other):
-                    return Overlap(device.gpu, holder, _placement(device), conflict)
+        met = ((other, holder) for other, holder in held if _clash(device, other))
+        for other, holder in met:
+            return Overlap(device.gpu, holder, _placement(device), _conflict(device, other))
         held.append((device, own))
     return None
 
@@ -106,8 +104,10 @@ def _meet(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
     return here is None or there is None or here.overlaps(there)
 
 
-def _shared(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
-    return one.terms is not None and other.terms is not None
+def _clash(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
+    """Whether both are of the same hardware, and not on terms that let them have it together."""
+    shared = one.terms is not None and other.terms is not None
+    return _meet(one, other) and (not shared or _conflict(one, other) is not None)
 
 
 def _conflict(one: steps.PlannedDevice, other: steps.PlannedDevice) -> terms.Conflict | None:
@@ -130,7 +130,7 @@ def _part(
 ) -> steps.Part:
     match grant.face:
         case faces.WholeFace() | faces.MonitorFace() as face:
-            return exclusive.part(grant, face, cdi)
+            return time_slicing.alone(exclusive.part(grant, face, cdi), uid, config)
         case faces.MigFace() as face:
             return mig.part(grant, face, cdi, on_for_us=face.gpu.uuid in on_for_us)
         case faces.ShareFace(sharing=faces.Sharing.TIME_SLICING) as face:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from driver import ids, reasons
-from driver.devices import mig, model
+from driver.devices import mig, model, mps
 from driver.resources import claims
 
 
@@ -98,6 +99,50 @@ class Partitions(Protocol):
 
     def destroy(self, place: mig.Place, patience_s: float) -> None:
         """Have none of ours at a place; one with another UUID than the place's stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """The GPU has no such knob, in the words of who was asked."""
+
+    words: str
+
+
+class TimeSlices(Protocol):
+    """A GPU's time slice; whoever calls holds the GPU. Raises NodeFault."""
+
+    def set_interval(self, gpu: ids.GpuUuid, interval: str) -> Unsupported | None:
+        """Set it: `Default`, `Short`, `Medium` or `Long`."""
+        ...
+
+
+class ComputeModes(Protocol):
+    """Who may use a GPU at once; whoever calls holds the GPU. Raises DeviceFault."""
+
+    def set_exclusive(self, gpu: ids.GpuUuid, *, exclusive: bool) -> None:
+        """One process alone, or anyone."""
+        ...
+
+
+class Daemons(Protocol):
+    """MPS daemons, by key; one caller a key. Raises NodeFault."""
+
+    @property
+    def root(self) -> Path:
+        """The folder that all their directories are in."""
+        ...
+
+    def want(self, desired: mps.Desired) -> None:
+        """Have the daemon; returns when it answers with what is wanted."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Have no daemon; returns when it is gone."""
+        ...
+
+    def status(self, key: str) -> mps.Status | None:
+        """How the daemon is; None without word of one."""
         ...
 
 

@@ -5,11 +5,10 @@ NVML has no call for a GPU's time slice (node-layer §4).
 
 import os
 import subprocess
-from dataclasses import dataclass
 from typing import Final
 
 from driver import errors, ids
-from driver.kubeletplugin import driver_root
+from driver.kubeletplugin import driver_root, ports
 
 SMI = "usr/bin/nvidia-smi"
 INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
@@ -18,20 +17,13 @@ _TIMEOUT_S = 10.0
 _SHOWN = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
-    """The GPU has no such knob, in nvidia-smi's words."""
-
-    words: str
-
-
 class Smi:
-    """Runs the driver root's own nvidia-smi with the driver root's own library."""
+    """Implements `ports.TimeSlices` by the driver root's own nvidia-smi and library."""
 
     def __init__(self, root: driver_root.DriverRoot) -> None:
         self._root = root
 
-    def set_interval(self, gpu: ids.GpuUuid, interval: str) -> Unsupported | None:
+    def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
         """Set a GPU's time slice; `interval` is a name of INTERVALS.
 
         Raises:
@@ -43,7 +35,7 @@ class Smi:
             return None
         words = " ".join((done.stdout + done.stderr).split())[:_SHOWN]
         if "not supported" in words.lower():
-            return Unsupported(words)
+            return ports.Unsupported(words)
         raise errors.NodeFault("set the time slice of", gpu, f"exit {done.returncode}: {words}")
 
     def _run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":

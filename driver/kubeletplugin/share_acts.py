@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import structlog
 
 from driver import ids
-from driver.kubeletplugin import checkpoint, executor, mps_door, processes, steps
-from driver.kubeletplugin.nvml import modes
+from driver.kubeletplugin import checkpoint, executor, ports, steps
 from driver.kubeletplugin.sharing import mps, time_slicing
 
 _log = structlog.get_logger(__name__)
@@ -23,12 +22,16 @@ class ShareActs:
     """Raises NodeFault and DeviceFault."""
 
     def __init__(
-        self, records: Records, smi: processes.Smi, modes: modes.Modes, door: mps_door.MpsDoor
+        self,
+        records: Records,
+        slices: ports.TimeSlices,
+        modes: ports.ComputeModes,
+        daemons: ports.Daemons,
     ) -> None:
         self._records = records
-        self._smi = smi
+        self._slices = slices
         self._modes = modes
-        self._door = door
+        self._daemons = daemons
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name."""
@@ -44,7 +47,7 @@ class ShareActs:
 
     def _slice(self, step: steps.Step) -> checkpoint.Facts:
         interval = str(step.arguments[time_slicing.INTERVAL])
-        lacking = self._smi.set_interval(step.gpu, interval)
+        lacking = self._slices.set_interval(step.gpu, interval)
         if lacking is None:
             return {time_slicing.INTERVAL: interval}
         _log.warning("no time slice to set", gpu=step.gpu, said=lacking.words)
@@ -52,30 +55,30 @@ class ShareActs:
 
     def _unslice(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._others(step, time_slicing.SLICE)):
-            self._smi.set_interval(step.gpu, _DEFAULT)
+            self._slices.set_interval(step.gpu, _DEFAULT)
         return {}
 
     def _exclusive(self, step: steps.Step) -> checkpoint.Facts:
-        self._modes.set(step.gpu, modes.ComputeMode.EXCLUSIVE_PROCESS)
+        self._modes.set_exclusive(step.gpu, exclusive=True)
         return {}
 
     def _shared_again(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._others(step, mps.EXCLUSIVE)):
-            self._modes.set(step.gpu, modes.ComputeMode.DEFAULT)
+            self._modes.set_exclusive(step.gpu, exclusive=False)
         return {}
 
     def _serve(self, step: steps.Step) -> checkpoint.Facts:
         wanted = mps.wanted(step.gpu, (*self._others(step, mps.SERVE), step))
         if wanted is not None:
-            self._door.want(wanted)
+            self._daemons.want(wanted)
         return {}
 
     def _leave(self, step: steps.Step) -> checkpoint.Facts:
         wanted = mps.wanted(step.gpu, self._others(step, mps.SERVE))
         if wanted is None:
-            self._door.forget(step.gpu)
+            self._daemons.forget(step.gpu)
         else:
-            self._door.want(wanted)
+            self._daemons.want(wanted)
         return {}
 
     def _others(self, mine: steps.Step, act: str) -> Iterator[steps.Step]:

@@ -6,7 +6,7 @@ what its containers get.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -96,6 +96,11 @@ class Grant:
         if self.terms is None:
             raise ValueError(f"{self.face.name} was granted without terms")
         return self.terms
+
+
+def on_terms(grant: Grant, given: shares.Terms) -> Grant:
+    """The grant of a share."""
+    return replace(grant, terms=given)
 
 
 @dataclass(frozen=True, slots=True)

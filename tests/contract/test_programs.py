@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pynvml
 import pytest
 
 from driver import ids
+from driver.devices import mig, model
 from driver.kubeletplugin import capabilities as opened
 from driver.kubeletplugin import checkpoint, discovery, driver_root, injection, steps
 from driver.kubeletplugin.cdi import store
@@ -137,6 +138,12 @@ def test_nvidia_ctk_names_the_capabilities_of_mig_devices(parted: Path) -> None:
         expected |= {(f"nvidia-cap{minor}", 237, minor) for minor in minors}
         edits = named[made.compute[0].uuid]
         assert {(path.name, major, minor) for path, major, minor in nodes(edits)} == expected
+    for one in spec_of_parts(parted, gpu.uuid)["devices"]:
+        theirs = nodes(named[one["name"]])
+        ours = nodes(one["containerEdits"])
+        assert {(path.name, major, minor) for path, major, minor in ours} == {
+            (path.name, major, minor) for path, major, minor in theirs
+        }
 
 
 def mps_programs(base: Path) -> set[Path]:
@@ -147,30 +154,47 @@ def mps_programs(base: Path) -> set[Path]:
 
 def spec_of_all(base: Path) -> Any:
     """What our plugin writes for a claim on every GPU; devices are named by UUID here."""
+    with worlds.loaded(layout.Layout(base).libraries / "libnvidia-ml.so.1"):
+        return spec_of(base, lambda gpu: [planned(gpu, gpu.uuid, steps.Edits((gpu.uuid,)))])
+
+
+def spec_of_parts(base: Path, uuid: str) -> Any:
+    """As above, for a claim on every MIG device of a GPU, that somebody else has made."""
+
+    def devices(gpu: model.Gpu) -> list[steps.PlannedDevice]:
+        if gpu.uuid != uuid or gpu.mig is None:
+            return []
+        places = (
+            mig.Place(gpu.uuid, one.profile_id, one.placement, one.uuid)
+            for one in gpu.mig.instances
+        )
+        return [planned(gpu, str(place.uuid), steps.Edits((gpu.uuid,), place)) for place in places]
+
+    return spec_of(base, devices)
+
+
+def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]]) -> Any:
     at = layout.Layout(base)
-    with worlds.loaded(at.libraries / "libnvidia-ml.so.1"):
-        library = nvml.NvmlLibrary(at.driver_root, at.host_root)
-        seen = discovery.Discovery(library)
-        uuids = [gpu.uuid for gpu in seen.refresh().gpus]
-        library.close()
+    library = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    seen = discovery.Discovery(library)
+    found = tuple(one for gpu in seen.refresh().gpus for one in devices(gpu))
     root = driver_root.DriverRoot(at.driver_root)
     opening = opened.Capabilities(at.host_root)
     writer = injection.Injection(KIND, seen, root, store.Store(base, KIND), opening)
-    devices = tuple(planned(uuid) for uuid in uuids)
     started = checkpoint.State.STARTED
-    return json.loads(
-        writer.render(checkpoint.Record(builders.a_ref(), started, "boot", devices, ()))
-    )
+    text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
+    library.close()
+    return json.loads(text)
 
 
-def planned(uuid: ids.GpuUuid) -> steps.PlannedDevice:
+def planned(gpu: model.Gpu, name: str, edits: steps.Edits) -> steps.PlannedDevice:
     return steps.PlannedDevice(
         request="gpus",
         pool="node",
         device=ids.DeviceName("any"),
-        gpu=uuid,
-        cdi_id=f"{KIND}={uuid}",
-        edits=steps.Edits(gpus=(uuid,)),
+        gpu=gpu.uuid,
+        cdi_id=f"{KIND}={name}",
+        edits=edits,
     )
 
 

@@ -23,6 +23,7 @@ from driver.kubeletplugin import (
     ports,
     prepare,
     recovery,
+    share_acts,
     wiring,
 )
 from driver.kubeletplugin.cdi import model, store
@@ -30,7 +31,7 @@ from driver.resources import claims
 from simulator import capabilities as opened
 from simulator import machine
 from tests import builders
-from tests.fakes import nvml, partitioning
+from tests.fakes import nvml, partitioning, sharing
 
 CONTROL = {
     "nvidiactl": (195, 255),
@@ -101,6 +102,9 @@ class GpuNode:
         self.reader = FakeReader()
         self.rules = offerings.NodeOfferings()
         self.boot = boot
+        self.slices = sharing.FakeSlices(self.nvml.machine)
+        self.modes = sharing.FakeModes(self.nvml.machine)
+        self.daemons = sharing.FakeDaemons(base / "mps")
         self.root = base / "driver-root"
         self.host = base / "host-root"
         a_driver_root(self.root)
@@ -150,9 +154,12 @@ class GpuNode:
             driver_root.DriverRoot(self.root, self.numbers),
             store.Store(self.cdi, KIND, watch),
             capabilities.Capabilities(self.host),
+            self.daemons,
         )
+        shares = share_acts.ShareActs(records.all, self.slices, self.modes, self.daemons)
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
-        known = {**mig_acts.MigActs(partitions, gpus.again).table(), **acts}
+        parts = mig_acts.MigActs(partitions, gpus.again)
+        known = {**parts.table(), **shares.table(), **acts}
         acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
         place = prepare.Place(builders.NODE, rules=self.rules)

@@ -1,5 +1,6 @@
 """A GPU whose processes take turns: one time slice for all who have it (node-layer §4)."""
 
+from driver.api import v1alpha1
 from driver.devices import faces
 from driver.kubeletplugin import steps
 from driver.kubeletplugin.sharing import mig, terms
@@ -17,6 +18,16 @@ def part(grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str) -> 
     arguments: steps.Arguments = {INTERVAL: given.interval, CLAIM: claim}
     slicing = steps.Step(SLICE, UNSLICE, face.gpu.uuid, arguments)
     return steps.Part(steps.planned(grant, cdi_id, edits), (*undivided(face), slicing))
+
+
+def alone(part: steps.Part, claim: str, config: v1alpha1.Config) -> steps.Part:
+    """A whole GPU whose claim's own containers take turns, where its configuration says so."""
+    taken = not part.device.admin_access
+    if not taken or not isinstance(config.sharing, v1alpha1.TimeSlicingSharing):
+        return part
+    arguments = {INTERVAL: config.sharing.timeSlicing.interval, CLAIM: claim}
+    slicing = steps.Step(SLICE, UNSLICE, part.device.gpu, arguments)
+    return steps.Part(part.device, (*part.steps, slicing))
 
 
 def undivided(face: faces.ShareFace) -> tuple[steps.Step, ...]:

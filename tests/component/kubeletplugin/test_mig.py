@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,23 +131,44 @@ def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.Simula
     assert (left.uuid, node.parts().enabled, node.files()) == (uuid, True, [])
 
 
-@pytest.mark.parametrize("kind", ["in-use", "insufficient", "clients"])
+@pytest.mark.parametrize("code", [IN_USE, NO_RESOURCES])
 def test_what_the_gpu_refuses_is_taken_back_and_made_once_it_does_not(
-    node: simulated_node.SimulatedNode, kind: str
+    node: simulated_node.SimulatedNode, code: int
 ) -> None:
     before = node.gpus()
     ref = a_claim(node, "0-mig-1g10gb-4")
-    if kind == "clients":
-        node.fault("shy", 0, 1)
-    else:
-        node.fault("refuse", 0, IN_USE if kind == "in-use" else NO_RESOURCES, 1)
+    node.fault("refuse", 0, code, 1)
     process = node.process()
-    if kind == "clients":  # we are the only one
-        prepare(process, ref)
-        return
-    with pytest.raises(errors.Unchanged):
+    with pytest.raises(errors.Unchanged, match=f"NVML error {code}"):
         process.preparer.prepare(ref, gpunode.never)
     assert (node.gpus(), node.files()) == (before, [])
+    prepare(process, ref)
+
+
+OTHER_CLIENT = """
+import ctypes, sys
+nvml = ctypes.CDLL(sys.argv[1])
+assert nvml.nvmlInit_v2() == 0
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_while_another_program_has_the_gpu_open_the_mode_is_refused_and_put_back(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    before = node.gpus()
+    node.fault("shy", 0, 1)
+    ref, process = a_claim(node, "0-mig-1g10gb-4"), node.process()
+    library = str(node.at.libraries / "libnvidia-ml.so.1")
+    command = [sys.executable, "-c", OTHER_CLIENT, library]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(errors.Unchanged, match="another program"):
+            process.preparer.prepare(ref, gpunode.never)
+        assert (node.gpus(), node.files()) == (before, [])
+        other.communicate()
     prepare(process, ref)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from driver import errors, ids
-from driver.kubeletplugin import driver_root, processes
+from driver.kubeletplugin import driver_root, ports, processes
 from simulator import builder, layout, machine, node, store
 
 SEED = "node-1"
@@ -44,7 +44,7 @@ def test_the_time_slice_is_set(base: Path, name: str, number: int) -> None:
 @pytest.mark.parametrize("base", ["vgpu-guest"], indirect=True)
 def test_a_gpu_without_the_knob_says_so_in_its_words(base: Path) -> None:
     found = smi(base).set_interval(uuid("vgpu-guest"), "Long")
-    assert isinstance(found, processes.Unsupported)
+    assert isinstance(found, ports.Unsupported)
     assert "not supported" in found.words.lower()
 
 

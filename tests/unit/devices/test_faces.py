@@ -70,6 +70,42 @@ def test_an_instance_that_is_no_device_takes_its_place_and_is_not_shown() -> Non
     assert names_of(gpu) == [f"{NAME}-mig-3g40gb-4"]
 
 
+def test_an_instance_of_ours_hides_nothing_and_is_shown_as_its_place() -> None:
+    ours = dataclasses.replace(an_instance(HALF, 0), ours=True)
+    assert names_of(a_gpu(ours, enabled=True)) == names_of(a_gpu())
+    shown = faces.of_gpu(a_gpu(ours, enabled=True), faces.Offering())
+    assert all(face.instance is None for face in shown if isinstance(face, faces.MigFace))
+    fixed = a_gpu(ours, enabled=True, resetless=False)
+    assert names_of(fixed) == [*FREE, f"{NAME}-mig-3g40gb-4"]
+
+
+def test_beside_an_instance_of_ours_one_of_somebody_else_hides_what_it_meets() -> None:
+    ours = dataclasses.replace(an_instance(HALF, 4, "MIG-2"), ours=True)
+    gpu = a_gpu(ours, an_instance(EIGHTH, 1), enabled=True)
+    assert names_of(gpu) == [FREE[0], FREE[1], f"{NAME}-mig-3g40gb-4"]
+
+
+def test_static_mig_does_not_show_what_we_have_made() -> None:
+    ours = dataclasses.replace(an_instance(EIGHTH, 1), ours=True)
+    static = faces.Offering(mig=faces.MigMode.STATIC)
+    assert names_of(a_gpu(ours, enabled=True), static) == []
+
+
+def test_a_part_knows_what_lies_at_its_place_whoever_made_it() -> None:
+    ours = dataclasses.replace(an_instance(HALF, 0), ours=True)
+    shown = faces.of_gpu(a_gpu(ours, enabled=True), faces.Offering())
+    there = {face.name: face.there for face in shown if isinstance(face, faces.MigFace)}
+    assert there == {**dict.fromkeys([*FREE, f"{NAME}-mig-3g40gb-4"]), FREE[2]: ours}
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [(NAME, False), (FREE[0], True), (SHARES[0], False), ("nic-0-mig-1", False), ("", False)],
+)
+def test_parts_are_known_by_their_names(name: str, part: bool) -> None:  # noqa: FBT001 - a table
+    assert faces.is_part(name) is part
+
+
 def test_static_mig_is_the_instances_that_exist() -> None:
     static = faces.Offering(mig=faces.MigMode.STATIC)
     there = a_gpu(an_instance(EIGHTH, 1), enabled=True)

@@ -1,4 +1,6 @@
+import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,14 @@ GPU = ids.GpuUuid("GPU-1")
 GOLDEN = (
     b'{"record":{"boot_id":"boot-1","claim":{"name":"one","namespace":"default","uid":"uid-1"},'
     b'"devices":[{"admin_access":false,"cdi_id":"gpu.ration.dev/claim=uid-1-gpu-0",'
-    b'"device":"gpu-0","edits":{"gpus":["GPU-1"],"instance":null},'
+    b'"device":"gpu-0","edits":{"daemon":"","environment":{},"gpus":["GPU-1"],"instance":null},'
     b'"gpu":"GPU-1","pool":"node-1",'
-    b'"request":"gpu","share_id":""}],"facts":[],"state":"started","steps":[],"version":1},'
+    b'"request":"gpu","share_id":"","terms":null}],"facts":[],"state":"started","steps":[],"version":1},'
     b'"sha256":"6f3d"}\n'
 )
 UID = ids.ClaimUid("uid-1")
+RECORDS = Path(__file__).parents[2] / "data/records"
+"""One of each kind that a release has written; none is ever changed."""
 
 
 def a_plan() -> plan.Plan:
@@ -105,3 +109,48 @@ def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
     records = checkpoint.Checkpoint(tmp_path / "none", "boot-1")
     assert (records.all(), records.damaged(), records.read(UID)) == ((), (), None)
     records.remove(UID)
+
+
+def two_steps() -> plan.Plan:
+    made = (
+        steps.Step("mig-on", "mig-off-again", GPU),
+        steps.Step("mig-make", "mig-destroy", GPU, {"profile": 19, "start": 4, "size": 1}),
+    )
+    return plan.Plan(a_plan().devices, made)
+
+
+def test_a_record_can_be_narrowed_to_what_was_begun(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    record = records.started(builders.a_ref(UID), two_steps())
+    raw = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
+    newer = {**raw, "newer": 1, "steps": [{**one, "newer": 2} for one in raw["steps"]]}
+    (tmp_path / "uid-1.json").write_bytes(checkpoint.sealed(newer))
+    begun = dataclasses.replace(record, steps=record.steps[:1], facts=({},))
+    assert records.begun(begun) == begun == records.read(UID)
+    kept = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
+    assert (kept["newer"], kept["steps"]) == (1, newer["steps"][:1])
+
+
+def test_a_record_is_put_back_as_it_was(tmp_path: Path) -> None:
+    first = checkpoint.Checkpoint(tmp_path, "boot-1")
+    done = first.completed(first.started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}])
+    second = checkpoint.Checkpoint(tmp_path, "boot-2")
+    begun = second.begun(dataclasses.replace(done, facts=()))
+    assert (begun.state, begun.boot_id) == (checkpoint.State.STARTED, "boot-2")
+    assert second.put_back(done) == done == second.read(UID)
+
+
+@pytest.mark.parametrize("path", sorted(RECORDS.iterdir()), ids=lambda path: path.stem)
+def test_every_record_ever_written_is_read(path: Path, tmp_path: Path) -> None:
+    shutil.copy(path, tmp_path / f"{builders.UID}.json")
+    records = checkpoint.Checkpoint(tmp_path, "boot-1")
+    record = records.read(builders.UID)
+    assert record is not None
+    assert record.state is checkpoint.State.COMPLETED
+    (device,) = record.answer().devices
+    assert device.cdi_ids == (f"gpu.ration.dev/claim={builders.UID}-{device.device}",)
+    whole = device.device == "gpu-0000-53-00-0"
+    assert (record.devices[0].edits.instance is None) is whole
+    assert records.put_back(record) == record
+    assert (tmp_path / f"{builders.UID}.json").read_bytes() == path.read_bytes()

@@ -1,9 +1,12 @@
+import functools
+
 import pytest
 
-from driver import errors
+from driver import errors, ids
+from driver.devices import mig, model
 from driver.kubeletplugin import discovery
 from simulator import machine
-from tests.fakes import nvml
+from tests.fakes import nvml, partitioning
 
 
 def test_before_the_first_reading_there_is_nothing() -> None:
@@ -50,3 +53,77 @@ def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
     made.remove(made.find(fourth.uuid))
     found = gpus.refresh()
     assert (len(found.gpus), found.lost) == (7, ())
+
+
+def a_place(gpu: model.Gpu, start: int = 0) -> mig.Place:
+    return mig.Place(gpu.uuid, 9, mig.Placement(start, 4))
+
+
+def test_our_instances_are_told_apart_from_everybody_elses() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpu = fake.inventory().gpus[0]
+    acts = partitioning.FakePartitions(fake.library)
+    acts.enable(gpu.uuid)
+    for start in (0, 4):
+        acts.make(a_place(gpu, start))
+    gpus = discovery.Discovery(fake, lambda: frozenset({a_place(gpu, 4)}))
+    for found in (gpus.refresh().gpus[0], gpus.again(gpu.uuid)):
+        assert found.mig is not None
+        assert [(one.placement.start, one.ours) for one in found.mig.instances] == [
+            (0, False),
+            (4, True),
+        ]
+
+
+def test_an_instance_whose_record_comes_or_goes_while_it_is_read_is_ours() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpu = fake.inventory().gpus[0]
+    acts = partitioning.FakePartitions(fake.library)
+    acts.enable(gpu.uuid)
+    acts.make(a_place(gpu))
+    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.Place]()
+    for answers in ([ours, nothing], [nothing, ours]):
+        gpus = discovery.Discovery(fake, functools.partial(next, iter(answers)))
+        found = gpus.refresh().gpus[0].mig
+        assert found is not None
+        assert not found.foreign
+
+
+def test_a_gpu_that_was_read_again_meanwhile_is_not_overwritten_by_what_was_before() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    uuid = gpus.refresh().gpus[0].uuid
+
+    class Slow(nvml.FakeNvml):
+        def inventory(self) -> model.Inventory:
+            found = super().inventory()
+            partitioning.FakePartitions(self.library).enable(uuid)
+            gpus.again(uuid)
+            return found
+
+    gpus._nvml = Slow(fake.machine)
+    found = gpus.refresh().gpus[0].mig
+    assert found is not None
+    assert found.enabled
+
+
+def test_after_a_gpu_could_not_be_read_again_all_are_before_they_are_trusted() -> None:
+    made = machine.build("hgx-h100", seed="node-1")
+    fake = nvml.FakeNvml(made)
+    gpus = discovery.Discovery(fake)
+    uuid = gpus.refresh().gpus[0].uuid
+    made.lose(made.gpus[0])
+    with pytest.raises(errors.DeviceFault):
+        gpus.again(uuid)
+    readings = fake.readings
+    made.restore(made.gpus[0])
+    assert gpus.trusted().by_uuid(uuid) is not None
+    assert fake.readings == readings + 1
+    gpus.trusted()
+    assert fake.readings == readings + 1
+
+
+def test_a_gpu_that_is_not_here_cannot_be_read_again() -> None:
+    gpus = discovery.Discovery(nvml.FakeNvml(machine.build("hgx-h100", seed="node-1")))
+    with pytest.raises(errors.DeviceFault, match="not, or no longer, on this node"):
+        gpus.again(ids.GpuUuid("GPU-0"))

@@ -260,16 +260,6 @@ def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
     assert len(prepared(node, ref).devices) == 1
 
 
-@pytest.mark.parametrize("face", ["mps", "ts"])
-def test_a_face_that_cannot_be_set_up_yet_is_refused_for_good(
-    node: gpunode.GpuNode, face: str
-) -> None:
-    result = builders.a_result(f"gpu-0000-53-00-0-{face}")
-    answer = refused(node, node.allocate(builders.an_allocated_claim(result)))
-    assert answer.reason is reasons.Reason.FACE_NOT_PREPARED
-    assert answer.permanent
-
-
 def test_a_monitor_is_the_gpu_for_administrators_beside_its_holder(node: gpunode.GpuNode) -> None:
     held = node.allocate(builders.an_allocated_claim())
     prepared(node, held)

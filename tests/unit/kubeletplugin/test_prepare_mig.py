@@ -389,3 +389,19 @@ def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
     assert len(mig_of(node, name).instances) == 1
     node.process().preparer.unprepare(ref)
     assert (mig_of(node, name).enabled, mig_of(node, name).instances) == (True, ())
+
+
+def test_nodes_that_the_host_has_not_made_yet_are_given_by_number_and_wrong_ones_are_not(
+    node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = a_claim(node, EIGHTH)
+    known = node.numbers
+    monkeypatch.setattr(
+        node, "numbers", lambda path: (237, 1) if "nvidia-cap" in path.name else known(path)
+    )
+    with pytest.raises(errors.NodeFault, match="is 237:1, expected 237:"):
+        prepared(node, ref)
+    assert (mig_of(node).enabled, node.files()) == (False, {})
+    monkeypatch.undo()
+    assert node.numbers(node.root / "dev/nvidia-caps/nvidia-cap102") is None
+    prepared(node, ref)

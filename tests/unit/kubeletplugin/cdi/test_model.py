@@ -36,6 +36,27 @@ def test_what_the_loader_or_we_do_not_allow_is_refused(
         model.parse(a_spec(**changes), ROOT)
 
 
+def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
+    def with_node(name: str, host: str) -> str:
+        node = template.DeviceNode(f"/dev/{name}", host, 237, 67)
+        device = template.Device("d", (NODE, node))
+        return template.render("gpu.ration.dev/claim", template.Common((), ()), (device,))
+
+    cap = "nvidia-caps/nvidia-cap67"
+    (device,) = model.parse(with_node(cap, f"{ROOT}/dev/{cap}"), ROOT).devices
+    assert device.containerEdits.deviceNodes[1].minor == 67
+    for name, host in (
+        (cap, f"{ROOT}/dev/nvidia-cap67"),
+        (cap, f"/dev/{cap}"),
+        (cap, f"{ROOT}/dev/nvidia-caps/../sda"),
+        ("nvidia-caps/config", f"{ROOT}/dev/nvidia-caps/config"),
+        ("nvidia-caps/nvidia-cap1/x", f"{ROOT}/dev/nvidia-caps/nvidia-cap1/x"),
+        ("nvidia-cap67", f"{ROOT}/dev/nvidia-cap67"),
+    ):
+        with pytest.raises(errors.BadInput, match="deviceNodes"):
+            model.parse(with_node(name, host), ROOT)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

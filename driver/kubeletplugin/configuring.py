@@ -1,0 +1,59 @@
+"""Which configuration each grant of a claim has, and on which terms a shared one. Pure."""
+
+from collections.abc import Sequence
+
+from driver import errors, reasons
+from driver.api import decode, v1alpha1
+from driver.devices import faces
+from driver.kubeletplugin import ports, steps
+from driver.kubeletplugin.sharing import terms
+from driver.resources import claims
+
+Configured = tuple[steps.Grant, v1alpha1.Config]
+
+
+def configured(
+    granted: Sequence[steps.Grant],
+    results: Sequence[claims.Result],
+    documents: Sequence[decode.Document],
+    namespace: str,
+) -> tuple[Configured, ...] | ports.Refused:
+    """Each grant of these results with its configuration, or why the claim cannot have one."""
+    found: list[Configured] = []
+    for grant, result in zip(granted, results, strict=True):
+        one = _configured(grant, result, documents, namespace)
+        if isinstance(one, ports.Refused):
+            return one
+        found.append(one)
+    return tuple(found)
+
+
+def _configured(
+    grant: steps.Grant,
+    result: claims.Result,
+    documents: Sequence[decode.Document],
+    namespace: str,
+) -> Configured | ports.Refused:
+    kind: decode.Kind = "MigDeviceConfig" if isinstance(grant.face, faces.MigFace) else "GpuConfig"
+    try:
+        config = decode.winner(documents, result.request, kind)
+    except errors.BadInput as problem:
+        return _never(reasons.Reason.CONFIG_INVALID, str(problem))
+    if not isinstance(grant.face, faces.ShareFace):
+        return _alone(grant, config)
+    given = terms.of_result(result, grant.face.sharing, namespace, config)
+    if isinstance(given, terms.Conflict):
+        return _never(given.reason, given.message)
+    return steps.on_terms(grant, given), config
+
+
+def _alone(grant: steps.Grant, config: v1alpha1.Config) -> Configured | ports.Refused:
+    """One claim has the device; its own containers may share it by taking turns."""
+    if isinstance(config.sharing, v1alpha1.MpsSharing):
+        text = f"{grant.face.name} is one claim's, and MPS within one claim is to come"
+        return _never(reasons.Reason.FACE_NOT_PREPARED, text)
+    return grant, config
+
+
+def _never(reason: reasons.Reason, message: str) -> ports.Refused:
+    return ports.Refused(reason, message, permanent=True)

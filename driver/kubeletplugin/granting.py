@@ -1,0 +1,114 @@
+"""What the names of allocated devices stand for: faces of the GPUs as they are now.
+
+A name is all that is taken from the API; profile, place and instance come from the hardware.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from driver import errors, reasons
+from driver.api import offerings
+from driver.devices import faces, model
+from driver.kubeletplugin import discovery, ports, steps
+from driver.resources import claims
+
+Located = dict[str, model.Gpu]
+"""The GPUs behind device names."""
+
+
+class Granting:
+    """Of the node whose pool is `pool`; where MIG is static by `rules`, no instance is made."""
+
+    def __init__(
+        self, pool: str, rules: offerings.NodeOfferings, gpus: discovery.Discovery
+    ) -> None:
+        self._pool = pool
+        self._rules = rules
+        self._gpus = gpus
+
+    def located(self, wanted: Iterable[str]) -> Located | ports.Refused:
+        """The GPUs behind device names; all are read again when one is not known."""
+        names = sorted(set(wanted))
+        try:
+            known = _by_name(self._gpus.trusted())
+            if not all(faces.gpu_name(name) in known for name in names):
+                known = _by_name(self._gpus.refresh())
+        except errors.DeviceFault as fault:
+            return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
+        found = {name: known.get(faces.gpu_name(name) or "") for name in names}
+        if missing := [name for name, gpu in found.items() if gpu is None]:
+            return _unknown(missing, f"it has {', '.join(known) or 'no GPU that can be read'}")
+        return {name: gpu for name, gpu in found.items() if gpu is not None}
+
+    def granted(
+        self, results: Sequence[claims.Result], located: Located
+    ) -> tuple[steps.Grant, ...] | ports.Refused:
+        """A grant for each result; the caller holds the GPUs."""
+        distinct = {gpu.uuid: gpu for gpu in located.values()}
+        known: dict[str, faces.Face] = {}
+        try:
+            for gpu in distinct.values():
+                known |= self._faces(gpu, [name for name, one in located.items() if one is gpu])
+        except errors.DeviceFault as fault:
+            return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
+        granted: list[steps.Grant] = []
+        for result in results:
+            face = known.get(result.device.device)
+            if face is None:
+                text = f"of its GPU there is {', '.join(sorted(known))}"
+                return _unknown([result.device.device], text)
+            if (refused := self._unpreparable(face, result)) is not None:
+                return refused
+            granted.append(_grant(result, face))
+        return tuple(granted)
+
+    def _faces(self, gpu: model.Gpu, wanted: Sequence[str]) -> dict[str, faces.Face]:
+        """The GPU's faces. It is read again for a part of it, and where a face is missed.
+
+        What lies at a part's place decides what is done.
+        """
+        now = self._gpus.current().by_uuid(gpu.uuid) or gpu
+        known: dict[str, faces.Face] = {face.name: face for face in faces.every(now)}
+        if any(faces.is_part(name) or name not in known for name in wanted):
+            now = self._gpus.again(gpu.uuid)
+            known = {face.name: face for face in faces.every(now)}
+        return known
+
+    def _unpreparable(self, face: faces.Face, result: claims.Result) -> ports.Refused | None:
+        """Monitors are for administrators."""
+        match face:
+            case faces.MonitorFace() if not result.admin_access:
+                text = f"{face.name} is for requests with adminAccess: true"
+                return ports.Refused(reasons.Reason.ADMIN_ONLY, text, permanent=True)
+            case faces.MigFace(instance=None):
+                return self._unmakeable(face, result)
+            case _:
+                return None
+
+    def _unmakeable(self, face: faces.MigFace, result: claims.Result) -> ports.Refused | None:
+        """An instance is made for who holds it, where MIG is not static."""
+        if result.admin_access:
+            text = "no instance lies there that could be looked at"
+            return None if face.there else _unknown([face.name], text)
+        if self._rules.of(self._pool, face.gpu).mig is faces.MigMode.STATIC:
+            return _unknown([face.name], "its GPU has static MIG, where no instance is made")
+        return None
+
+
+def _grant(result: claims.Result, face: faces.Face) -> steps.Grant:
+    return steps.Grant(
+        request=result.base_request,
+        pool=result.device.pool,
+        face=face,
+        admin_access=result.admin_access,
+        share_id=result.share_id,
+    )
+
+
+def _by_name(inventory: model.Inventory) -> Located:
+    """GPUs by the names of their whole faces."""
+    return {faces.device_name(gpu.pci): gpu for gpu in inventory.gpus}
+
+
+def _unknown(missing: Sequence[str], text: str) -> ports.Refused:
+    reason = reasons.Reason.DEVICE_UNKNOWN
+    return ports.Refused(reason, f"{', '.join(missing)} is not, or no longer, on this node; {text}")

@@ -1,0 +1,66 @@
+"""Time slices, compute modes and MPS daemons, over the simulator's machine model."""
+
+from pathlib import Path
+
+from driver import errors, ids
+from driver.devices import mps
+from driver.kubeletplugin import ports
+from simulator import codes, machine
+
+
+class FakeSlices:
+    """Implements `ports.TimeSlices`; `lacking` GPUs have no such knob."""
+
+    def __init__(self, of: machine.Machine) -> None:
+        self._of = of
+        self.lacking: set[str] = set()
+
+    def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
+        if gpu in self.lacking:
+            return ports.Unsupported("Not Supported")
+        number = ("Default", "Short", "Medium", "Long").index(interval)
+        self._of.board(self._of.find(gpu)).timeslice = number
+        return None
+
+
+class FakeModes:
+    """Implements `ports.ComputeModes`."""
+
+    def __init__(self, of: machine.Machine) -> None:
+        self._of = of
+
+    def set_exclusive(self, gpu: ids.GpuUuid, *, exclusive: bool) -> None:
+        modes = codes.ComputeMode
+        wanted = modes.EXCLUSIVE_PROCESS if exclusive else modes.DEFAULT
+        self._of.board(self._of.find(gpu)).compute_mode = wanted
+
+
+class FakeDaemons:
+    """Implements `ports.Daemons`: every daemon is ready at once, unless it is to `fail`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.wanted: dict[str, mps.Desired] = {}
+        self.fail = ""
+
+    def want(self, desired: mps.Desired) -> None:
+        if self.fail:
+            raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
+        self.wanted[desired.key] = desired
+
+    def forget(self, key: str) -> None:
+        self.wanted.pop(key, None)
+
+    def status(self, key: str) -> mps.Status | None:
+        if key not in self.wanted:
+            return None
+        files = mps.Layout(self.root)
+        return mps.Status(
+            key=key,
+            state=mps.State.READY,
+            boot_id="boot-1",
+            since="2026-11-21T09:00:00Z",
+            pipe_dir=str(files.pipe(key)),
+            log_dir=str(files.log(key)),
+            shm_dir=str(self.root / "shm" / key),
+        )

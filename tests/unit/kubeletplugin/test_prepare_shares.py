@@ -1,0 +1,226 @@
+"""Claims that have a GPU together: each its share, the settings while any of them needs them."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import ids, reasons
+from driver.kubeletplugin import ports
+from driver.resources import claims, quantity
+from tests import builders
+from tests.fakes import gpunode
+
+GPU = "gpu-0000-53-00-0"
+VERSION = "resource.ration.dev/v1alpha1"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> gpunode.GpuNode:
+    return gpunode.GpuNode(tmp_path)
+
+
+def a_share(
+    number: int, face: str = "mps", gib: int = 20, percent: int = 25, **more: Any
+) -> claims.Claim:
+    result = dataclasses.replace(
+        builders.a_result(f"{GPU}-{face}"),
+        share_id=f"share-{number}",
+        consumed={"memory": quantity.parse(f"{gib}Gi"), "compute": quantity.parse(str(percent))},
+    )
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}", **more)
+
+
+def interval(name: str) -> list[dict[str, Any]]:
+    sharing = {"strategy": "TimeSlicing", "timeSlicing": {"interval": name}}
+    return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
+
+
+def prepare(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared | ports.Refused:
+    return node.process().preparer.prepare(node.allocate(claim), gpunode.never)
+
+
+def release(node: gpunode.GpuNode, claim: claims.Claim) -> None:
+    ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
+    assert node.process().preparer.unprepare(ref) is None
+
+
+def edits(node: gpunode.GpuNode, claim: claims.Claim) -> Any:
+    (device,) = json.loads(node.spec_path(claim.uid).read_bytes())["devices"]
+    return device["containerEdits"]
+
+
+def board(node: gpunode.GpuNode) -> Any:
+    of = node.nvml.machine
+    return of.board(of.gpus[0])
+
+
+def uuid(node: gpunode.GpuNode) -> str:
+    return node.nvml.machine.gpus[0].uuid
+
+
+def test_an_mps_share_has_its_own_limits_and_its_daemons_directories(
+    node: gpunode.GpuNode,
+) -> None:
+    claim = a_share(1)
+    answer = prepare(node, claim)
+    assert isinstance(answer, ports.Prepared)
+    assert answer.devices[0].share_id == "share-1"
+    made = edits(node, claim)
+    assert set(made["env"]) == {
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20480M",
+        "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps",
+        f"RATION_GPU_0000_53_00_0_MPS=memory={20 << 30},compute=25",
+    }
+    places = {one["containerPath"]: one["hostPath"] for one in made["mounts"]}
+    assert places["/tmp/nvidia-mps"].startswith(str(node.daemons.root))
+    assert places["/dev/shm"].startswith(str(node.daemons.root))
+
+
+def test_the_daemon_has_the_largest_share_as_its_ceiling_while_that_is_there(
+    node: gpunode.GpuNode,
+) -> None:
+    small, large = a_share(1, gib=20, percent=10), a_share(2, gib=30, percent=40)
+    prepare(node, small)
+    prepare(node, large)
+    wanted = node.daemons.wanted[uuid(node)]
+    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((30 << 30,), 40)
+    release(node, large)
+    wanted = node.daemons.wanted[uuid(node)]
+    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((20 << 30,), 10)
+
+
+def test_the_gpu_is_exclusive_to_the_daemon_until_its_last_share_is_gone(
+    node: gpunode.GpuNode,
+) -> None:
+    first, second = a_share(1), a_share(2)
+    prepare(node, first)
+    prepare(node, second)
+    assert board(node).compute_mode == 3
+    release(node, first)
+    assert board(node).compute_mode == 3
+    assert uuid(node) in node.daemons.wanted
+    release(node, second)
+    assert board(node).compute_mode == 0
+    assert not node.daemons.wanted
+    assert not node.files()
+
+
+def test_a_daemon_that_does_not_come_leaves_nothing_behind(node: gpunode.GpuNode) -> None:
+    node.daemons.fail = "pipe directory not writable"
+    with pytest.raises(Exception, match="pipe directory not writable"):
+        prepare(node, a_share(1))
+    assert board(node).compute_mode == 0
+    assert not node.files()
+
+
+def test_a_time_slice_is_set_for_all_and_put_back_by_the_last(node: gpunode.GpuNode) -> None:
+    claims_ = [a_share(number, "ts", configs=interval("Long")) for number in (1, 2)]
+    for one in claims_:
+        assert isinstance(prepare(node, one), ports.Prepared)
+    assert board(node).timeslice == 3
+    release(node, claims_[0])
+    assert board(node).timeslice == 3
+    release(node, claims_[1])
+    assert board(node).timeslice == 0
+
+
+def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) -> None:
+    node.slices.lacking.add(uuid(node))
+    claim = a_share(1, "ts", configs=interval("Long"))
+    assert isinstance(prepare(node, claim), ports.Prepared)
+    record = node.process().executor.records.read(claim.uid)
+    assert record is not None
+    assert record.facts == ({"unsupported": "Not Supported"},)
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (a_share(2, "ts", configs=interval("Short")), reasons.Reason.SHARING_DISAGREES),
+        (a_share(2, "mps"), reasons.Reason.DEVICE_OVERLAP),
+        (
+            dataclasses.replace(a_share(2, "ts", configs=interval("Long")), namespace="team-b"),
+            reasons.Reason.NAMESPACES_APART,
+        ),
+    ],
+)
+def test_who_does_not_agree_is_refused_and_disturbs_nobody(
+    node: gpunode.GpuNode, other: claims.Claim, reason: reasons.Reason
+) -> None:
+    prepare(node, a_share(1, "ts", configs=interval("Long")))
+    before = node.files()
+    answer = prepare(node, other)
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reason
+    assert answer.holder is not None
+    assert node.files() == before
+    assert board(node).timeslice == 3
+
+
+@pytest.mark.parametrize("taken", [GPU, f"{GPU}-mig-1g10gb-0"])
+def test_a_share_and_the_whole_or_a_part_exclude_each_other(
+    node: gpunode.GpuNode, taken: str
+) -> None:
+    alone = builders.an_allocated_claim(builders.a_result(taken))
+    assert isinstance(prepare(node, alone), ports.Prepared)
+    answer = prepare(node, a_share(9))
+    assert isinstance(answer, ports.Refused)
+    release(node, alone)
+    assert isinstance(prepare(node, a_share(9)), ports.Prepared)
+    assert isinstance(prepare(node, alone), ports.Refused)
+
+
+def test_a_share_turns_off_the_mig_that_nobody_uses(node: gpunode.GpuNode) -> None:
+    board(node).mig = board(node).mig_pending = True
+    assert isinstance(prepare(node, a_share(1)), ports.Prepared)
+    assert not board(node).mig
+
+
+def test_a_configuration_for_the_other_way_of_sharing_is_refused_for_good(
+    node: gpunode.GpuNode,
+) -> None:
+    answer = prepare(node, a_share(1, configs=interval("Long")))
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
+
+
+def test_the_containers_of_one_claim_may_take_turns_on_a_whole_gpu(node: gpunode.GpuNode) -> None:
+    claim = builders.an_allocated_claim(configs=interval("Medium"))
+    assert isinstance(prepare(node, claim), ports.Prepared)
+    assert board(node).timeslice == 2
+    release(node, claim)
+    assert board(node).timeslice == 0
+
+
+def test_mps_within_one_claim_is_refused_with_words(node: gpunode.GpuNode) -> None:
+    mps = [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}]
+    answer = prepare(node, builders.an_allocated_claim(configs=mps))
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.FACE_NOT_PREPARED
+
+
+@pytest.mark.parametrize("face", ["mps", "ts"])
+def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, face: str) -> None:
+    calm, watch = gpunode.GpuNode(tmp_path / "count"), gpunode.DiesAt()
+    calm.process(watch).preparer.prepare(calm.allocate(a_share(1, face)), gpunode.never)
+    assert len(watch.passed) > 6
+    for number in range(len(watch.passed)):
+        node = gpunode.GpuNode(tmp_path / str(number))
+        neighbour, claim = a_share(2, face), a_share(1, face)
+        prepare(node, neighbour)
+        before = (node.files(), dict(node.daemons.wanted))
+        with pytest.raises(gpunode.Killed):
+            node.process(gpunode.DiesAt(number)).preparer.prepare(
+                node.allocate(claim), gpunode.never
+            )
+        assert isinstance(prepare(node, claim), ports.Prepared)
+        release(node, claim)
+        assert (node.files(), dict(node.daemons.wanted)) == before
+        release(node, neighbour)
+        assert not node.files()
+        assert (board(node).compute_mode, board(node).timeslice) == (0, 0)
