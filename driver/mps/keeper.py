@@ -124,6 +124,8 @@ class Keeper:
         if decided.act == "rest":
             return self._rest_s()
         self._act(decided.act)
+        if isinstance(decided.act, decision.Start):
+            self._tell(decided)  # its pid, before it is asked for anything
         return _SOON_S if isinstance(decided.act, decision.Kill) else 0.0
 
     def _now(self) -> float:
