@@ -78,12 +78,14 @@ class Living:
     """A daemon that runs. Times are seconds until now.
 
     `answer` is its last, None before the first; `silent_s` is since then, or since its start.
+    `clients` are pids of those that work with it, also while it is silent.
     `served` is whether it ever had all that was wanted, `shm_bytes` the size of its own /dev/shm.
     """
 
     shape: Shape
     answer: control.Answer | None = None
     silent_s: float = 0.0
+    clients: tuple[int, ...] = ()
     settled: Settled = field(default_factory=Settled)
     served: bool = False
     shm_bytes: int | None = None
@@ -201,9 +203,9 @@ def _with(goal: Goal, seen: Living) -> Decision:
 
 
 def _to_be_replaced(seen: Living) -> Decision:
-    if seen.answer is None or not seen.answer.clients:
+    if not seen.clients:
         return Decision(Quit(), State.STOPPING)
-    who = ", ".join(str(pid) for pid in seen.answer.clients)
+    who = ", ".join(str(pid) for pid in seen.clients)
     problem = (
         "other devices, users or shared memory take a new daemon; it is started when the clients "
         f"of this one end: {who}"
@@ -216,7 +218,7 @@ def _unless_silent(seen: Living) -> Decision | None:
     if seen.silent_s < ANSWER_S:
         return None
     words = f"the daemon does not answer for {ANSWER_S:.0f} s"
-    if seen.answer is not None and seen.answer.clients:
+    if seen.clients:
         return Decision("rest", State.FAILED, f"{words}; it is ended when its clients have")
     return Decision(Kill(words), State.FAILED, words)
 

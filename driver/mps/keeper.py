@@ -124,6 +124,8 @@ class Keeper:
         if decided.act == "rest":
             return self._rest_s()
         self._act(decided.act)
+        if isinstance(decided.act, decision.Start):
+            self._tell(decided)  # its pid, before it is asked for anything
         return _SOON_S if isinstance(decided.act, decision.Kill) else 0.0
 
     def _now(self) -> float:
@@ -224,6 +226,7 @@ class Keeper:
             shape=run.shape,
             answer=run.answer,
             silent_s=now - run.heard,
+            clients=_clients(run),
             settled=dataclasses.replace(run.settled, since_s=now - run.settled_at),
             served=run.served,
             shm_bytes=shm.size_of(self._place.shm) if run.shape.own_shm else None,
@@ -332,6 +335,13 @@ class Keeper:
         folders.remove(self._place)
         self._status.remove()
         self._tools.metrics.show(self._key, None)
+
+
+def _clients(run: _Run) -> tuple[int, ...]:
+    """As the daemon told last; while it is silent, those of them that live still."""
+    if run.answer is None or run.heard >= run.asked:
+        return run.answer.clients if run.answer else ()
+    return tuple(one.pid for one in processes.alive(run.clients))
 
 
 def _how(run: _Run) -> str:

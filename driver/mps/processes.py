@@ -1,6 +1,5 @@
 """Processes as /proc tells of them: who is a client, which daemon is ours."""
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from driver import errors
 from driver.devices import mps
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
-_PROC = Path("/proc")
+_PROC = "/proc"
 _GONE = {"Z", "X", "x"}
 _STATE, _PARENT, _STARTED = 0, 1, 19
 """Of proc_pid_stat(5) from the third field on."""
@@ -56,30 +55,32 @@ def _uses(pid: int, pipe: Path) -> bool:
 
 def _pids() -> Iterator[int]:
     try:
-        names = os.listdir(_PROC)  # noqa: PTH208 - only names are wanted, of every process
+        names = os.listdir(_PROC)  # noqa: PTH208 - as below
     except OSError as e:
-        raise errors.NodeFault("list", str(_PROC), str(e)) from e
+        raise errors.NodeFault("list", _PROC, str(e)) from e
     return (int(name) for name in names if name.isdigit())
 
 
 def _words(pid: int, file: str) -> list[str]:
-    path = _PROC / str(pid) / file
-    try:
-        text = os.fsdecode(path.read_bytes())
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    except PermissionError:
-        return []  # not ours to look into, so not one of ours
-    except OSError as e:
-        raise errors.NodeFault("read", str(path), str(e)) from e
-    return text.rstrip("\0").split("\0")
+    text = os.fsdecode(_read(pid, file))
+    return text.rstrip("\0").split("\0") if text else []
 
 
 def _fields(pid: int) -> list[str] | None:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        # The name in brackets may hold anything, brackets too.
-        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return None
+    # The name in brackets may hold anything, brackets too.
+    return os.fsdecode(_read(pid, "stat")).rpartition(")")[2].split() or None
+
+
+def _read(pid: int, file: str) -> bytes:
+    """Nothing of a process that is gone, or that is not ours to look into and so none of ours."""
+    path = f"{_PROC}/{pid}/{file}"
+    try:
+        with open(path, "rb") as opened:  # noqa: PTH123 - of every process: pathlib keeps each name
+            return opened.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+    except OSError as e:
+        raise errors.NodeFault("read", path, str(e)) from e
 
 
 def _parent(pid: int) -> int:

@@ -112,6 +112,7 @@ class World:
             found.shape,
             found.answer,
             silent_s,
+            tuple(found.clients),
             dataclasses.replace(found.settled, since_s=float(self.now - found.settled_at)),
             served=found.served,
             shm_bytes=found.shm_bytes,
@@ -143,7 +144,7 @@ class World:
             case decision.Kill():
                 assert found is not None
                 told = found.quit_at is not None
-                assert told or not (found.answer and found.answer.clients)
+                assert told or not found.clients
                 self.end()
 
     def limit(self, found: Daemon, goal: decision.Wanted) -> None:

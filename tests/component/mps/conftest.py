@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import mpsnode
+from tests.fakes import mpsnode, waiting
 
 MINORS = itertools.cycle(range(8))
 
@@ -20,6 +20,7 @@ def node(machine: Path) -> Iterator[mpsnode.Node]:
     """One supervisor for all who use GPUs of their own."""
     made = mpsnode.Node(machine)
     made.supervise()
+    waiting.until(made.layout.run_dir.is_dir, mpsnode.WITHIN_S)
     yield made
     made.close()
 

@@ -165,7 +165,7 @@ def test_a_slow_start_delays_no_other(node: mpsnode.Node, minor: int, other: int
     node.slow("mps_daemon", 3000)
     try:
         late = node.want(other)
-        node.told(other, lambda status: status.pid is not None)
+        waiting.until(lambda: node.daemons(other), 20)
         node.serving(minor, node.want(minor, gib=10))
         behind = node.status(other)
         assert behind is not None

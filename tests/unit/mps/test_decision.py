@@ -20,7 +20,9 @@ def living(answer: control.Answer | None = None, *, settled: bool = True) -> dec
     servers = frozenset(server.pid for server in answer.servers) if answer else frozenset()
     done = decision.Settled("d1", servers, since_s=0.0, tries=1)
     empty = decision.Settled()
-    return decision.Living(SHAPE, answer, settled=done if settled and answer else empty)
+    clients = answer.clients if answer else ()
+    settled_now = done if settled and answer else empty
+    return decision.Living(SHAPE, answer, clients=clients, settled=settled_now)
 
 
 def answer(
@@ -154,7 +156,7 @@ def test_a_daemon_that_hangs_is_ended_unless_clients_work_with_it(goal: decision
     decided = decision.decide(goal, silent)
     assert isinstance(decided.act, decision.Kill)
     assert decided.state is mps.State.FAILED
-    busy = dataclasses.replace(silent, answer=answer(11))
+    busy = dataclasses.replace(silent, clients=(11,))
     decided = decision.decide(goal, busy)
     assert (decided.act, decided.state) == ("rest", mps.State.FAILED)
     assert "it is ended when its clients have" in decided.problem
