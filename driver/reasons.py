@@ -138,6 +138,14 @@ class Reason(StrEnum):
         "This kind of device, or this way of sharing it, cannot be had here yet.",
     )
     ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
+    MPS_FAILED = (
+        "MpsFailed",
+        "The MPS daemon of the claim's GPU is gone or of no use; the message has its last words.",
+    )
+    MPS_RECOVERED = (
+        "MpsRecovered",
+        "The MPS daemon serves again; containers that had the old one must be started anew.",
+    )
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
 
     # What the node's GPUs say of themselves.

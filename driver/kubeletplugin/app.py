@@ -18,6 +18,7 @@ from driver.kubeletplugin import (
     health_stream,
     health_watch,
     metrics,
+    mps_watch,
     publisher,
     registration,
     rpc,
@@ -67,6 +68,7 @@ class App:
         self._recovery = stages.Recovery(
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
+        self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
         self._orphans = stages.Orphans(self._clock)
         self._service = server.DraService(
             core.preparation, server.Tools(teller, counters, self._clock)
@@ -137,6 +139,7 @@ class App:
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
+        life.thread("mps", self._mps.run)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
         life.thread("slices", slices.run, interrupt=slices.interrupt)

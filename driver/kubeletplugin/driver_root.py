@@ -26,7 +26,11 @@ OPTIONAL_LIBRARIES = (
 )
 """What CUDA programs load at run time: the PTX compiler, the debugger's stub, the GPU's settings.
 Those of them that are there are given along with libcuda and libnvidia-ml."""
-BINARIES = ("usr/bin/nvidia-smi",)
+BINARIES = (
+    "usr/bin/nvidia-smi",
+    "usr/bin/nvidia-cuda-mps-control",
+    "usr/bin/nvidia-cuda-mps-server",
+)
 CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 DAEMON_FOLDER = "run/nvidia-persistenced"
 """Mounted as a folder: the socket of a restarted daemon is a new file in the same folder."""

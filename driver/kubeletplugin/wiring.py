@@ -55,6 +55,7 @@ class Core:
     close: Callable[[], None]
     watcher: health_watch.Watcher
     rules: offerings.NodeOfferings
+    daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
 
     def held(self) -> frozenset[ids.DeviceName]:
@@ -112,6 +113,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         library.close,
         nvml_health.NvmlHealth(library.session),
         rules,
+        door,
         records.all,
     )
 

@@ -118,7 +118,7 @@ def test_nvidia_ctk_gives_a_container_what_we_give(base: Path) -> None:
         assert nodes(named[uuid]) == nodes(edits)
     assert len(named) == 2 * len(devices) + 1  # by index and by UUID, and all of them
     assert nodes(theirs["containerEdits"]) == nodes(ours["containerEdits"])
-    assert files(theirs, base) == files(ours, base) | mps_programs(base)
+    assert files(theirs, base) == files(ours, base)
     assert set(ours["containerEdits"]["env"]) <= set(theirs["containerEdits"]["env"])
 
 
@@ -144,12 +144,6 @@ def test_nvidia_ctk_names_the_capabilities_of_mig_devices(parted: Path) -> None:
         assert {(path.name, major, minor) for path, major, minor in ours} == {
             (path.name, major, minor) for path, major, minor in theirs
         }
-
-
-def mps_programs(base: Path) -> set[Path]:
-    """What of a driver's files our plugin does not give: it prepares no MPS yet."""
-    binaries = layout.Layout(base).driver_root / "usr/bin"
-    return {binaries / f"nvidia-cuda-mps-{half}" for half in ("control", "server")}
 
 
 def spec_of_all(base: Path) -> Any:

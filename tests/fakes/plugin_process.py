@@ -14,7 +14,7 @@ from driver.kube import client
 from driver.kubeletplugin import app, wiring
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
-from tests.fakes import health, plugin_shell, preparation
+from tests.fakes import health, plugin_shell, preparation, sharing
 
 
 def _fail() -> model.Inventory:
@@ -45,6 +45,7 @@ def main() -> int:
         lambda: None,
         health.NoGpus(),
         offerings.NodeOfferings(),
+        sharing.FakeDaemons(config.mps_dir),
         tuple,
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())

@@ -1,0 +1,70 @@
+"""Tells the claims of an MPS daemon when it fails, and when it serves again (D10)."""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from driver import clock, errors, reasons
+from driver.devices import mps
+from driver.kubeletplugin import checkpoint, ports, telling
+
+_log = structlog.get_logger(__name__)
+_EVERY_S = 2.0
+"""A daemon that died is told within this and what its supervisor takes, a second."""
+
+
+class MpsWatch:
+    """`run` is a thread's target. What a daemon was last said to be is told once."""
+
+    def __init__(
+        self,
+        records: Callable[[], tuple[checkpoint.Record, ...]],
+        daemons: ports.Daemons,
+        teller: telling.Teller,
+        time: clock.Clock,
+    ) -> None:
+        self._records = records
+        self._daemons = daemons
+        self._teller = teller
+        self._clock = time
+        self._failing: dict[str, str] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Look until told to stop."""
+        while not self._clock.wait(stop, _EVERY_S):
+            try:
+                self.look()
+            except errors.NodeFault as e:
+                _log.warning("MPS daemons not looked at", error=str(e))
+
+    def look(self) -> None:
+        """Tell what has changed since the last look. Raises NodeFault."""
+        clients: dict[str, list[ports.ClaimRef]] = {}
+        for record in self._records():
+            for device in record.devices:
+                if device.edits.daemon:
+                    clients.setdefault(device.edits.daemon, []).append(record.claim)
+        self._failing = {key: why for key, why in self._failing.items() if key in clients}
+        for key, refs in clients.items():
+            self._compare(key, refs)
+
+    def _compare(self, key: str, refs: list[ports.ClaimRef]) -> None:
+        status = self._daemons.status(key)
+        if status is None:
+            return
+        before, now = self._failing.get(key, ""), _problem(status)
+        if now and now != before:
+            self._failing[key] = now
+            text = f"MPS daemon of {key}: {now}"
+            for ref in refs:
+                self._teller.claim_warning(ref, reasons.Reason.MPS_FAILED, text)
+        elif before and not now:
+            del self._failing[key]
+            for ref in refs:
+                text = f"MPS daemon of {key} serves again: start the containers anew"
+                self._teller.claim_notice(ref, reasons.Reason.MPS_RECOVERED, text)
+
+
+def _problem(status: mps.Status) -> str:
+    return status.problem if status.state is mps.State.FAILED else ""

@@ -1,0 +1,91 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from driver.devices import mps
+from driver.kubeletplugin import mps_watch, telling
+from tests.fakes import clock as fake_clock
+from tests.fakes import gpunode, plugin_shell
+from tests.unit.kubeletplugin.test_prepare_shares import a_share, prepare, release
+
+
+class Said:
+    """A daemon's status as its supervisor says it."""
+
+    def __init__(self, node: gpunode.GpuNode) -> None:
+        self._node = node
+        self.state, self.problem = mps.State.READY, ""
+        self.root = node.daemons.root
+
+    def want(self, desired: mps.Desired) -> None:
+        self._node.daemons.want(desired)
+
+    def forget(self, key: str) -> None:
+        self._node.daemons.forget(key)
+
+    def status(self, key: str) -> mps.Status | None:
+        found = self._node.daemons.status(key)
+        update = {"state": self.state, "problem": self.problem}
+        return found.model_copy(update=update) if found else None
+
+
+@dataclasses.dataclass
+class World:
+    node: gpunode.GpuNode
+    said: Said
+    told: plugin_shell.Events
+    watch: mps_watch.MpsWatch
+
+    def look(self) -> list[tuple[str, str]]:
+        """Who is told what."""
+        before = len(self.told.told), len(self.told.good_news)
+        self.watch.look()
+        fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
+        return [(event[1], event[2]) for event in fresh]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    node = gpunode.GpuNode(tmp_path)
+    told = plugin_shell.Events()
+    said = Said(node)
+    records = node.process().executor.records.all
+    watch = mps_watch.MpsWatch(records, said, telling.Teller(told), fake_clock.FakeClock())
+    return World(node, said, told, watch)
+
+
+def test_a_daemon_that_dies_is_told_to_each_of_its_claims_once(world: World) -> None:
+    for number in (1, 2):
+        prepare(world.node, a_share(number))
+    assert world.look() == []
+    world.said.state, world.said.problem = mps.State.FAILED, "it ended; control.log: killed"
+    assert world.look() == [("claim-1", "MpsFailed"), ("claim-2", "MpsFailed")]
+    assert "control.log: killed" in world.told.told[-1][3]
+    assert world.look() == []
+
+
+def test_that_it_serves_again_is_told_too(world: World) -> None:
+    prepare(world.node, a_share(1))
+    world.said.state, world.said.problem = mps.State.FAILED, "it ended"
+    world.look()
+    world.said.state, world.said.problem = mps.State.READY, ""
+    assert world.look() == [("claim-1", "MpsRecovered")]
+    assert world.look() == []
+
+
+def test_claims_of_other_kinds_hear_nothing(world: World) -> None:
+    prepare(world.node, a_share(1, "ts"))
+    world.said.state, world.said.problem = mps.State.FAILED, "it ended"
+    assert world.look() == []
+
+
+def test_a_daemon_whose_claims_have_gone_is_forgotten(world: World) -> None:
+    claim = a_share(1)
+    prepare(world.node, claim)
+    world.said.state, world.said.problem = mps.State.FAILED, "it ended"
+    world.look()
+    release(world.node, claim)
+    assert world.look() == []
+    prepare(world.node, claim)
+    assert world.look() == [("claim-1", "MpsFailed")]
