@@ -26,13 +26,9 @@ _POLL_S = 0.25
 _SHARED = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 _MOST_COMPUTE = 8
 """Compute instances that one GPU instance can have (node-layer: nv-caps.c counts ids to 7)."""
-_GONE = {
-    pynvml.NVML_ERROR_NOT_FOUND,
-    pynvml.NVML_ERROR_NOT_SUPPORTED,
-    pynvml.NVML_ERROR_GPU_IS_LOST,
-}
-"""There is no such instance, MIG is off, or the GPU is lost: no instance outlives the reset that
-brings it back (node-layer 2.3)."""
+_GPU_GONE = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_GPU_IS_LOST}
+"""The GPU has left, or is lost: no instance outlives the reset that brings it back (node-layer
+2.3)."""
 _NOT_AT_ONCE = {
     pynvml.NVML_ERROR_IN_USE: "it is in use by instances, processes or another program",
     pynvml.NVML_ERROR_RESET_REQUIRED: "the GPU would have to be reset",
@@ -63,7 +59,7 @@ class Instances:
 
         def once() -> bool:
             with self._gpu(gpu) as handle:
-                if _has_instances(gpu, handle):
+                if _is_on(gpu, handle) and _has_instances(gpu, handle):
                     return False
                 return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE)
 
@@ -98,10 +94,11 @@ class Instances:
         """
 
         def once() -> None:
-            with contextlib.ExitStack() as held, _tolerating(_GONE):
-                handle = held.enter_context(self._gpu(place.gpu))
-                for instance in _found_at(place, handle):
-                    self._unmake(place.gpu, instance)
+            with self._session.use():
+                handle = _handle_if_there(place.gpu)
+                if handle is not None and _is_on(place.gpu, handle):
+                    for instance in list(_found_at(place, handle)):
+                        self._unmake(place.gpu, instance)
 
         self._patiently(once, patience_s)
 
@@ -120,10 +117,10 @@ class Instances:
 
     def _unmake(self, gpu: str, instance: object) -> None:
         for compute in _compute_instances(gpu, instance):
-            with _tolerating({pynvml.NVML_ERROR_NOT_FOUND}):
+            with _gone_is_fine():
                 calls.ask(gpu, pynvml.nvmlComputeInstanceDestroy, compute)
             self._watch.at("compute instance destroyed")
-        with _tolerating({pynvml.NVML_ERROR_NOT_FOUND}):
+        with _gone_is_fine():
             calls.ask(gpu, pynvml.nvmlGpuInstanceDestroy, instance)
         self._watch.at("GPU instance destroyed")
 
@@ -143,6 +140,23 @@ class Instances:
     def _gpu(self, gpu: ids.GpuUuid) -> Iterator[Any]:
         with self._session.use():
             yield calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+
+
+def _handle_if_there(gpu: ids.GpuUuid) -> object | None:
+    """The handle of a GPU that answers; None for one that has gone."""
+    try:
+        handle: object = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+        calls.ask(gpu, pynvml.nvmlDeviceGetMinorNumber, handle)
+    except errors.DeviceFault as fault:
+        if fault.code in _GPU_GONE:
+            return None
+        raise
+    return handle
+
+
+def _is_on(gpu: str, handle: object) -> bool:
+    modes = calls.ask(gpu, pynvml.nvmlDeviceGetMigMode, handle)
+    return bool(modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
 def _make_compute(gpu: str, instance: object) -> None:
@@ -192,23 +206,29 @@ def _found_at(place: mig.Place, handle: object) -> Iterator[object]:
     for device in partition.devices(place.gpu, handle):
         uuids.setdefault(device.gpu_instance, set()).add(device.uuid)
     for instance in partition.handles(place.gpu, handle, place.profile_id):
-        info = calls.ask(place.gpu, pynvml.nvmlGpuInstanceGetInfo, instance)
+        info = partition.placed(place.gpu, instance)
+        if info is None:
+            continue
         if mig.Placement(int(info.placement.start), int(info.placement.size)) != place.placement:
             continue
         there = uuids.get(int(info.id), set())
-        if place.uuid is None or not there or place.uuid in there:
+        if place.uuid is None or place.uuid in there:
             yield instance
-        else:
+        elif there:
             _log.info("another's instance stays", place=place, found=sorted(there))
+        elif any(_compute_instances(place.gpu, instance)):
+            call = "telling whose an instance is"
+            raise calls.garbage(place.gpu, call, int(info.id), "one whose devices can be read")
+        else:
+            yield instance
 
 
 def _has_instances(gpu: str, handle: object) -> bool:
     ask = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
     for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         info = calls.maybe(gpu, ask, handle, number, 1)
-        with _tolerating({pynvml.NVML_ERROR_NOT_SUPPORTED}):  # MIG is off
-            if info is not None and partition.handles(gpu, handle, int(info.id)):
-                return True
+        if info is not None and partition.handles(gpu, handle, int(info.id)):
+            return True
     return False
 
 
@@ -225,9 +245,9 @@ def _leaving_nothing() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _tolerating(codes: set[int]) -> Iterator[None]:
+def _gone_is_fine() -> Iterator[None]:
     try:
         yield
     except errors.DeviceFault as fault:
-        if fault.code not in codes:
+        if fault.code != pynvml.NVML_ERROR_NOT_FOUND:
             raise

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pynvml
 
@@ -20,6 +21,10 @@ _SUFFIXES = {
     pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1: "+me",
     pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1: "+me",
 }
+
+
+_NO_LONGER = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}
+"""What a handle that was just listed may answer, once somebody has destroyed what it stood for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +116,17 @@ def _placements(pci: ids.PciAddress, handle: object, profile: int) -> tuple[mig.
 
 
 def instances(where: str, handle: object, profile_ids: Iterable[int]) -> tuple[mig.Instance, ...]:
-    """The GPU instances of some profiles; MIG must be on. Raises DeviceFault."""
+    """The GPU instances of some profiles; none with MIG off. Raises DeviceFault.
+
+    Claims come and go meanwhile: an instance that goes while it is read is not there.
+    """
     spanning = {one.gpu_instance: one for one in devices(where, handle) if one.spans}
     found: list[mig.Instance] = []
     for profile in profile_ids:
         for instance in handles(where, handle, profile):
-            info = calls.ask(where, pynvml.nvmlGpuInstanceGetInfo, instance)
+            info = placed(where, instance)
+            if info is None:
+                continue
             device = spanning.get(int(info.id))
             found.append(
                 mig.Instance(
@@ -131,28 +141,49 @@ def instances(where: str, handle: object, profile_ids: Iterable[int]) -> tuple[m
 
 
 def handles(where: str, handle: object, profile_id: int) -> tuple[object, ...]:
-    """The handles of a profile's GPU instances. Raises DeviceFault."""
+    """The handles of a profile's GPU instances; none with MIG off. Raises DeviceFault."""
     count = ctypes.c_uint(0)
     found = (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
     call = pynvml.nvmlDeviceGetGpuInstances
-    calls.ask(where, call, handle, profile_id, found, ctypes.byref(count))
+    try:
+        calls.ask(where, call, handle, profile_id, found, ctypes.byref(count))
+    except errors.DeviceFault as fault:
+        if fault.code != pynvml.NVML_ERROR_NOT_SUPPORTED:
+            raise
+        return ()
     return tuple(found[: count.value])
 
 
+def placed(where: str, instance: object) -> Any | None:  # noqa: ANN401 - as pynvml
+    """What a GPU instance says of itself; None when it has gone. Raises DeviceFault."""
+    try:
+        return calls.ask(where, pynvml.nvmlGpuInstanceGetInfo, instance)
+    except errors.DeviceFault as fault:
+        if fault.code in _NO_LONGER:
+            return None
+        raise
+
+
 def devices(where: str, handle: object) -> Iterator[Device]:
-    """The MIG devices of a GPU; gaps are NOT_FOUND. Raises DeviceFault."""
+    """The MIG devices of a GPU. Raises DeviceFault."""
     most = calls.maybe(where, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
     for index in range(most):
         try:
-            device = calls.ask(where, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+            found = _device(where, handle, index)
         except errors.DeviceFault as fault:
+            # A gap, or a device that somebody has destroyed since it was found.
             if fault.code in (pynvml.NVML_ERROR_NOT_FOUND, *calls.ABSENT):
                 continue
             raise
-        shape = calls.ask(where, pynvml.nvmlDeviceGetAttributes_v2, device)
-        yield Device(
-            gpu_instance=int(calls.ask(where, pynvml.nvmlDeviceGetGpuInstanceId, device)),
-            compute_instance=int(calls.ask(where, pynvml.nvmlDeviceGetComputeInstanceId, device)),
-            uuid=ids.MigUuid(calls.ask(where, pynvml.nvmlDeviceGetUUID, device)),
-            spans=shape.computeInstanceSliceCount == shape.gpuInstanceSliceCount,
-        )
+        yield found
+
+
+def _device(where: str, handle: object, index: int) -> Device:
+    device = calls.ask(where, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+    shape = calls.ask(where, pynvml.nvmlDeviceGetAttributes_v2, device)
+    return Device(
+        gpu_instance=int(calls.ask(where, pynvml.nvmlDeviceGetGpuInstanceId, device)),
+        compute_instance=int(calls.ask(where, pynvml.nvmlDeviceGetComputeInstanceId, device)),
+        uuid=ids.MigUuid(calls.ask(where, pynvml.nvmlDeviceGetUUID, device)),
+        spans=shape.computeInstanceSliceCount == shape.gpuInstanceSliceCount,
+    )

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from driver import errors, ids
+from driver import clock, errors, ids, reasons
 from driver.devices import faces, mig
-from driver.kubeletplugin import ports
+from driver.kubeletplugin import config, ports, wiring
 from tests import builders
 from tests.fakes import gpunode, simulated_node
 
@@ -283,6 +283,33 @@ def test_making_an_instance_holds_up_no_other_gpu(node: simulated_node.Simulated
     assert len(node.parts().instances) == 1
 
 
+def test_looking_at_the_gpus_while_parts_come_and_go_finds_all_of_them(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    process = node.process()
+    refs = [a_claim(node, f"{gpu}-mig-3g40gb-0", number=gpu + 1) for gpu in range(2)]
+    done = threading.Event()
+
+    def come_and_go(ref: ports.ClaimRef) -> None:
+        for _ in range(4):
+            process.preparer.prepare(ref, gpunode.never)
+            process.preparer.unprepare(ref)
+        done.set()
+
+    threads = [threading.Thread(target=come_and_go, args=(ref,)) for ref in refs]
+    for thread in threads:
+        thread.start()
+    looks = []
+    while not done.is_set():
+        looks.append(process.gpus.refresh())
+    for thread in threads:
+        thread.join(60)
+    assert looks
+    for look in looks:
+        assert (len(look.gpus), look.broken) == (8, ())
+        assert not any(gpu.mig.foreign for gpu in look.gpus if gpu.mig)
+
+
 def test_every_part_of_two_gpus_at_once(node: simulated_node.SimulatedNode) -> None:
     before = node.gpus()
     process = node.process()
@@ -306,3 +333,37 @@ def test_every_part_of_two_gpus_at_once(node: simulated_node.SimulatedNode) -> N
     for ref in refs:
         process.preparer.unprepare(ref)
     assert (node.gpus(), node.files()) == (before, [])
+
+
+def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
+    node: simulated_node.SimulatedNode, tmp_path: Path
+) -> None:
+    rules = tmp_path / "offerings.yaml"
+    rules.write_text(
+        "apiVersion: resource.ration.dev/v1alpha1\nkind: NodeOfferings\n"
+        "rules:\n- gpus: {index: [1]}\n  mig: static\n"
+    )
+    made = a_claim(node, "0-mig-1g10gb-4", number=1)
+    flags = {
+        "driver-root": node.at.driver_root,
+        "host-root": node.at.host_root,
+        "cdi-root": node.cdi,
+        "state-dir": tmp_path / "state",
+        "node-name": builders.NODE,
+        "offerings": rules,
+    }
+    plugin = config.PluginConfig.read([f"--{name}={value}" for name, value in flags.items()])
+    static = a_claim(node, "1-mig-1g10gb-4", number=2)
+    node.library.close()
+    core = wiring.core(plugin, node.reader, clock.SystemClock())
+    assert core.recover() == ()
+    assert isinstance(core.preparation.prepare(made, gpunode.never), ports.Prepared)
+    answer = core.preparation.prepare(static, gpunode.never)
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
+    found = core.look().gpus[0].mig
+    assert found is not None
+    assert [one.ours for one in found.instances] == [True]
+    assert core.held() == {core.records()[0].devices[0].device}
+    assert core.preparation.unprepare(made) is None
+    core.close()

@@ -7,6 +7,7 @@ from driver import errors, ids, reasons
 from driver.api import offerings
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import ports
+from driver.resources import publish
 from simulator import faults
 from tests import builders
 from tests.fakes import gpunode, partitioning
@@ -218,6 +219,25 @@ def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
     assert spec_nodes(node, admin) == spec_nodes(node, held)
     node.process().preparer.unprepare(admin)
     assert len(mig_of(node).instances) == 1
+
+
+def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.GpuNode) -> None:
+    def published() -> list[dict[str, object]]:
+        inventory = node.process().gpus.current()
+        terms = publish.Terms("gpu.ration.dev", ids.NodeName(builders.NODE), "scheduler", {})
+        pool, problems = publish.pool_of(inventory, terms, {})
+        assert not problems
+        return [dict(one) for one in publish.render(pool, publish.Owner(terms.node, "uid"), 1)]
+
+    before = published()
+    ref = a_claim(node, EIGHTH, OTHER_HALF)
+    prepared(node, ref)
+    assert published() == before
+    with pytest.raises(gpunode.Killed):
+        node.process(gpunode.DiesAt(1)).preparer.unprepare(ref)
+    assert published() == before
+    node.process().preparer.unprepare(ref)
+    assert published() == before
 
 
 def test_our_own_instances_hide_no_face(node: gpunode.GpuNode) -> None:
