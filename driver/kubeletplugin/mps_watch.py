@@ -29,6 +29,7 @@ class MpsWatch:
         self._teller = teller
         self._clock = time
         self._failing: dict[str, str] = {}
+        self._pids: dict[str, int] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop."""
@@ -46,6 +47,7 @@ class MpsWatch:
                 if device.edits.daemon:
                     clients.setdefault(device.edits.daemon, []).append(record.claim)
         self._failing = {key: why for key, why in self._failing.items() if key in clients}
+        self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
         for key, refs in clients.items():
             self._compare(key, refs)
 
@@ -54,6 +56,10 @@ class MpsWatch:
         if status is None:
             return
         before, now = self._failing.get(key, ""), _problem(status)
+        pid, self._pids[key] = self._pids.get(key), status.pid or self._pids.get(key, 0)
+        if not before and not now and pid and status.pid not in (None, pid):
+            # It died and was replaced between two looks: clients of the old one hold nothing now.
+            now = f"it ended (pid {pid}), and another took its place"
         if now and now != before:
             self._failing[key] = now
             text = f"MPS daemon of {key}: {now}"

@@ -8,6 +8,7 @@ import pytest
 
 from driver.kube import client, resource
 from hack.cluster import api
+from simulator import control
 from simulator import store as machines
 from tests.e2e import playground
 
@@ -146,3 +147,42 @@ def test_one_gpu_serves_every_mode_one_after_another(
     assert f"memory={16 * GIB}," in told
     gpu.free()
     assert gpu.board().timeslice == 0
+
+
+MPS = '$.type == "gpu-share" && $.sharing == "mps"'
+
+
+def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = Gpu(field, node)
+    gpu.ask(
+        "greedy",
+        MPS,
+        capacity={"memory": "20Gi"},
+        command="simclient --allocate 40Gi --hold forever",
+    )
+    gpu.ask("calm", MPS, capacity={"memory": "30Gi"})
+    greedy, calm = gpu.sees("greedy"), gpu.sees("calm")
+    assert greedy["refused"]["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert greedy["allocated"] == 20 * GIB
+    assert calm["allocated"] == 30 * GIB
+    assert calm["refused"] is None or calm["devices"][0]["limit"] == 30 * GIB
+    gpu.free()
+
+
+def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = Gpu(field, node)
+    gpu.ask("first", MPS, capacity={"memory": "20Gi"}, restartPolicy="Never")
+    before = gpu.sees("first")["mps"]["server"]
+    control.send(gpu.base, "mps_death", gpu.uuid, "0")
+    (told, *_) = field.told("first", "MpsFailed", 10)
+    assert gpu.uuid in told
+    gpu.free()
+    gpu.ask("second", MPS, capacity={"memory": "20Gi"})
+    after = gpu.sees("second")
+    assert after["allocated"] == 20 * GIB
+    assert after["mps"]["server"] != before
+    gpu.free()

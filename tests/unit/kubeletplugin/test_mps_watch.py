@@ -15,7 +15,7 @@ class Said:
 
     def __init__(self, node: gpunode.GpuNode) -> None:
         self._node = node
-        self.state, self.problem = mps.State.READY, ""
+        self.state, self.problem, self.pid = mps.State.READY, "", 100
         self.root = node.daemons.root
 
     def want(self, desired: mps.Desired) -> None:
@@ -26,7 +26,7 @@ class Said:
 
     def status(self, key: str) -> mps.Status | None:
         found = self._node.daemons.status(key)
-        update = {"state": self.state, "problem": self.problem}
+        update = {"state": self.state, "problem": self.problem, "pid": self.pid}
         return found.model_copy(update=update) if found else None
 
 
@@ -89,3 +89,13 @@ def test_a_daemon_whose_claims_have_gone_is_forgotten(world: World) -> None:
     assert world.look() == []
     prepare(world.node, claim)
     assert world.look() == [("claim-1", "MpsFailed")]
+
+
+def test_a_daemon_that_was_replaced_between_two_looks_is_told_as_well(world: World) -> None:
+    prepare(world.node, a_share(1))
+    world.look()
+    world.said.pid = 101
+    assert world.look() == [("claim-1", "MpsFailed")]
+    assert "it ended (pid 100)" in world.told.told[-1][3]
+    assert world.look() == [("claim-1", "MpsRecovered")]
+    assert world.look() == []
