@@ -1,5 +1,6 @@
 import pytest
 
+from driver import ids
 from driver.devices import mig
 
 
@@ -38,3 +39,26 @@ def test_an_older_drivers_profile_is_named_as_nvidia_names_it(
 def test_placements_that_share_a_slice_overlap() -> None:
     assert mig.Placement(0, 4).overlaps(mig.Placement(3, 1))
     assert not mig.Placement(0, 4).overlaps(mig.Placement(4, 4))
+
+
+def test_a_place_holds_the_instance_meant_and_one_that_has_no_device() -> None:
+    at = mig.Placement(4, 4)
+    made = mig.Instance(2, 9, at, 0, ids.MigUuid("MIG-1"))
+    gpu = ids.GpuUuid("GPU-1")
+    assert mig.Place(gpu, 9, at).holds(made)
+    assert mig.Place(gpu, 9, at, ids.MigUuid("MIG-1")).holds(made)
+    assert not mig.Place(gpu, 9, at, ids.MigUuid("MIG-2")).holds(made)
+    assert not mig.Place(gpu, 5, at).holds(made)
+    assert not mig.Place(gpu, 9, mig.Placement(0, 4)).holds(made)
+    assert mig.Place(gpu, 9, at, ids.MigUuid("MIG-2")).holds(mig.Instance(2, 9, at))
+
+
+def test_instances_are_told_apart_by_the_places_of_ours() -> None:
+    ours, theirs = mig.Instance(1, 9, mig.Placement(0, 4)), mig.Instance(2, 9, mig.Placement(4, 4))
+    found = mig.Mig(enabled=True, resetless=True, profiles=(), instances=(ours, theirs))
+    place = mig.Place(ids.GpuUuid("GPU-1"), 9, ours.placement)
+    apart = mig.told_apart(found, [place])
+    assert [one.ours for one in apart.instances] == [True, False]
+    assert apart.foreign == (theirs,)
+    assert apart.at(place) == apart.instances[0]
+    assert mig.told_apart(apart, []) == found
