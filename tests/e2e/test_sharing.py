@@ -150,6 +150,7 @@ def test_one_gpu_serves_every_mode_one_after_another(
 
 
 MPS = '$.type == "gpu-share" && $.sharing == "mps"'
+TURNS = '$.type == "gpu-share" && $.sharing == "time-slicing"'
 
 
 def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
@@ -186,3 +187,27 @@ def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone
     assert after["allocated"] == 20 * GIB
     assert after["mps"]["server"] != before
     gpu.free()
+
+
+@pytest.mark.parametrize(
+    "terms",
+    ['$.type == "gpu"', MPS, '$.type == "mig" && $.profile == "1g.10gb"', TURNS],
+    ids=["whole", "mps", "mig", "time-slicing"],
+)
+def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_nothing_else(
+    field: playground.Playground, node: str, terms: str
+) -> None:
+    gpu = Gpu(field, node)
+    gpu.ask("pod", terms)
+    playground.until(lambda: field.device_of("pod"), 20, "the claim is allocated")
+    field.cluster.kill("plugin", node)
+    field.cluster.start("plugin", node)
+    # A refused call is tried again by the kubelet after a minute or more.
+    field.running("pod", 150)
+    gpu.free()
+    board = gpu.board()
+    assert (board.compute_mode, board.timeslice, board.instances) == (0, 0, [])
+    state = field.cluster.node_dir(node)
+    assert not list((state / "state/claims").iterdir())
+    assert not list((state / "mps/desired").glob("*"))
+    assert not list((state / "cdi").glob("gpu.ration.dev-*"))

@@ -1,0 +1,122 @@
+"""Sixty-four claims at once, on eight GPUs in three modes, with slow hardware."""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from driver import clock, ids
+from driver.devices import faces, mig, model
+from driver.kubeletplugin import ports, wiring
+from driver.kubeletplugin.config import PluginConfig
+from driver.resources import claims, quantity
+from simulator import layout
+from tests import builders
+from tests.fakes import gpunode, mpsnode
+
+TIME = clock.SystemClock()
+PARTS, SERVED, TURNS = range(3), range(3, 6), range(6, 8)
+SLOW_MS = {"device_create_gpu_instance_with_placement": 1000, "mps_daemon": 2000}
+
+
+@pytest.fixture
+def node() -> Iterator[mpsnode.Node]:
+    with mpsnode.machine() as base:
+        made = mpsnode.Node(base)
+        made.supervise(f"--host-root={layout.Layout(base).host_root}")
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def reader() -> gpunode.FakeReader:
+    return gpunode.FakeReader()
+
+
+@pytest.fixture
+def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[wiring.Core]:
+    at = layout.Layout(node.base)
+    config = PluginConfig(
+        node_name=builders.NODE,
+        cdi_root=node.own / "cdi",
+        state_dir=node.own / "state",
+        mps_dir=node.own / "s",
+        driver_root=at.driver_root,
+        host_root=at.host_root,
+    )
+    made = wiring.core(config, reader, TIME)
+    yield made
+    made.close()
+    pynvml.nvmlLib = None
+    pynvml._nvmlGetFunctionPointer_cache.clear()
+
+
+def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
+    """Which device each claim was given, 64 of them."""
+    for number in PARTS:
+        found = faces.of_gpu(gpus[number], faces.Offering())
+        yield from (
+            one.name for one in found if isinstance(one, faces.MigFace) and _smallest(one.profile)
+        )
+    for number in SERVED:
+        yield from [f"{faces.device_name(gpus[number].pci)}-mps"] * 8
+    for number, count in zip(TURNS, (10, 9), strict=True):
+        yield from [f"{faces.device_name(gpus[number].pci)}-ts"] * count
+
+
+def _smallest(profile: mig.Profile) -> bool:
+    return profile.name == "1g.10gb"
+
+
+def a_claim(number: int, device: str) -> claims.Claim:
+    amounts = {"memory": quantity.parse("5Gi"), "compute": quantity.parse("9")}
+    result = dataclasses.replace(
+        builders.a_result(device), consumed={} if "-mig-" in device else amounts
+    )
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
+def test_sixty_four_claims_at_once_wait_for_their_own_gpu_only(
+    node: mpsnode.Node, core: wiring.Core, reader: gpunode.FakeReader
+) -> None:
+    gpus = core.look().gpus
+    asked = {
+        one.name: (one, device)
+        for number, device in enumerate(devices(gpus))
+        for one in (a_claim(number, device),)
+    }
+    assert len(asked) == 64
+    reader.claims.update({one.key: one for one, _ in asked.values()})
+    for call, milliseconds in SLOW_MS.items():
+        node.slow(call, milliseconds)
+
+    def prepare(name: str) -> tuple[str, ports.Prepared | ports.Refused, float]:
+        one, device = asked[name]
+        ref = ports.ClaimRef(one.namespace, one.name, one.uid)
+        return device, core.preparation.prepare(ref, gpunode.never), TIME.monotonic()
+
+    with futures.ThreadPoolExecutor(64) as pool:
+        done = list(pool.map(prepare, asked))
+        assert [answer for _, answer, _ in done if not isinstance(answer, ports.Prepared)] == []
+        taking_turns = max(at for device, _, at in done if device.endswith("-ts"))
+        parts = [at for device, _, at in done if "-mig-" in device]
+        # Instances of a GPU come one a second; what has nothing to do with them is long there.
+        assert taking_turns < sorted(parts)[len(parts) // 2]
+        gone = pool.map(
+            lambda one: core.preparation.unprepare(
+                ports.ClaimRef(one[0].namespace, one[0].name, one[0].uid)
+            ),
+            asked.values(),
+        )
+        assert set(gone) == {None}
+    assert core.records() == ()
+    left = core.look().gpus
+    assert not any(gpu.mig and gpu.mig.instances for gpu in left)
+    assert not list(Path(node.own / "s/desired").iterdir())
+    assert not list((node.own / "cdi").iterdir())
