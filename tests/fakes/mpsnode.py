@@ -61,7 +61,7 @@ class Node:
         """Start a supervisor; `logs` has what it writes."""
         command = [
             *(sys.executable, "-m", "driver.mps", f"--state-dir={self.own / 's'}"),
-            *(f"--shm-dir={self.own / 'shm'}", f"--driver-root={self.driver_root}"),
+            *(f"--shm-dir={self.own / 's/shm'}", f"--driver-root={self.driver_root}"),
             *("--look-seconds=0.02", "--poll-seconds=0.1"),
             *flags,
         ]
@@ -168,5 +168,5 @@ class Node:
             for pid in processes.with_pipe(daemon.CONTROL, run):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        for mounted in (self.own / "shm").glob("*"):
+        for mounted in (self.own / "s/shm").glob("*"):
             subprocess.run(["umount", str(mounted)], check=False, capture_output=True)
