@@ -25,7 +25,7 @@ class _TimeSlicing(_Strict):
 class _Mps(_Strict):
     defaultActiveThreadPercentage: Annotated[int, pydantic.Field(ge=0, le=100)] | None = None  # noqa: N815 - NVIDIA's spelling
     defaultPinnedDeviceMemoryLimit: v1alpha1.Amount | None = None  # noqa: N815 - as above
-    defaultPerDevicePinnedMemoryLimit: Mapping[str, v1alpha1.Amount] = pydantic.Field(  # noqa: N815 - as above
+    defaultPerDevicePinnedMemoryLimit: v1alpha1.Limits = pydantic.Field(  # noqa: N815 - as above
         default_factory=dict
     )
     multiUser: bool | None = None  # noqa: N815 - as above

@@ -18,6 +18,11 @@ Amount = Annotated[
     str, pydantic.Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$")
 ]
 Percent = Annotated[int, pydantic.Field(ge=1, le=100)]
+DeviceKey = Annotated[
+    str, pydantic.Field(pattern=r"^(0|[1-9][0-9]?|(GPU|MIG)-[A-Za-z0-9-]{1,60})$")
+]
+"""A device of the claim: its UUID, or its place among the claim's UUIDs, sorted."""
+Limits = Mapping[DeviceKey, Amount]
 MAX_CONNECTIONS = 32
 """Of CUDA_DEVICE_MAX_CONNECTIONS (CUDA programming guide)."""
 
@@ -35,13 +40,14 @@ class TimeSlicing(_Strict):
 class Mps(_Strict):
     """What an MPS client gets.
 
-    On shared faces the claim's capacity decides over memory and compute; `activeThreadPercentage`,
-    `pinnedMemory` and `pinnedMemoryPerDevice` (by index or UUID) are for whole GPUs.
+    On shared faces the claim's capacity decides over memory and compute: `activeThreadPercentage`,
+    `pinnedMemory` (of each device, at least 1Mi) and `pinnedMemoryPerDevice`, which goes before it,
+    are for whole GPUs and MIG devices, and are refused there.
     """
 
     activeThreadPercentage: Percent | None = None  # noqa: N815 - the API's spelling
     pinnedMemory: Amount | None = None  # noqa: N815 - as above
-    pinnedMemoryPerDevice: Mapping[str, Amount] = pydantic.Field(default_factory=dict)  # noqa: N815 - as above
+    pinnedMemoryPerDevice: Limits = pydantic.Field(default_factory=dict)  # noqa: N815 - as above
     priority: Literal["Normal", "BelowNormal"] = "Normal"
     maxConnections: Annotated[int, pydantic.Field(ge=1, le=MAX_CONNECTIONS)] | None = None  # noqa: N815 - as above
     multiUser: bool = False  # noqa: N815 - as above

@@ -6,7 +6,7 @@ from driver import errors, reasons
 from driver.api import decode, v1alpha1
 from driver.devices import faces
 from driver.kubeletplugin import ports, steps
-from driver.kubeletplugin.sharing import terms
+from driver.kubeletplugin.sharing import own_mps, terms
 from driver.resources import claims
 
 Configured = tuple[steps.Grant, v1alpha1.Config]
@@ -25,6 +25,10 @@ def configured(
         if isinstance(one, ports.Refused):
             return one
         found.append(one)
+    try:
+        own_mps.of_claim(found)
+    except errors.BadInput as problem:
+        return _never(reasons.Reason.CONFIG_INVALID, str(problem))
     return tuple(found)
 
 
@@ -40,19 +44,11 @@ def _configured(
     except errors.BadInput as problem:
         return _never(reasons.Reason.CONFIG_INVALID, str(problem))
     if not isinstance(grant.face, faces.ShareFace):
-        return _alone(grant, config)
+        return grant, config
     given = terms.of_result(result, grant.face.sharing, namespace, config)
     if isinstance(given, terms.Conflict):
         return _never(given.reason, given.message)
     return steps.on_terms(grant, given), config
-
-
-def _alone(grant: steps.Grant, config: v1alpha1.Config) -> Configured | ports.Refused:
-    """One claim has the device; its own containers may share it by taking turns."""
-    if isinstance(config.sharing, v1alpha1.MpsSharing):
-        text = f"{grant.face.name} is one claim's, and MPS within one claim is to come"
-        return _never(reasons.Reason.FACE_NOT_PREPARED, text)
-    return grant, config
 
 
 def _never(reason: reasons.Reason, message: str) -> ports.Refused:

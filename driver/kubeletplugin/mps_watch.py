@@ -1,7 +1,7 @@
 """Tells the claims of an MPS daemon when it fails, and when it serves again (D10)."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -41,17 +41,17 @@ class MpsWatch:
 
     def look(self) -> None:
         """Tell what has changed since the last look. Raises NodeFault."""
-        clients: dict[str, list[ports.ClaimRef]] = {}
+        clients: dict[str, dict[ports.ClaimRef, None]] = {}
         for record in self._records():
             for device in record.devices:
                 if device.edits.daemon:
-                    clients.setdefault(device.edits.daemon, []).append(record.claim)
+                    clients.setdefault(device.edits.daemon, {})[record.claim] = None
         self._failing = {key: why for key, why in self._failing.items() if key in clients}
         self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
         for key, refs in clients.items():
-            self._compare(key, refs)
+            self._compare(key, tuple(refs))
 
-    def _compare(self, key: str, refs: list[ports.ClaimRef]) -> None:
+    def _compare(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
         status = self._daemons.status(key)
         if status is None:
             return

@@ -9,7 +9,7 @@ from driver.api import v1alpha1
 from driver.devices import faces
 from driver.devices import mig as partition
 from driver.kubeletplugin import steps
-from driver.kubeletplugin.sharing import exclusive, mig, mps, terms, time_slicing
+from driver.kubeletplugin.sharing import exclusive, mig, mps, own_mps, terms, time_slicing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,16 @@ def make_plan(
     """The plan for a claim's grants, each with its configuration; `kind` is the CDI kind.
 
     `on_for_us` are the GPUs on which MIG is on because of other claims of this node.
+    Raises BadInput for what `configuring` refuses.
     """
     parts = [
         _part(uid, grant, config, cdi_id(kind, uid, grant.face.name), on_for_us)
         for grant, config in granted
     ]
+    made = own_mps.served(parts, granted, uid)
     return Plan(
-        devices=tuple(part.device for part in parts),
-        steps=tuple(step for part in parts for step in part.steps),
+        devices=tuple(part.device for part in made),
+        steps=tuple(step for part in made for step in part.steps),
     )
 
 

@@ -118,9 +118,9 @@ class TimeSlices(Protocol):
 
 
 class ComputeModes(Protocol):
-    """Who may use a GPU at once; whoever calls holds the GPU. Raises DeviceFault."""
+    """Who may use a GPU or MIG device at once; whoever calls holds the GPU. Raises DeviceFault."""
 
-    def set_exclusive(self, gpu: ids.GpuUuid, *, exclusive: bool) -> None:
+    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
         """One process alone, or anyone."""
         ...
 

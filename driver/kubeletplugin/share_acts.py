@@ -4,13 +4,15 @@ The records say who has the GPU: a claim's own stands there before its first act
 The caller holds the GPU.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
 import structlog
 
-from driver import ids
+from driver import errors, ids
+from driver.devices import mig, model
 from driver.kubeletplugin import checkpoint, executor, ports, steps
-from driver.kubeletplugin.sharing import mps, time_slicing
+from driver.kubeletplugin.sharing import mps, own_mps, time_slicing
 
 _log = structlog.get_logger(__name__)
 _DEFAULT = "Default"
@@ -19,7 +21,10 @@ Records = Callable[[], tuple[checkpoint.Record, ...]]
 
 
 class ShareActs:
-    """Raises NodeFault and DeviceFault."""
+    """Raises NodeFault and DeviceFault.
+
+    `again` reads a GPU anew: what earlier steps made of it is not in the records yet.
+    """
 
     def __init__(
         self,
@@ -27,11 +32,13 @@ class ShareActs:
         slices: ports.TimeSlices,
         modes: ports.ComputeModes,
         daemons: ports.Daemons,
+        again: Callable[[ids.GpuUuid], model.Gpu],
     ) -> None:
         self._records = records
         self._slices = slices
         self._modes = modes
         self._daemons = daemons
+        self._again = again
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name."""
@@ -43,6 +50,8 @@ class ShareActs:
             mps.SHARED_AGAIN: self._shared_again,
             mps.SERVE: self._serve,
             mps.UNSERVE: self._leave,
+            own_mps.SERVE: self._serve_claim,
+            own_mps.LEAVE: self._leave_claim,
         }
 
     def _slice(self, step: steps.Step) -> checkpoint.Facts:
@@ -80,6 +89,40 @@ class ShareActs:
         else:
             self._daemons.want(wanted)
         return {}
+
+    def _serve_claim(self, step: steps.Step) -> checkpoint.Facts:
+        place = own_mps.place(step)
+        if place is None:
+            self._daemons.want(own_mps.wanted(step, own_mps.devices(step)))
+            return {}
+        found = self._instance(place)
+        if found is None:
+            text = "it is not there any more"
+            raise errors.NodeFault("find", f"MIG at {place.placement} of {place.gpu}", text)
+        self._set_if_it_can_be(found, exclusive=True)
+        self._daemons.want(own_mps.wanted(step, (found,)))
+        return {"uuid": found}
+
+    def _leave_claim(self, step: steps.Step) -> checkpoint.Facts:
+        self._daemons.forget(str(step.arguments[mps.CLAIM]))
+        place = own_mps.place(step)
+        with contextlib.suppress(errors.DeviceFault):  # who comes next sets what it needs
+            if place is not None and (found := self._instance(place)) is not None:
+                self._set_if_it_can_be(found, exclusive=False)
+        return {}
+
+    def _instance(self, place: mig.Place) -> ids.MigUuid | None:
+        """What lies there now. Raises DeviceFault."""
+        partitioned = self._again(place.gpu).mig
+        found = partitioned.at(place) if partitioned else None
+        return found.uuid if found else None
+
+    def _set_if_it_can_be(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
+        """With MIG on, the compute mode is a MIG device's, where it has one (node-layer §1.8)."""
+        try:
+            self._modes.set_exclusive(instance, exclusive=exclusive)
+        except errors.DeviceFault as fault:
+            _log.warning("compute mode left as it is", device=instance, error=str(fault))
 
     def _others(self, mine: steps.Step, act: str) -> Iterator[steps.Step]:
         """The steps of other claims that do the same to the GPU."""

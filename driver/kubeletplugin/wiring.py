@@ -90,7 +90,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     )
     partitions = instances.Instances(library.session, time)
     sharing = share_acts.ShareActs(
-        records.all, processes.Smi(root), modes.Modes(library.session), door
+        records.all, processes.Smi(root), modes.Modes(library.session), door, gpus.again
     )
     acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
     acting = executor.Executor(records, specs, acts)

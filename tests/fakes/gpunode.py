@@ -156,7 +156,9 @@ class GpuNode:
             capabilities.Capabilities(self.host),
             self.daemons,
         )
-        shares = share_acts.ShareActs(records.all, self.slices, self.modes, self.daemons)
+        shares = share_acts.ShareActs(
+            records.all, self.slices, self.modes, self.daemons, gpus.again
+        )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         parts = mig_acts.MigActs(partitions, gpus.again)
         known = {**parts.table(), **shares.table(), **acts}

@@ -24,15 +24,24 @@ class FakeSlices:
 
 
 class FakeModes:
-    """Implements `ports.ComputeModes`."""
+    """Implements `ports.ComputeModes`; MIG devices have none where they are `lacking`."""
 
     def __init__(self, of: machine.Machine) -> None:
         self._of = of
+        self.lacking = False
 
-    def set_exclusive(self, gpu: ids.GpuUuid, *, exclusive: bool) -> None:
+    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
         modes = codes.ComputeMode
         wanted = modes.EXCLUSIVE_PROCESS if exclusive else modes.DEFAULT
-        self._of.board(self._of.find(gpu)).compute_mode = wanted
+        boards = [self._of.board(one) for one in self._of.gpus]
+        parts = (one for board in boards for part in board.instances for one in part.compute)
+        instance = next((one for one in parts if one.uuid == gpu), None)
+        if instance is None:
+            self._of.board(self._of.find(gpu)).compute_mode = wanted
+        elif self.lacking:
+            raise errors.DeviceFault(gpu, "nvmlDeviceSetComputeMode", 3, "Not Supported")
+        else:
+            instance.compute_mode = wanted
 
 
 class FakeDaemons:

@@ -1,7 +1,7 @@
 """A node as the plugin's core sees it, on a running simulated machine: real pynvml, real files."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pynvml
@@ -19,11 +19,14 @@ from driver.kubeletplugin import (
     injection,
     locks,
     mig_acts,
+    ports,
     prepare,
+    processes,
+    share_acts,
     wiring,
 )
 from driver.kubeletplugin.cdi import store
-from driver.kubeletplugin.nvml import instances
+from driver.kubeletplugin.nvml import instances, modes
 from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, control, layout
 from simulator import node as machine_node
@@ -36,10 +39,11 @@ from tests.fakes import gpunode
 class SimulatedNode:
     """Over the running machine in `base`; `process()` is a new plugin over the same folders.
 
-    Waits for a GPU that is in use move `time` and take none.
+    Waits for a GPU that is in use move `time` and take none. Shares need `daemons`.
     """
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, daemons: ports.Daemons | None = None) -> None:
+        self.daemons = daemons
         self.at = layout.Layout(base)
         self.reader = gpunode.FakeReader()
         self.library = nvml.NvmlLibrary(self.at.driver_root, self.at.host_root)
@@ -81,14 +85,25 @@ class SimulatedNode:
             driver_root.DriverRoot(self.at.driver_root),
             store.Store(self.cdi, gpunode.KIND, watch),
             capabilities.Capabilities(self.at.host_root),
+            self.daemons,
         )
         partitions = instances.Instances(self.library.session, self.time, watch)
-        acts = mig_acts.MigActs(partitions, gpus.again).table()
+        acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
         place = prepare.Place(builders.NODE)
         preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
         return gpunode.Process(preparer, acting, holding, gpus)
+
+    def _sharing(
+        self, records: checkpoint.Checkpoint, gpus: discovery.Discovery
+    ) -> Mapping[str, executor.Act]:
+        if self.daemons is None:
+            return {}
+        slices = processes.Smi(driver_root.DriverRoot(self.at.driver_root))
+        setting = modes.Modes(self.library.session)
+        acts = share_acts.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
+        return acts.table()
 
     def files(self) -> list[Path]:
         """Everything the plugin wrote for claims."""

@@ -13,10 +13,11 @@ class Modes:
     def __init__(self, session: sessions.Session) -> None:
         self._session = session
 
-    def set_exclusive(self, gpu: ids.GpuUuid, *, exclusive: bool) -> None:
+    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
         """Have it so; nothing is written where it is so already. Raises DeviceFault.
 
-        With MIG on, whole GPUs have no compute mode of their own: there is nothing to set.
+        With MIG on, whole GPUs have no compute mode of their own: there is nothing to set. Their
+        MIG devices may have one.
         """
         wanted = (
             pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS

@@ -30,19 +30,21 @@ def part(grant: steps.Grant, face: faces.MigFace, cdi_id: str, *, on_for_us: boo
     device = steps.planned(grant, cdi_id, steps.Edits((face.gpu.uuid,), place))
     if there is not None:
         return steps.Part(device)
-    arguments = {
-        "profile": place.profile_id,
-        "start": place.placement.start,
-        "size": place.placement.size,
-    }
-    make = steps.Step(MAKE, DESTROY, place.gpu, arguments)
+    make = steps.Step(MAKE, DESTROY, place.gpu, arguments(place))
     enabled = face.gpu.mig is not None and face.gpu.mig.enabled
     turn_on = steps.Step(ON, OFF_AGAIN, place.gpu)
     return steps.Part(device, (make,) if enabled and not on_for_us else (turn_on, make))
 
 
+def arguments(place: mig.Place) -> dict[str, str | int]:
+    """A place as a step has it: what `place` reads."""
+    at = place.placement
+    found: dict[str, str | int] = {"profile": place.profile_id, "start": at.start, "size": at.size}
+    return found if place.uuid is None else {**found, UUID: str(place.uuid)}
+
+
 def place(step: steps.Step) -> mig.Place:
-    """Where a step makes or destroys an instance, and which one if that is known."""
+    """Where the instance of a step lies or is to lie, and which one if that is known."""
     known = step.arguments
     at = mig.Placement(int(known["start"]), int(known["size"]))
     uuid = ids.MigUuid(str(known[UUID])) if UUID in known else None

@@ -49,6 +49,12 @@ def of_result(
             f"{result.device.device} is shared by {sharing}, and the configuration of request "
             f"{result.request} is for {_word(wanted)}",
         )
+    if isinstance(wanted, v1alpha1.MpsSharing) and (given := _limits(wanted.mps)):
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"the configuration of request {result.request} has {' and '.join(given)}, for devices "
+            f"of one claim; its part of {result.device.device} is what the claim's capacity says",
+        )
     sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
     served = wanted if isinstance(wanted, v1alpha1.MpsSharing) else None
     return Terms(
@@ -85,11 +91,16 @@ def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
     The GPU is the daemon's only one, so its index is 0 (node-layer §3.1).
     """
     served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
-    mps = served.mps if served else v1alpha1.Mps()
-    found = {
+    return {
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={given.memory_bytes // _MIB}M",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(given.compute_percent),
+        **client_environment(served.mps if served else v1alpha1.Mps()),
     }
+
+
+def client_environment(mps: v1alpha1.Mps) -> dict[str, str]:
+    """What a client is told beside its limits."""
+    found: dict[str, str] = {}
     if mps.priority == "BelowNormal":
         found["CUDA_MPS_CLIENT_PRIORITY"] = "1"
     if mps.maxConnections is not None:
@@ -101,6 +112,15 @@ def share_environment(device: str, given: Terms) -> dict[str, str]:
     """What the claim was given, for programs that keep to it: nothing else holds them to it."""
     key = device.upper().replace("-", "_")
     return {f"RATION_{key}": f"memory={given.memory_bytes},compute={given.compute_percent}"}
+
+
+def _limits(mps: v1alpha1.Mps) -> list[str]:
+    """The limits that a claim sets for a device of its own."""
+    given = {
+        "a memory limit": mps.pinnedMemory is not None or bool(mps.pinnedMemoryPerDevice),
+        "a thread percentage": mps.activeThreadPercentage is not None,
+    }
+    return [words for words, holds in given.items() if holds]
 
 
 def _word(sharing: v1alpha1.Sharing) -> str:

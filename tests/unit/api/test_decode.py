@@ -48,6 +48,22 @@ def test_an_empty_configuration_is_the_device_as_it_is() -> None:
             "config[0].sharing.MPS.mps.pinnedMemory: String should match",
         ),
         (
+            a_document(
+                sharing={"strategy": "MPS", "mps": {"pinnedMemoryPerDevice": {"00": "1Gi"}}}
+            ),
+            "config[0].sharing.MPS.mps.pinnedMemoryPerDevice.00",
+        ),
+        (
+            a_document(
+                version=NVIDIA,
+                sharing={
+                    "strategy": "MPS",
+                    "mpsConfig": {"defaultPerDevicePinnedMemoryLimit": {"gpu-0": "1Gi"}},
+                },
+            ),
+            "config[0].sharing.mpsConfig.defaultPerDevicePinnedMemoryLimit.gpu-0",
+        ),
+        (
             a_document(sharing={"strategy": "TimeSlicing", "mps": {}}),
             "config[0].sharing.TimeSlicing.mps: is not a field",
         ),

@@ -5,9 +5,10 @@ import pytest
 
 from driver.devices import mps
 from driver.kubeletplugin import mps_watch, telling
+from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
-from tests.unit.kubeletplugin.test_prepare_shares import a_share, prepare, release
+from tests.unit.kubeletplugin.test_prepare_shares import VERSION, a_share, prepare, release
 
 
 class Said:
@@ -99,3 +100,12 @@ def test_a_daemon_that_was_replaced_between_two_looks_is_told_as_well(world: Wor
     assert "it ended (pid 100)" in world.told.told[-1][3]
     assert world.look() == [("claim-1", "MpsRecovered")]
     assert world.look() == []
+
+
+def test_a_claim_with_several_gpus_under_its_daemon_is_told_once(world: World) -> None:
+    sharing = {"apiVersion": VERSION, "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
+    names = ("gpu-0000-53-00-0", "gpu-0000-64-00-0")
+    results = (builders.a_result(one, request=f"r{at}") for at, one in enumerate(names))
+    prepare(world.node, builders.an_allocated_claim(*results, configs=[sharing]))
+    world.said.state, world.said.problem = mps.State.FAILED, "it ended"
+    assert world.look() == [("one", "MpsFailed")]

@@ -197,11 +197,23 @@ def test_the_containers_of_one_claim_may_take_turns_on_a_whole_gpu(node: gpunode
     assert board(node).timeslice == 0
 
 
-def test_mps_within_one_claim_is_refused_with_words(node: gpunode.GpuNode) -> None:
-    mps = [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}]
-    answer = prepare(node, builders.an_allocated_claim(configs=mps))
+@pytest.mark.parametrize(
+    ("mps", "words"),
+    [
+        ({"pinnedMemory": "4Gi"}, "a memory limit"),
+        ({"pinnedMemoryPerDevice": {"0": "4Gi"}}, "a memory limit"),
+        ({"activeThreadPercentage": 50}, "a thread percentage"),
+    ],
+)
+def test_limits_for_a_claims_own_devices_are_refused_for_a_share(
+    node: gpunode.GpuNode, mps: dict[str, Any], words: str
+) -> None:
+    sharing = {"strategy": "MPS", "mps": mps}
+    document = {"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}
+    answer = prepare(node, a_share(1, configs=[document]))
     assert isinstance(answer, ports.Refused)
-    assert answer.reason is reasons.Reason.FACE_NOT_PREPARED
+    assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
+    assert words in answer.message
 
 
 @pytest.mark.parametrize("face", ["mps", "ts"])
