@@ -211,3 +211,32 @@ def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_no
     assert not list((state / "state/claims").iterdir())
     assert not list((state / "mps/desired").glob("*"))
     assert not list((state / "cdi").glob("gpu.ration.dev-*"))
+
+
+def test_the_pod_after_a_force_deleted_one_gets_its_gpu_once_nothing_runs_on_it(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = Gpu(field, node)
+    modes = ['$.type == "gpu"', MPS, '$.type == "mig" && $.profile == "1g.10gb"', TURNS]
+    lasting = f"trap '' TERM; exec {HOLD}"
+
+    def alone_and_running(name: str) -> bool:
+        on_it = [one for one in gpu.board().processes if one.memory]
+        assert len(on_it) <= 1, on_it  # an MPS server is on it too, and has nothing of its own
+        return bool(field.pod(name)["status"].get("phase") == "Running")
+
+    gpu.ask("pod-0", modes[0], command=lasting)
+    gpu.sees("pod-0")
+    for number in range(1, 21):
+        last, name = f"pod-{number - 1}", f"pod-{number}"
+        gpu.ask(name, modes[number % len(modes)], command=lasting)
+        assert field.device_of(name) is None
+        flags = ("--force", "--grace-period=0", "--wait=false")
+        field.cluster.kubectl("delete", "pod", "-n", field.namespace, last, *flags)
+        field.kube.delete(resource.RESOURCE_CLAIMS, last, field.namespace)
+        gpu.pods.remove(last)
+        # Within the wait for a leaving claim: a refusal would be tried again a minute later.
+        playground.until(lambda name=name: alone_and_running(name), 45, f"{name} runs alone")
+        assert field.events(name, "FailedPrepareDynamicResources") == []
+        gpu.sees(name)
+    gpu.free()
