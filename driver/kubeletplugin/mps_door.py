@@ -30,11 +30,15 @@ class MpsDoor:
 
     def want(self, desired: mps.Desired) -> None:
         """Have the daemon, and wait until it answers with what is wanted."""
+        self.put(desired)
+        self._wait(desired.key, mps.digest(desired.render()))
+
+    def put(self, desired: mps.Desired) -> None:
+        """Ask for the daemon, without waiting for it."""
         data = desired.render()
         path = self._files.desired(desired.key)
         if _bytes(path) != data:
             durable.replace(path, data, _MODE, observer.NOBODY)
-        self._wait(desired.key, mps.digest(data))
 
     def forget(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
@@ -56,7 +60,7 @@ class MpsDoor:
         except errors.BadInput as e:
             raise errors.NodeFault("read", str(path), str(e)) from e
 
-    def keys(self) -> tuple[str, ...]:
+    def wanted(self) -> tuple[str, ...]:
         """The daemons that are wanted."""
         try:
             found = sorted(self._files.desired_dir.glob(f"*{mps.SUFFIX}"))

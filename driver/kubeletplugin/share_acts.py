@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import structlog
 
 from driver import ids
+from driver.devices import mps as daemon
 from driver.kubeletplugin import checkpoint, executor, ports, steps
 from driver.kubeletplugin.sharing import mps, time_slicing
 
@@ -44,6 +45,15 @@ class ShareActs:
             mps.SERVE: self._serve,
             mps.UNSERVE: self._leave,
         }
+
+    def wanted(self, gpu: ids.GpuUuid) -> daemon.Desired | None:
+        """The daemon that the claims of a GPU want; None where none of them does."""
+        return mps.wanted(gpu, self._others(_nobodys(mps.SERVE, gpu), mps.SERVE))
+
+    def clear(self, gpu: ids.GpuUuid) -> None:
+        """Take back what MPS did to a GPU, as far as no claim that is recorded needs it."""
+        self._leave(_nobodys(mps.UNSERVE, gpu))
+        self._shared_again(_nobodys(mps.SHARED_AGAIN, gpu))
 
     def _slice(self, step: steps.Step) -> checkpoint.Facts:
         interval = str(step.arguments[time_slicing.INTERVAL])
@@ -87,6 +97,11 @@ class ShareActs:
         for record in self._records():
             if record.uid != claim:
                 yield from (one for one in record.steps if one.gpu == mine.gpu and one.act == act)
+
+
+def _nobodys(act: str, gpu: ids.GpuUuid) -> steps.Step:
+    """A step of no claim, to which every claim is another."""
+    return steps.Step(act, time_slicing.KEEP, gpu, {mps.CLAIM: ""})
 
 
 def _keep(_step: steps.Step) -> checkpoint.Facts:

@@ -40,19 +40,25 @@ class FakeDaemons:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.wanted: dict[str, mps.Desired] = {}
+        self.desired: dict[str, mps.Desired] = {}
         self.fail = ""
 
     def want(self, desired: mps.Desired) -> None:
         if self.fail:
             raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
-        self.wanted[desired.key] = desired
+        self.put(desired)
+
+    def put(self, desired: mps.Desired) -> None:
+        self.desired[desired.key] = desired
+
+    def wanted(self) -> tuple[str, ...]:
+        return tuple(sorted(self.desired))
 
     def forget(self, key: str) -> None:
-        self.wanted.pop(key, None)
+        self.desired.pop(key, None)
 
     def status(self, key: str) -> mps.Status | None:
-        if key not in self.wanted:
+        if key not in self.desired:
             return None
         files = mps.Layout(self.root)
         return mps.Status(

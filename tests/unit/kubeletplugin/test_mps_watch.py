@@ -21,6 +21,12 @@ class Said:
     def want(self, desired: mps.Desired) -> None:
         self._node.daemons.want(desired)
 
+    def put(self, desired: mps.Desired) -> None:
+        self._node.daemons.put(desired)
+
+    def wanted(self) -> tuple[str, ...]:
+        return self._node.daemons.wanted()
+
     def forget(self, key: str) -> None:
         self._node.daemons.forget(key)
 
