@@ -36,12 +36,13 @@ class FakeModes:
 
 
 class FakeDaemons:
-    """Implements `ports.Daemons`: every daemon is ready at once, unless it is to `fail`."""
+    """Implements `ports.Daemons`: ready and gone at once, unless to `fail` or `stuck`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.desired: dict[str, mps.Desired] = {}
         self.fail = ""
+        self.stuck = ""
 
     def want(self, desired: mps.Desired) -> None:
         if self.fail:
@@ -55,6 +56,8 @@ class FakeDaemons:
         return tuple(sorted(self.desired))
 
     def forget(self, key: str) -> None:
+        if self.stuck:
+            raise errors.NodeFault("end", f"MPS daemon {key}", self.stuck)
         self.desired.pop(key, None)
 
     def status(self, key: str) -> mps.Status | None:
