@@ -159,7 +159,7 @@ class Preparer:
                 reasons.Reason.CLAIM_REPLACED,
                 f"claim {claim.key} has UID {claim.uid}, expected {ref.uid}",
             )
-        if self._let_go.marked(ref.uid) and not any(one.is_pod for one in claim.consumers):
+        if self._let_go.marked(ref.uid) and all(one.is_hold for one in claim.consumers):
             text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
             return _refused(reasons.Reason.CLAIM_LET_GO, text)
         if claim.allocation is None:

@@ -6,7 +6,8 @@ record; set up afterwards, the claim would keep its GPU: the kubelet would not u
 A Prepare can be late, or it can be the first of the next pod that has the same claim: only the API
 server tells them apart, and only after it has had the time to free what the gone pod reserved. So
 a Prepare after such an Unprepare waits until SETTLE_S have passed, and then must find the claim
-reserved by a pod. Refused for good, the next pod would lose a minute, until the kubelet's next try.
+reserved by more than our hold. Refused at once, the next pod would lose a minute, until the
+kubelet's next try.
 
 Prepares that run are no concern of this: they and Unprepare hold the claim in turn, and Unprepare
 has them stop. Memory is enough: a process that ends breaks off the calls that it was sent. Not

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from driver import ids, reasons
+from driver import ids, names, reasons
 from driver.kubeletplugin import ports, tombstones
 from driver.resources import claims
 from tests import builders
@@ -11,7 +11,8 @@ from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode
 
 POD = claims.Consumer("", "pods", "pod-1", "pod-uid")
-HOLD = claims.Consumer("ration.dev", "holds", "pod-1", "pod-uid")
+HOLD = claims.Consumer(names.GROUP, names.HOLD_RESOURCE, "pod-1", "pod-uid")
+GROUP = claims.Consumer("scheduling.k8s.io", "podgroups", "group-1", "group-uid")
 
 
 @pytest.fixture
@@ -33,8 +34,11 @@ def test_a_prepare_that_comes_after_unprepare_is_refused(node: gpunode.GpuNode) 
     assert node.files() == {}
 
 
-def test_the_next_pod_of_the_same_claim_is_served_after_a_moment(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(reserved(POD))
+@pytest.mark.parametrize("consumer", [POD, GROUP])
+def test_the_next_pod_of_the_same_claim_is_served_after_a_moment(
+    node: gpunode.GpuNode, consumer: claims.Consumer
+) -> None:
+    ref = node.allocate(reserved(HOLD, consumer))
     preparer = node.process().preparer
     preparer.unprepare(ref)
     assert isinstance(preparer.prepare(ref, gpunode.never), ports.Prepared)
