@@ -98,6 +98,10 @@ class Reason(StrEnum):
     # Why a node refuses to prepare a claim.
     CLAIM_REPLACED = ("ClaimReplaced", "A claim of that name exists, with another UID.")
     CLAIM_NOT_ALLOCATED = ("ClaimNotAllocated", "The claim has no allocation.")
+    CLAIM_LET_GO = (
+        "ClaimLetGo",
+        "The claim was unprepared on the node just before, and no pod has reserved it since.",
+    )
     DEVICE_OVERLAP = (
         "DeviceOverlap",
         "Another prepared claim holds the same GPU, or the same part of it, on this node.",
@@ -107,6 +111,13 @@ class Reason(StrEnum):
     UNPREPARE_FAILED = (
         "UnprepareFailed",
         "Releasing the claim's devices failed; the kubelet tries again.",
+    )
+    CLAIM_RECLAIMED = (
+        "ClaimReclaimed",
+        (
+            "A claim that is gone was still prepared on the node; its devices were released. The "
+            "message says which."
+        ),
     )
     STILL_RUNNING = (
         "StillRunning",

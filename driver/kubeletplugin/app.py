@@ -1,5 +1,6 @@
 """The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
 
+import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import grpc
 import prometheus_client
 import structlog
 
-from driver import clock, ids, lifecycle
+from driver import clock, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
@@ -20,6 +21,7 @@ from driver.kubeletplugin import (
     metrics,
     mps_watch,
     publisher,
+    reclaim,
     registration,
     rpc,
     server,
@@ -69,6 +71,9 @@ class App:
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
+        self._reclaim = reclaim.Reclaim(
+            core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
+        )
         self._orphans = stages.Orphans(self._clock)
         self._service = server.DraService(
             core.preparation, server.Tools(teller, counters, self._clock)
@@ -96,6 +101,10 @@ class App:
 
     def _node_uid(self) -> str:
         return self._publisher.node_uid()
+
+    def _tell_node(self, teller: telling.Teller, text: str) -> None:
+        node = ids.NodeName(self._config.node_name)
+        teller.node_warning(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
 
     def _device_health(self) -> tuple[health_stream.DeviceHealth, ...]:
         pool, gpus = self._supply.shown()
@@ -140,6 +149,7 @@ class App:
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
+        life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
         life.thread("slices", slices.run, interrupt=slices.interrupt)

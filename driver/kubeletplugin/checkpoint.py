@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -113,6 +114,7 @@ class Checkpoint:
         self._directory = directory
         self._boot_id = boot_id
         self._watch = watch
+        self._moving = threading.Lock()
 
     def read(self, uid: ids.ClaimUid) -> Record | None:
         """The claim's record; None when there is none, or none that can be read."""
@@ -125,7 +127,7 @@ class Checkpoint:
             if record.uid != uid:
                 raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
         except ValueError as e:
-            self._move_aside(path, str(e))
+            self._move_aside(path, data, str(e))
             return None
         return record
 
@@ -197,15 +199,21 @@ class Checkpoint:
     def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object]) -> None:
         durable.replace(self._path(uid), sealed(raw), _MODE, self._watch)
 
-    def _move_aside(self, path: Path, problem: str) -> None:
-        for number in itertools.count(1):
-            aside = path.with_name(f"{path.name}.damaged-{number}")
-            if not aside.exists():
-                break
-        try:
-            path.replace(aside)
-        except OSError as e:
-            raise errors.NodeFault("move aside", str(path), str(e)) from e
+    def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
+        """Move it, unless another thread was first, and a new record may have its place."""
+        with self._moving:
+            if _bytes(path) != data:
+                return
+            for number in itertools.count(1):
+                aside = path.with_name(f"{path.name}.damaged-{number}")
+                if not aside.exists():
+                    break
+            try:
+                path.replace(aside)
+            except FileNotFoundError:  # by another plugin (rolling update)
+                return
+            except OSError as e:
+                raise errors.NodeFault("move aside", str(path), str(e)) from e
         log.error("a damaged record was moved aside", path=str(aside), problem=problem)
 
 

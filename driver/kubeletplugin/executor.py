@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from driver import errors
+from driver import errors, ids
 from driver.files import observer
 from driver.kubeletplugin import checkpoint, injection, plan, ports, steps
 
@@ -69,6 +69,17 @@ class Executor:
         if not self.specs.exists(record.uid):
             self.specs.write(record)
         return record
+
+    def unaccounted(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims with a CDI spec whose record is damaged, and not made anew since.
+
+        Their containers may run. What the claims had done to GPUs is not known.
+        """
+        return tuple(
+            uid
+            for uid in self.records.damaged()
+            if self.specs.exists(uid) and self.records.read(uid) is None
+        )
 
     def undo(self, record: checkpoint.Record) -> None:
         """Take back everything of the claim, done or half done; its record goes last."""

@@ -70,6 +70,15 @@ class Injection:
         """Remove the claim's spec; none to remove is fine."""
         self._files.remove(uid)
 
+    def gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs that the claim's spec on disk gives to containers, wholly or in part, sorted.
+
+        A torn spec names none: only the machine's death tears it, and that ends its containers.
+        """
+        data = self._files.read(uid)
+        minors = model.minors(data) if data is not None else frozenset()
+        return tuple(sorted(gpu.uuid for gpu in self._gpus.current().gpus if gpu.minor in minors))
+
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims that have a spec of ours."""
         return self._files.uids()

@@ -30,11 +30,24 @@ class MpsDoor:
 
     def want(self, desired: mps.Desired) -> None:
         """Have the daemon, and wait until it answers with what is wanted."""
+        self.put(desired)
+        self._wait(desired.key, mps.digest(desired.render()))
+
+    def put(self, desired: mps.Desired) -> None:
+        """Ask for the daemon, without waiting for it."""
         data = desired.render()
         path = self._files.desired(desired.key)
         if _bytes(path) != data:
             durable.replace(path, data, _MODE, observer.NOBODY)
-        self._wait(desired.key, mps.digest(data))
+
+    def read(self, key: str) -> mps.Desired | None:
+        """What is asked of a daemon; None where nothing is, or nothing that can be read."""
+        path = self._files.desired(key)
+        data = _bytes(path)
+        try:
+            return mps.Desired.parse(data, path.name) if data is not None else None
+        except errors.BadInput:
+            return None
 
     def forget(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
@@ -56,7 +69,7 @@ class MpsDoor:
         except errors.BadInput as e:
             raise errors.NodeFault("read", str(path), str(e)) from e
 
-    def keys(self) -> tuple[str, ...]:
+    def wanted(self) -> tuple[str, ...]:
         """The daemons that are wanted."""
         try:
             found = sorted(self._files.desired_dir.glob(f"*{mps.SUFFIX}"))

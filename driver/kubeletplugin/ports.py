@@ -125,6 +125,14 @@ class ComputeModes(Protocol):
         ...
 
 
+class Processes(Protocol):
+    """Who is on a GPU. Raises DeviceFault."""
+
+    def count(self, gpu: ids.GpuUuid) -> int:
+        """How many compute processes are on the whole GPU."""
+        ...
+
+
 class Daemons(Protocol):
     """MPS daemons, by key; one caller a key. Raises NodeFault."""
 
@@ -135,6 +143,18 @@ class Daemons(Protocol):
 
     def want(self, desired: mps.Desired) -> None:
         """Have the daemon; returns when it answers with what is wanted."""
+        ...
+
+    def put(self, desired: mps.Desired) -> None:
+        """Ask for the daemon, without waiting for it."""
+        ...
+
+    def wanted(self) -> tuple[str, ...]:
+        """The daemons that are wanted."""
+        ...
+
+    def read(self, key: str) -> mps.Desired | None:
+        """What is asked of a daemon; None where nothing is, or nothing that can be read."""
         ...
 
     def forget(self, key: str) -> None:

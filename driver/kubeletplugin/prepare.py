@@ -1,6 +1,6 @@
 """Preparing and unpreparing claims: the use case behind the kubelet's calls (architecture, §4)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver import errors, ids, names, reasons
@@ -15,6 +15,7 @@ from driver.kubeletplugin import (
     locks,
     plan,
     ports,
+    tombstones,
 )
 from driver.kubeletplugin.sharing import mig
 from driver.resources import claims, fields
@@ -55,12 +56,14 @@ class Preparer:
         gpus: discovery.Discovery,
         acting: executor.Executor,
         holding: locks.Locks,
+        let_go: tombstones.Tombstones,
     ) -> None:
         self._place = place
         self._reader = reader
         self._granting = granting.Granting(place.pool, place.rules, gpus)
         self._executor = acting
         self._locks = holding
+        self._let_go = let_go
 
     def prepare(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
@@ -88,6 +91,7 @@ class Preparer:
                 # Unknown, or its record was damaged: a spec without a record must not stay.
                 self._executor.specs.remove(ref.uid)
                 self._executor.records.remove(ref.uid)
+                self._let_go.put(ref.uid)
         return None
 
     def _from_record(self, ref: ports.ClaimRef) -> ports.Prepared | None:
@@ -116,6 +120,7 @@ class Preparer:
     def _afresh(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
+        self._let_go.settle(ref.uid, cancelled)
         asked = self._asked(ref)
         if isinstance(asked, ports.Refused):
             return asked
@@ -129,9 +134,17 @@ class Preparer:
             on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
             kind = self._executor.specs.kind
             intent = plan.make_plan(ref.uid, kind, configured, on_for_us)
+            # Records are read by now, and the damaged among them known to be.
+            if (refused := _met(ref, intent, self._unaccounted())) is not None:
+                return refused
             if (refused := _overlapping(ref, intent, others)) is not None:
                 return refused
             return self._executor.carry_out(ref, intent, cancelled).answer()
+
+    def _unaccounted(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
+        """The GPUs that claims with a damaged record have, by their CDI specs."""
+        acting = self._executor
+        return {uid: acting.specs.gpus(uid) for uid in acting.unaccounted()}
 
     def _configured(self, asked: _Asked) -> tuple[configuring.Configured, ...] | ports.Refused:
         granted = self._granting.granted(asked.results, asked.located)
@@ -146,18 +159,27 @@ class Preparer:
                 reasons.Reason.CLAIM_REPLACED,
                 f"claim {claim.key} has UID {claim.uid}, expected {ref.uid}",
             )
+        if self._let_go.marked(ref.uid) and all(one.is_hold for one in claim.consumers):
+            text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
+            return _refused(reasons.Reason.CLAIM_LET_GO, text)
         if claim.allocation is None:
             return _refused(
                 reasons.Reason.CLAIM_NOT_ALLOCATED, f"claim {claim.key} has no allocation"
             )
-        results = [one for one in claim.allocation.results if self._is_ours(one)]
+        return self._granted_in(claim, claim.allocation)
+
+    def _granted_in(
+        self, claim: claims.Claim, allocation: claims.Allocation
+    ) -> _Asked | ports.Refused:
+        """What an allocation gives the claim here."""
+        results = [one for one in allocation.results if self._is_ours(one)]
         if not results:
             return _refused(
                 reasons.Reason.CLAIM_NOT_ALLOCATED,
                 f"claim {claim.key} has no device of {self._place.driver} on {self._place.pool}",
             )
         try:
-            documents = tuple(self._documents(claim.allocation))
+            documents = tuple(self._documents(allocation))
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
         located = self._granting.located(result.device.device for result in results)
@@ -199,6 +221,21 @@ def _overlapping(
     message = f"{found} is held by claim {_name(holder)} on this node until it is unprepared"
     reason = reasons.Reason.DEVICE_OVERLAP
     return ports.Refused(reason, message, holder=record.claim if record else None)
+
+
+def _met(
+    ref: ports.ClaimRef, intent: plan.Plan, unaccounted: Mapping[ids.ClaimUid, Sequence[str]]
+) -> ports.Refused | None:
+    """Whether a device is of a GPU that a claim with a damaged record may have, all or part."""
+    wanted = {one.gpu for one in intent.devices if not one.admin_access}
+    for uid, gpus in unaccounted.items():
+        if uid != ref.uid and (met := sorted(wanted & set(gpus))):
+            text = (
+                f"{', '.join(met)} is in the CDI spec of claim {uid}, whose record is damaged, "
+                f"until that claim is prepared again or unprepared"
+            )
+            return _refused(reasons.Reason.DEVICE_OVERLAP, text)
+    return None
 
 
 def _name(ref: ports.ClaimRef) -> str:

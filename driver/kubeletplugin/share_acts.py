@@ -11,6 +11,7 @@ import structlog
 
 from driver import errors, ids
 from driver.devices import mig, model
+from driver.devices import mps as daemon
 from driver.kubeletplugin import checkpoint, executor, ports, steps
 from driver.kubeletplugin.sharing import mps, own_mps, time_slicing
 
@@ -54,6 +55,20 @@ class ShareActs:
             own_mps.LEAVE: self._leave_claim,
         }
 
+    def wanted(self, gpu: ids.GpuUuid) -> daemon.Desired | None:
+        """The daemon that the claims of a GPU want; None where none of them does."""
+        return mps.wanted(gpu, self._others(_nobodys(mps.SERVE, gpu), mps.SERVE))
+
+    def wanted_by(self, record: checkpoint.Record) -> daemon.Desired | None:
+        """The daemon of the claim's own; None where it has none. Raises DeviceFault, NodeFault."""
+        serving = (step for step in record.steps if step.act == own_mps.SERVE)
+        return next(map(self._own, serving), None)
+
+    def clear(self, gpu: ids.GpuUuid) -> None:
+        """Take back what MPS did to a GPU, as far as no claim that is recorded needs it."""
+        self._leave(_nobodys(mps.UNSERVE, gpu))
+        self._shared_again(_nobodys(mps.SHARED_AGAIN, gpu))
+
     def _slice(self, step: steps.Step) -> checkpoint.Facts:
         interval = str(step.arguments[time_slicing.INTERVAL])
         lacking = self._slices.set_interval(step.gpu, interval)
@@ -91,16 +106,13 @@ class ShareActs:
         return {}
 
     def _serve_claim(self, step: steps.Step) -> checkpoint.Facts:
-        place = own_mps.place(step)
-        if place is None:
-            self._daemons.want(own_mps.wanted(step, own_mps.devices(step)))
+        wanted = self._own(step)
+        if own_mps.place(step) is None:
+            self._daemons.want(wanted)
             return {}
-        found = self._instance(place)
-        if found is None:
-            text = "it is not there any more"
-            raise errors.NodeFault("find", f"MIG at {place.placement} of {place.gpu}", text)
-        self._set_if_it_can_be(found, exclusive=True)
-        self._daemons.want(own_mps.wanted(step, (found,)))
+        (found,) = wanted.devices
+        self._set_if_it_can_be(ids.MigUuid(found), exclusive=True)
+        self._daemons.want(wanted)
         return {"uuid": found}
 
     def _leave_claim(self, step: steps.Step) -> checkpoint.Facts:
@@ -110,6 +122,16 @@ class ShareActs:
             if place is not None and (found := self._instance(place)) is not None:
                 self._set_if_it_can_be(found, exclusive=False)
         return {}
+
+    def _own(self, step: steps.Step) -> daemon.Desired:
+        place = own_mps.place(step)
+        if place is None:
+            return own_mps.wanted(step, own_mps.devices(step))
+        found = self._instance(place)
+        if found is None:
+            text = "it is not there any more"
+            raise errors.NodeFault("find", f"MIG at {place.placement} of {place.gpu}", text)
+        return own_mps.wanted(step, (found,))
 
     def _instance(self, place: mig.Place) -> ids.MigUuid | None:
         """What lies there now. Raises DeviceFault."""
@@ -130,6 +152,11 @@ class ShareActs:
         for record in self._records():
             if record.uid != claim:
                 yield from (one for one in record.steps if one.gpu == mine.gpu and one.act == act)
+
+
+def _nobodys(act: str, gpu: ids.GpuUuid) -> steps.Step:
+    """A step of no claim, to which every claim is another."""
+    return steps.Step(act, time_slicing.KEEP, gpu, {mps.CLAIM: ""})
 
 
 def _keep(_step: steps.Step) -> checkpoint.Facts:

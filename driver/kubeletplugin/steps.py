@@ -79,6 +79,11 @@ class PlannedDevice:
         """The device's name in its CDI spec."""
         return self.cdi_id.partition("=")[2]
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a GPU that no other claim has a part or a share of."""
+        return self.terms is None and self.edits.instance is None
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:

@@ -26,14 +26,17 @@ from driver.kubeletplugin import (
     ports,
     prepare,
     processes,
+    reclaim,
     recovery,
     share_acts,
+    shared_settings,
+    tombstones,
 )
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.nvml import busy, instances, modes
 from driver.kubeletplugin.nvml import health as nvml_health
-from driver.kubeletplugin.nvml import instances, modes
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.sharing import mig as parts
 
@@ -47,6 +50,7 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
+    `leftovers` is for what outlives its claim.
     """
 
     preparation: ports.Preparation
@@ -57,6 +61,7 @@ class Core:
     rules: offerings.NodeOfferings
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
+    leftovers: reclaim.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -95,6 +100,9 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
     acting = executor.Executor(records, specs, acts)
     holding = locks.Locks(config.state_dir / "locks", time)
+    settings = shared_settings.SharedSettings(
+        records.all, sharing, door, holding, acting.unaccounted
+    )
 
     def recover() -> tuple[str, ...]:
         try:
@@ -102,12 +110,16 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         except errors.DeviceFault as e:
             _log.info("GPUs not readable yet", error=str(e))
         report = recovery.recover(acting, holding)
-        return tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
+        failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
+        return (*failed, *settings.mend())
 
     rules = _offerings(config.offerings)
     place = prepare.Place(config.node_name, config.driver_name, rules)
+    let_go = tombstones.Tombstones(time)
+    preparer = prepare.Preparer(place, reader, gpus, acting, holding, let_go)
+    on_gpus = busy.Busy(library.session)
     return Core(
-        patience.Patient(prepare.Preparer(place, reader, gpus, acting, holding), reader, time),
+        patience.Patient(preparer, reader, time),
         gpus.refresh,
         recover,
         library.close,
@@ -115,7 +127,25 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
         rules,
         door,
         records.all,
+        reclaim.Node(
+            records.all,
+            reader,
+            lambda record: in_use(record, on_gpus),
+            preparer.unprepare,
+            settings.mend,
+        ),
     )
+
+
+def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:
+    """The GPUs that a claim has for itself and on which processes run; "" when there is none.
+
+    On a GPU that is shared they may be another's; a MIG instance in use cannot be destroyed.
+    Raises DeviceFault.
+    """
+    alone = {one.gpu for one in record.devices if one.whole and not one.admin_access}
+    counts = {gpu: processes.count(gpu) for gpu in sorted(alone)}
+    return ", ".join(f"{count} processes on {gpu}" for gpu, count in counts.items() if count)
 
 
 def parts_of(records: checkpoint.Checkpoint) -> frozenset[mig.Place]:

@@ -1,5 +1,6 @@
 """One GPU in every mode, one after another, as its containers see it; nothing is configured."""
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -236,7 +237,7 @@ def test_the_pod_after_a_force_deleted_one_gets_its_gpu_once_nothing_runs_on_it(
         field.kube.delete(resource.RESOURCE_CLAIMS, last, field.namespace)
         gpu.pods.remove(last)
         # Within the wait for a leaving claim: a refusal would be tried again a minute later.
-        playground.until(lambda name=name: alone_and_running(name), 45, f"{name} runs alone")
+        playground.until(functools.partial(alone_and_running, name), 45, f"{name} runs alone")
         assert field.events(name, "FailedPrepareDynamicResources") == []
         gpu.sees(name)
     gpu.free()

@@ -24,6 +24,8 @@ from driver.kubeletplugin import (
     prepare,
     recovery,
     share_acts,
+    shared_settings,
+    tombstones,
     wiring,
 )
 from driver.kubeletplugin.cdi import model, store
@@ -31,6 +33,7 @@ from driver.resources import claims
 from simulator import capabilities as opened
 from simulator import machine
 from tests import builders
+from tests.fakes import clock as fake_clock
 from tests.fakes import nvml, partitioning, sharing
 
 CONTROL = {
@@ -59,7 +62,8 @@ class FakeReader:
             raise errors.Unreachable(0, "", "connection refused")
         found = self.claims.get(f"{ref.namespace}/{ref.name}")
         if found is None:
-            raise errors.NotFound(404, "NotFound", f"no claim {ref.name}")
+            text = f'resourceclaims.resource.k8s.io "{ref.name}" not found'
+            raise errors.NotFound(404, "NotFound", text)
         return found
 
 
@@ -88,9 +92,15 @@ class Process:
     executor: executor.Executor
     locks: locks.Locks
     gpus: discovery.Discovery
+    settings: shared_settings.SharedSettings | None = None
 
     def recover(self) -> recovery.Report:
         return recovery.recover(self.executor, self.locks)
+
+    def mend(self) -> tuple[str, ...]:
+        """Make MPS daemons and records agree."""
+        assert self.settings is not None
+        return self.settings.mend()
 
 
 class GpuNode:
@@ -102,6 +112,7 @@ class GpuNode:
         self.reader = FakeReader()
         self.rules = offerings.NodeOfferings()
         self.boot = boot
+        self.time = fake_clock.FakeClock()
         self.slices = sharing.FakeSlices(self.nvml.machine)
         self.modes = sharing.FakeModes(self.nvml.machine)
         self.daemons = sharing.FakeDaemons(base / "mps")
@@ -165,8 +176,12 @@ class GpuNode:
         acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
         place = prepare.Place(builders.NODE, rules=self.rules)
-        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
-        return Process(preparer, acting, holding, gpus)
+        let_go = tombstones.Tombstones(self.time)
+        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        settings = shared_settings.SharedSettings(
+            records.all, shares, self.daemons, holding, acting.unaccounted
+        )
+        return Process(preparer, acting, holding, gpus, settings)
 
     def allocate(self, claim: claims.Claim) -> ports.ClaimRef:
         """Put a claim into the API; how the kubelet names it."""

@@ -11,10 +11,10 @@ from driver import clock, errors
 from driver.api import offerings
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import app, wiring
+from driver.kubeletplugin import app, reclaim, wiring
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
-from tests.fakes import health, plugin_shell, preparation, sharing
+from tests.fakes import gpunode, health, plugin_shell, preparation, sharing
 
 
 def _fail() -> model.Inventory:
@@ -47,6 +47,7 @@ def main() -> int:
         offerings.NodeOfferings(),
         sharing.FakeDaemons(config.mps_dir),
         tuple,
+        reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:

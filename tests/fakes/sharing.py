@@ -45,23 +45,35 @@ class FakeModes:
 
 
 class FakeDaemons:
-    """Implements `ports.Daemons`: every daemon is ready at once, unless it is to `fail`."""
+    """Implements `ports.Daemons`: ready and gone at once, unless to `fail` or `stuck`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.wanted: dict[str, mps.Desired] = {}
+        self.desired: dict[str, mps.Desired] = {}
         self.fail = ""
+        self.stuck = ""
 
     def want(self, desired: mps.Desired) -> None:
         if self.fail:
             raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
-        self.wanted[desired.key] = desired
+        self.put(desired)
+
+    def put(self, desired: mps.Desired) -> None:
+        self.desired[desired.key] = desired
+
+    def wanted(self) -> tuple[str, ...]:
+        return tuple(sorted(self.desired))
+
+    def read(self, key: str) -> mps.Desired | None:
+        return self.desired.get(key)
 
     def forget(self, key: str) -> None:
-        self.wanted.pop(key, None)
+        if self.stuck:
+            raise errors.NodeFault("end", f"MPS daemon {key}", self.stuck)
+        self.desired.pop(key, None)
 
     def status(self, key: str) -> mps.Status | None:
-        if key not in self.wanted:
+        if key not in self.desired:
             return None
         files = mps.Layout(self.root)
         return mps.Status(

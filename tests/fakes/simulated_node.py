@@ -23,6 +23,7 @@ from driver.kubeletplugin import (
     prepare,
     processes,
     share_acts,
+    tombstones,
     wiring,
 )
 from driver.kubeletplugin.cdi import store
@@ -92,7 +93,8 @@ class SimulatedNode:
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
         place = prepare.Place(builders.NODE)
-        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding)
+        let_go = tombstones.Tombstones(self.time)
+        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)
 
     def _sharing(

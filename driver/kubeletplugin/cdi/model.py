@@ -20,6 +20,7 @@ _WORD = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _KIND = rf"^{_WORD}/{_WORD}$"
 _DEVICE = r"^[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?$"
 _NODE = re.compile(r"^/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})$")
+_GPU_NODE = re.compile(r"/dev/nvidia(\d{1,3})")
 _PLACES = re.compile(
     r"^(?:/usr/lib/[a-z0-9_]+-linux-gnu/lib[A-Za-z0-9_+.-]+\.so(?:\.[0-9.]+)?"
     r"|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+)$"
@@ -122,6 +123,17 @@ def parse(text: str, driver_root: str, shared_root: str = "") -> Spec:
     for where, problem, expected in _problems(spec, str(PurePosixPath(driver_root)), shared):
         raise errors.BadInput(f"CDI {where}", problem, expected)
     return spec
+
+
+def minors(data: bytes) -> frozenset[int]:
+    """The minors of the GPUs that a written spec gives to containers; none if it is torn."""
+    try:
+        spec = Spec.model_validate_json(data)
+    except pydantic.ValidationError:
+        return frozenset()
+    nodes = (node for edits in spec.all_edits for node in edits.deviceNodes)
+    found = (_GPU_NODE.fullmatch(node.path) for node in nodes)
+    return frozenset(int(match[1]) for match in found if match)
 
 
 def canonical(spec: Spec) -> bytes:

@@ -36,6 +36,16 @@ class Store:
         """Whether the claim's spec is there."""
         return self.path(uid).is_file()
 
+    def read(self, uid: ids.ClaimUid) -> bytes | None:
+        """The claim's spec as it stands; None when there is none."""
+        path = self.path(uid)
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise errors.NodeFault("read", str(path), str(e)) from e
+
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec; none to remove is fine."""
         durable.remove(self.path(uid), self._watch, synced=False)

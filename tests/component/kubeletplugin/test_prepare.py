@@ -21,6 +21,7 @@ from driver.kubeletplugin import (
     ports,
     prepare,
     recovery,
+    tombstones,
 )
 from driver.kubeletplugin.cdi import model, store
 from driver.kubeletplugin.nvml import library as nvml
@@ -70,7 +71,9 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     reader = gpunode.FakeReader()
     claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
-    preparer = prepare.Preparer(prepare.Place(builders.NODE), reader, gpus, acting, holding)
+    let_go = tombstones.Tombstones(clock.SystemClock())
+    place = prepare.Place(builders.NODE)
+    preparer = prepare.Preparer(place, reader, gpus, acting, holding, let_go)
 
     assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()

@@ -154,3 +154,23 @@ def test_every_record_ever_written_is_read(path: Path, tmp_path: Path) -> None:
     assert (record.devices[0].edits.instance is None) is whole
     assert records.put_back(record) == record
     assert (tmp_path / f"{builders.UID}.json").read_bytes() == path.read_bytes()
+
+
+def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
+    records: checkpoint.Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "uid-1.json"
+    path.write_bytes(b"{")
+    unsealed = checkpoint._unsealed
+
+    def meanwhile(data: bytes) -> object:
+        """Another thread meets the damaged file first, and the claim is prepared anew."""
+        monkeypatch.setattr(checkpoint, "_unsealed", unsealed)
+        assert records.read(UID) is None
+        records.started(builders.a_ref(UID), a_plan())
+        return unsealed(data)
+
+    monkeypatch.setattr(checkpoint, "_unsealed", meanwhile)
+    assert records.read(UID) is None
+    assert records.read(UID) is not None
+    assert [one.name for one in tmp_path.glob("*.damaged-*")] == ["uid-1.json.damaged-1"]

@@ -22,6 +22,15 @@ class Said:
     def want(self, desired: mps.Desired) -> None:
         self._node.daemons.want(desired)
 
+    def put(self, desired: mps.Desired) -> None:
+        self._node.daemons.put(desired)
+
+    def wanted(self) -> tuple[str, ...]:
+        return self._node.daemons.wanted()
+
+    def read(self, key: str) -> mps.Desired | None:
+        return self._node.daemons.read(key)
+
     def forget(self, key: str) -> None:
         self._node.daemons.forget(key)
 

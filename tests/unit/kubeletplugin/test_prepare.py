@@ -7,6 +7,7 @@ import pytest
 from driver import errors, ids, reasons
 from driver.devices import faces
 from driver.kubeletplugin import ports
+from driver.resources import claims
 from tests import builders
 from tests.fakes import gpunode
 
@@ -276,3 +277,54 @@ def test_a_monitor_without_admin_access_is_refused(node: gpunode.GpuNode) -> Non
     result = builders.a_result("gpu-0000-53-00-0-monitor")
     answer = refused(node, node.allocate(builders.an_allocated_claim(result)))
     assert (answer.reason, answer.permanent) == (reasons.Reason.ADMIN_ONLY, True)
+
+
+def damaged(node: gpunode.GpuNode, uid: ids.ClaimUid = builders.UID) -> None:
+    (node.records / f"{uid}.json").write_bytes(b"{")
+
+
+def another(*results: claims.Result) -> claims.Claim:
+    return builders.an_allocated_claim(*results, uid=builders.OTHER_UID, name="two")
+
+
+def test_a_gpu_of_a_claim_whose_record_is_damaged_is_given_to_no_other(
+    node: gpunode.GpuNode,
+) -> None:
+    first = node.allocate(builders.an_allocated_claim())
+    prepared(node, first)
+    damaged(node)
+    answer = refused(node, node.allocate(another()))
+    assert answer.reason is reasons.Reason.DEVICE_OVERLAP
+    assert builders.UID in answer.message
+    part = another(builders.a_result("gpu-0000-53-00-0-mig-1g10gb-0"))
+    assert refused(node, node.allocate(part)).reason is reasons.Reason.DEVICE_OVERLAP
+    prepared(node, node.allocate(another(builders.a_result("gpu-0000-64-00-0"))))
+
+
+@pytest.mark.parametrize("how", ["prepared again", "unprepared"])
+def test_a_damaged_record_counts_until_the_kubelet_comes_back_to_its_claim(
+    node: gpunode.GpuNode, how: str
+) -> None:
+    first = node.allocate(builders.an_allocated_claim())
+    prepared(node, first)
+    damaged(node)
+    second = node.allocate(another())
+    refused(node, second)
+    if how == "prepared again":
+        prepared(node, first)
+        assert refused(node, second).holder == first
+    node.process().preparer.unprepare(first)
+    prepared(node, second)
+
+
+def test_an_administrator_may_look_at_the_gpu_of_a_damaged_record(node: gpunode.GpuNode) -> None:
+    prepared(node, node.allocate(builders.an_allocated_claim()))
+    damaged(node)
+    prepared(node, node.allocate(another(builders.a_result(admin_access=True))))
+
+
+def test_a_torn_spec_beside_a_damaged_record_names_no_gpu(node: gpunode.GpuNode) -> None:
+    prepared(node, node.allocate(builders.an_allocated_claim()))
+    damaged(node)
+    node.spec_path().write_bytes(b'{"devices"')
+    prepared(node, node.allocate(another()))

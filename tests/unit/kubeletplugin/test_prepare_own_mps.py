@@ -59,7 +59,7 @@ def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
     answer = prepare(node, claim)
     assert isinstance(answer, ports.Refused), answer
     assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
-    assert (node.files(), node.daemons.wanted) == ({}, {})
+    assert (node.files(), node.daemons.desired) == ({}, {})
     return answer.message
 
 
@@ -93,8 +93,8 @@ def test_a_claims_gpus_are_under_one_daemon_of_its_own_in_the_order_of_their_uui
 ) -> None:
     claim = whole(*order)
     prepared(node, claim)
-    (key,) = node.daemons.wanted
-    wanted = node.daemons.wanted[key]
+    (key,) = node.daemons.desired
+    wanted = node.daemons.desired[key]
     assert key == claim.uid
     assert wanted.devices == tuple(sorted([uuid(node, WHOLE), uuid(node, OTHER)]))
     assert wanted.active_thread_percentage == 100
@@ -107,14 +107,14 @@ def test_without_limits_the_daemon_gives_everything_and_clients_are_told_none(
     claim = a_claim(WHOLE, configs=(mps(),))
     prepared(node, claim)
     (gpu,) = (one for one in node.nvml.inventory().gpus if one.uuid == uuid(node, WHOLE))
-    assert node.daemons.wanted[claim.uid].pinned_memory == (gpu.memory_bytes,)
+    assert node.daemons.desired[claim.uid].pinned_memory == (gpu.memory_bytes,)
     assert environment(edits(node, claim)) == {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}
 
 
 def test_limits_reach_the_daemon_and_the_containers(node: gpunode.GpuNode) -> None:
     claim = whole(**LIMITED, multiUser=True, priority="BelowNormal", maxConnections=8)
     prepared(node, claim)
-    wanted = node.daemons.wanted[claim.uid]
+    wanted = node.daemons.desired[claim.uid]
     assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((4 << 30,), 50)
     assert wanted.multi_user
     assert environment(edits(node, claim)) == {
@@ -145,14 +145,14 @@ def test_a_limit_of_one_device_goes_before_that_of_all(
     key = order[1] if by_uuid else "1"
     claim = whole(WHOLE, OTHER, pinnedMemory="4Gi", pinnedMemoryPerDevice={key: "2.5Gi"})
     prepared(node, claim)
-    assert node.daemons.wanted[claim.uid].pinned_memory == (4 << 30, 5 << 29)
+    assert node.daemons.desired[claim.uid].pinned_memory == (4 << 30, 5 << 29)
     assert environment(all_edits(node, claim)[0])[PINNED] == "0=4096M,1=2560M"
 
 
 def test_only_devices_with_a_limit_are_named_to_clients(node: gpunode.GpuNode) -> None:
     claim = whole(WHOLE, OTHER, pinnedMemoryPerDevice={"1": "2Gi"})
     prepared(node, claim)
-    unlimited, limited = node.daemons.wanted[claim.uid].pinned_memory
+    unlimited, limited = node.daemons.desired[claim.uid].pinned_memory
     assert (unlimited > limited, limited) == (True, 2 << 30)
     assert environment(all_edits(node, claim)[0])[PINNED] == "1=2048M"
 
@@ -167,7 +167,7 @@ def test_nvidias_words_for_it_do_as_well(node: gpunode.GpuNode) -> None:
     document = {"apiVersion": nvidia.VERSION, "kind": "GpuConfig", "sharing": sharing}
     claim = a_claim(WHOLE, OTHER, configs=(document,))
     prepared(node, claim)
-    assert node.daemons.wanted[claim.uid].pinned_memory == (5 << 30, 10 << 30)
+    assert node.daemons.desired[claim.uid].pinned_memory == (5 << 30, 10 << 30)
 
 
 def test_the_gpus_are_exclusive_to_the_daemon_until_the_claim_is_gone(
@@ -178,7 +178,7 @@ def test_the_gpus_are_exclusive_to_the_daemon_until_the_claim_is_gone(
     assert sorted(modes(node)) == [0] * 6 + [3] * 2
     for _ in range(2):
         release(node, claim)
-        assert (set(modes(node)), node.daemons.wanted, node.files()) == ({0}, {}, {})
+        assert (set(modes(node)), node.daemons.desired, node.files()) == ({0}, {}, {})
 
 
 def test_a_device_of_the_claim_that_is_not_for_mps_is_left_alone(node: gpunode.GpuNode) -> None:
@@ -187,13 +187,13 @@ def test_a_device_of_the_claim_that_is_not_for_mps_is_left_alone(node: gpunode.G
     under, beside = all_edits(node, claim)
     assert PINNED in environment(under)
     assert not beside.get("env")
-    assert node.daemons.wanted[claim.uid].devices == (uuid(node, WHOLE),)
+    assert node.daemons.desired[claim.uid].devices == (uuid(node, WHOLE),)
 
 
 def test_an_administrator_who_looks_gets_no_daemon(node: gpunode.GpuNode) -> None:
     result = builders.a_result(WHOLE, admin_access=True)
     prepared(node, builders.an_allocated_claim(result, configs=[mps(LIMITED)]))
-    assert (node.daemons.wanted, set(modes(node))) == ({}, {0})
+    assert (node.daemons.desired, set(modes(node))) == ({}, {0})
 
 
 def test_a_mig_device_that_is_made_for_the_claim_gets_its_daemon_by_what_it_turned_out_to_be(
@@ -202,12 +202,12 @@ def test_a_mig_device_that_is_made_for_the_claim_gets_its_daemon_by_what_it_turn
     claim = a_part(**LIMITED)
     prepared(node, claim)
     (made,) = compute_instances(node)
-    wanted = node.daemons.wanted[claim.uid]
+    wanted = node.daemons.desired[claim.uid]
     assert (wanted.devices, wanted.pinned_memory) == ((made.uuid,), (4 << 30,))
     assert environment(edits(node, claim))[PINNED] == "0=4096M"
     assert (made.compute_mode, set(modes(node))) == (3, {0})
     release(node, claim)
-    assert (list(compute_instances(node)), node.daemons.wanted, node.files()) == ([], {}, {})
+    assert (list(compute_instances(node)), node.daemons.desired, node.files()) == ([], {}, {})
 
 
 def test_a_mig_device_that_was_there_is_as_before_afterwards(node: gpunode.GpuNode) -> None:
@@ -215,33 +215,33 @@ def test_a_mig_device_that_was_there_is_as_before_afterwards(node: gpunode.GpuNo
     (there,) = compute_instances(node)
     claim = a_part(pinnedMemoryPerDevice={there.uuid: "2Gi"})
     prepared(node, claim)
-    wanted = node.daemons.wanted[claim.uid]
+    wanted = node.daemons.desired[claim.uid]
     assert (wanted.devices, wanted.pinned_memory) == ((there.uuid,), (2 << 30,))
     assert there.compute_mode == 3
     release(node, claim)
     assert list(compute_instances(node)) == [there]
-    assert (there.compute_mode, node.daemons.wanted) == (0, {})
+    assert (there.compute_mode, node.daemons.desired) == (0, {})
 
 
 def test_a_mig_device_without_a_compute_mode_is_served_all_the_same(node: gpunode.GpuNode) -> None:
     node.modes.lacking = True
     claim = a_part()
     prepared(node, claim)
-    assert claim.uid in node.daemons.wanted
+    assert claim.uid in node.daemons.desired
     release(node, claim)
-    assert not node.daemons.wanted
+    assert not node.daemons.desired
 
 
 def test_a_mig_device_made_anew_gets_its_daemon_anew(node: gpunode.GpuNode) -> None:
     claim = a_part()
     prepared(node, claim)
-    (before,) = node.daemons.wanted[claim.uid].devices
+    (before,) = node.daemons.desired[claim.uid].devices
     node.nvml.machine.reboot()
     node.boot = "boot-2"
-    node.daemons.wanted.clear()
+    node.daemons.desired.clear()
     prepared(node, claim)
     (made,) = compute_instances(node)
-    assert node.daemons.wanted[claim.uid].devices == (made.uuid,)
+    assert node.daemons.desired[claim.uid].devices == (made.uuid,)
     assert made.uuid != before
 
 
@@ -304,7 +304,7 @@ def test_a_death_at_any_point_ends_as_if_undisturbed(tmp_path: Path, claim: clai
         prepared(node, claim)
         _release_dying(node, claim, number)
         release(node, claim)
-        assert (node.files(), node.daemons.wanted, set(modes(node))) == ({}, {}, {0})
+        assert (node.files(), node.daemons.desired, set(modes(node))) == ({}, {}, {0})
         assert not list(compute_instances(node))
 
 

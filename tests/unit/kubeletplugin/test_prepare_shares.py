@@ -87,10 +87,10 @@ def test_the_daemon_has_the_largest_share_as_its_ceiling_while_that_is_there(
     small, large = a_share(1, gib=20, percent=10), a_share(2, gib=30, percent=40)
     prepare(node, small)
     prepare(node, large)
-    wanted = node.daemons.wanted[uuid(node)]
+    wanted = node.daemons.desired[uuid(node)]
     assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((30 << 30,), 40)
     release(node, large)
-    wanted = node.daemons.wanted[uuid(node)]
+    wanted = node.daemons.desired[uuid(node)]
     assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((20 << 30,), 10)
 
 
@@ -103,10 +103,10 @@ def test_the_gpu_is_exclusive_to_the_daemon_until_its_last_share_is_gone(
     assert board(node).compute_mode == 3
     release(node, first)
     assert board(node).compute_mode == 3
-    assert uuid(node) in node.daemons.wanted
+    assert uuid(node) in node.daemons.desired
     release(node, second)
     assert board(node).compute_mode == 0
-    assert not node.daemons.wanted
+    assert not node.daemons.desired
     assert not node.files()
 
 
@@ -225,14 +225,14 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
         node = gpunode.GpuNode(tmp_path / str(number))
         neighbour, claim = a_share(2, face), a_share(1, face)
         prepare(node, neighbour)
-        before = (node.files(), dict(node.daemons.wanted))
+        before = (node.files(), dict(node.daemons.desired))
         with pytest.raises(gpunode.Killed):
             node.process(gpunode.DiesAt(number)).preparer.prepare(
                 node.allocate(claim), gpunode.never
             )
         assert isinstance(prepare(node, claim), ports.Prepared)
         release(node, claim)
-        assert (node.files(), dict(node.daemons.wanted)) == before
+        assert (node.files(), dict(node.daemons.desired)) == before
         release(node, neighbour)
         assert not node.files()
         assert (board(node).compute_mode, board(node).timeslice) == (0, 0)

@@ -1,0 +1,145 @@
+"""Reclaiming with what it runs on: threads, an API server over HTTP, NVML, files."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from driver import clock
+from driver.devices import mps
+from driver.kube import client, resource
+from driver.kubeletplugin import (
+    checkpoint,
+    claim_reader,
+    mps_door,
+    plan,
+    ports,
+    reclaim,
+)
+from driver.kubeletplugin.nvml import busy
+from driver.kubeletplugin.nvml import library as nvml
+from simulator import builder, codes, control, layout, node
+from simulator import store as machines
+from tests import builders
+from tests.fakes import gpunode, waiting
+from tests.fakes.apiserver import server as api_server
+
+RAW = {
+    "metadata": {"name": "one", "namespace": "default", "uid": builders.UID},
+    "spec": {"devices": {}},
+}
+
+
+class Hasty(clock.SystemClock):
+    """A minute takes some 60 ms."""
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        return super().wait(event, timeout_s / 1000)
+
+
+def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
+    api: api_server.ApiServer, kube: client.KubeClient, tmp_path: Path
+) -> None:
+    world = gpunode.GpuNode(tmp_path / "node")
+    plugin = world.process()
+    ref = world.allocate(builders.an_allocated_claim())
+    assert isinstance(plugin.preparer.prepare(ref, gpunode.never), ports.Prepared)
+    claim = api.put(resource.RESOURCE_CLAIMS, RAW)
+    rounds = threading.Semaphore(0)
+    told: list[str] = []
+
+    def mend() -> tuple[str, ...]:
+        rounds.release()
+        return plugin.mend()
+
+    watched = reclaim.Node(
+        plugin.executor.records.all,
+        claim_reader.KubeClaimReader(kube),
+        lambda _: "",
+        plugin.preparer.unprepare,
+        mend,
+    )
+    stop = threading.Event()
+    looking = reclaim.Reclaim(watched, told.append, Hasty(), lambda: 0.0)
+    thread = threading.Thread(target=looking.run, args=(stop,))
+    thread.start()
+    try:
+        for _ in range(4):
+            assert rounds.acquire(timeout=10)
+        assert world.files()
+        assert not told
+        kube.delete(resource.RESOURCE_CLAIMS, "one", "default", uid=claim["metadata"]["uid"])
+        waiting.until(lambda: told, within_s=10)
+        assert not world.files()
+    finally:
+        stop.set()
+        thread.join(10)
+    assert not thread.is_alive()
+    assert builders.UID in told[0]
+
+
+def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Path) -> None:
+    plugins = [checkpoint.Checkpoint(tmp_path, "boot-1") for _ in range(2)]
+    path = tmp_path / f"{builders.UID}.json"
+    failures: list[BaseException] = []
+    for number in range(30):
+        path.write_bytes(b"{")
+        start = threading.Barrier(8)
+
+        def meet(which: int, start: threading.Barrier = start) -> None:
+            start.wait(5)
+            try:
+                assert plugins[which % 2].read(builders.UID) is None
+            except BaseException as e:  # noqa: BLE001 - shown below
+                failures.append(e)
+
+        threads = [threading.Thread(target=meet, args=(which,)) for which in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert not failures
+        assert len(list(tmp_path.glob("*.damaged-*"))) == number + 1
+    record = plugins[0].started(builders.a_ref(), plan.Plan((), ()))
+    assert plugins[1].all() == (record,)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[layout.Layout]:
+    builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
+    running = node.Node(tmp_path)
+    running.start()
+    yield layout.Layout(tmp_path)
+    running.stop()
+
+
+@pytest.fixture
+def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
+    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    yield made
+    made.close()
+    pynvml.nvmlLib = None
+    pynvml._nvmlGetFunctionPointer_cache.clear()
+
+
+def test_the_processes_of_a_gpu_are_counted_by_nvml(
+    at: layout.Layout, library: nvml.NvmlLibrary
+) -> None:
+    first, second = library.inventory().gpus[:2]
+    on_gpus = busy.Busy(library.session)
+    assert on_gpus.count(first.uuid) == 0
+    for pid in (4711, 4712):
+        where = (codes.WHOLE_GPU, codes.WHOLE_GPU)
+        control.send(at.base, "process", first.uuid, *map(str, (pid, 1 << 30, *where)))
+    assert (on_gpus.count(first.uuid), on_gpus.count(second.uuid)) == (2, 0)
+
+
+def test_a_daemon_is_asked_for_by_a_file_without_waiting(tmp_path: Path) -> None:
+    door = mps_door.MpsDoor(tmp_path, "boot-1", clock.SystemClock())
+    assert door.wanted() == ()
+    desired = mps.Desired(key="GPU-1", devices=("GPU-1",), pinned_memory=(mps.MIB,))
+    door.put(desired)
+    assert door.wanted() == ("GPU-1",)
+    assert mps.Layout(tmp_path).desired("GPU-1").read_bytes() == desired.render()
