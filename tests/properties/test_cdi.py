@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors
-from driver.kubeletplugin.cdi import model, template
+from driver.kubeletplugin.cdi import allow, model, template
 
 ROOT = "/run/nvidia/driver"
 KIND = "gpu.ration.dev/claim"
@@ -55,9 +55,9 @@ hostile = st.one_of(
 def test_a_spec_of_good_values_is_accepted_and_always_the_same_bytes(
     common: template.Common, made: list[template.Device]
 ) -> None:
-    spec = model.parse(template.render(KIND, common, tuple(made)), ROOT)
+    spec = model.parse(template.render(KIND, common, tuple(made)), allow.Limits(ROOT))
     data = model.canonical(spec)
-    assert model.canonical(model.parse(data.decode(), ROOT)) == data
+    assert model.canonical(model.parse(data.decode(), allow.Limits(ROOT))) == data
     written = json.loads(data)
     assert [device["name"] for device in written["devices"]] == [device.name for device in made]
     assert written["containerEdits"]["env"] == ["NVIDIA_VISIBLE_DEVICES=void"]
@@ -89,7 +89,7 @@ def test_no_value_of_any_text_reaches_beyond_the_allow_list(
     device = template.Device(name, ())
     text = template.render(KIND, common, (device,))
     try:
-        model.parse(text, ROOT)
+        model.parse(text, allow.Limits(ROOT))
     except errors.BadInput:
         return
     raise AssertionError(text)
@@ -101,7 +101,7 @@ def test_a_hostile_mount_source_is_refused_or_lies_under_the_driver_root(source:
     node = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
     text = template.render(KIND, template.Common((), (mount,)), (template.Device("d", (node,)),))
     try:
-        spec = model.parse(text, ROOT)
+        spec = model.parse(text, allow.Limits(ROOT))
     except errors.BadInput:
         return
     (kept,) = spec.containerEdits.mounts
