@@ -118,15 +118,13 @@ class _Search:
     ) -> Iterator[Library]:
         """The first folder that has a name wins; names that are no file's of the driver do not."""
         seen: set[str] = set()
-        for folder in dict.fromkeys(folders):
-            beside = _by_stem(folder)
-            for names in beside.values():
-                for name in names:
-                    if name in seen or not wanted(name):
-                        continue
-                    if (found := self._library(folder / name, names)) is not None:
-                        seen.add(name)
-                        yield found
+        beside = ((folder, names) for folder in folders for names in _by_stem(folder).values())
+        for folder, names in beside:
+            for name in filter(wanted, names):
+                found = None if name in seen else self._library(folder / name, names)
+                if found is not None:
+                    seen.add(name)
+                    yield found
 
     def folder(self, path: Path) -> str:
         """Where a library of the host goes: the same folder, or the loader's if that is odd."""
