@@ -90,13 +90,12 @@ def find(root: driver_root.DriverRoot) -> Libraries:
     inside = (str(cuda.parent.relative_to(root.path)), "usr/lib", "usr/lib64")
     of_x = tuple(root.resolve(f"{place}/{folder}") for place in inside for folder in _X_FOLDERS)
     search = _Search(root, f"/usr/lib/{_triplet(cuda)}", version)
-    return Libraries(
-        version,
-        search.folder(cuda),
-        search.loader,
-        (*search.libraries(plain, search.is_library), *search.libraries(of_x, search.is_module)),
-        (*plain, *of_x),
-    )
+    own = tuple(search.libraries(plain, search.is_library))
+    for path in {cuda, nvml} - {one.real for one in own}:
+        expected = f"is no file of version {version}, as libcuda or NVML is; an upgrade at work?"
+        raise driver_root.DriverNotReady("use", str(path), expected)
+    every = (*own, *search.libraries(of_x, search.is_module))
+    return Libraries(version, search.folder(cuda), search.loader, every, (*plain, *of_x))
 
 
 class _Search:
@@ -133,18 +132,18 @@ class _Search:
 
     def _library(self, path: Path, names: list[str]) -> Library | None:
         name, folder = path.name, self.folder(path)
-        real = self._resolved(path)
-        if not allow.is_place(f"{folder}/{name}") or not real.is_file():
+        real = self._file(path)
+        if real is None or not allow.is_place(f"{folder}/{name}"):
             return None
-        own = [one for one in names if one != name and self._resolved(path.parent / one) == real]
+        own = [one for one in names if one != name and self._file(path.parent / one) == real]
         soname = next((one for one in own if _SONAME.fullmatch(one)), name)
         links = {one: soname if one.endswith(".so") else name for one in own}
         links |= {link: target or name for link, target in _USUAL.get(_stem(name), ())}
         fit = ((link, to) for link, to in links.items() if allow.is_place(f"{folder}/{link}"))
         return Library(real, name, folder, tuple(fit))
 
-    def _resolved(self, path: Path) -> Path:
-        return self._root.resolve(str(path.relative_to(self._root.path)))
+    def _file(self, path: Path) -> Path | None:
+        return self._root.file(str(path.relative_to(self._root.path)))
 
 
 def _by_stem(folder: Path) -> dict[str, list[str]]:

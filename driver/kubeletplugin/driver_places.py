@@ -90,8 +90,7 @@ class Places:
                 yield file(real, place)
 
     def _first(self, place: str, candidates: Iterator[str]) -> Iterator[template.Mount]:
-        found = (self._root.resolve(name) for name in candidates)
-        real = next((path for path in found if path.is_file()), None)
+        real = next(filter(None, map(self._root.file, candidates)), None)
         if real is not None:
             yield file(real, place)
 
@@ -116,8 +115,8 @@ class Places:
             wanted = [one for one in names if any(fnmatch.fnmatch(one, p) for p in _FIRMWARE)]
             if wanted:
                 inside = folder.relative_to(self._root.path)
-                found = (self._root.resolve(f"{inside}/{name}") for name in wanted)
-                return [path for path in found if path.is_file()]
+                found = (self._root.file(f"{inside}/{name}") for name in wanted)
+                return [path for path in found if path is not None]
         return []
 
 

@@ -69,6 +69,14 @@ class DriverRoot:
             return None
         return template.DeviceNode(f"/dev/{name}", str(host_path), *numbers)
 
+    def file(self, relative: str) -> Path | None:
+        """The real file of a path inside the root; None for none, or for links in a circle."""
+        try:
+            found = self.resolve(relative)
+        except errors.NodeFault:
+            return None
+        return found if found.is_file() else None
+
     def resolve(self, relative: str) -> Path:
         """Follow the links of a path inside the root; its last parts need not exist."""
         return self._root.resolve(relative)

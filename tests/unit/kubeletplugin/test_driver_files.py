@@ -251,3 +251,62 @@ def test_what_changed_this_moment_is_not_kept(root: Path) -> None:
     driver = driver_root.DriverRoot(root)
     files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
     assert files.read() is not files.read()
+
+
+def test_links_in_a_circle_are_no_files_and_hide_no_others(root: Path) -> None:
+    before = mounted(root)
+    for name in (f"libnvidia-x.so.{VERSION}", "libcuda.so.9"):
+        (root / gpunode.LIBRARIES / name).symlink_to(name)
+    assert mounted(root) == before
+
+
+def test_a_driver_of_two_versions_is_not_ready(root: Path) -> None:
+    folder = root / gpunode.LIBRARIES
+    (folder / "libnvidia-ml.so.1").unlink()
+    (folder / f"libnvidia-ml.so.{VERSION}").rename(folder / "libnvidia-ml.so.590.1")
+    (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.590.1")
+    with pytest.raises(driver_root.DriverNotReady, match=rf"libnvidia-ml.*version {VERSION}"):
+        opened(root).read()
+
+
+def test_a_driver_without_a_version_is_not_ready(root: Path) -> None:
+    folder = root / gpunode.LIBRARIES
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        (folder / f"{name}.1").unlink()
+        (folder / f"{name}.{VERSION}").rename(folder / f"{name}.1")
+    with pytest.raises(driver_root.DriverNotReady, match="version"):
+        opened(root).read()
+
+
+def test_a_driver_chosen_by_links_elsewhere_goes_where_it_really_is(root: Path, host: Path) -> None:
+    """Debian's way: its alternatives point from the loader's folder to the driver's own."""
+    own = root / gpunode.LIBRARIES / "nvidia/current"
+    own.mkdir(parents=True)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        link = root / gpunode.LIBRARIES / f"{name}.1"
+        link.unlink()
+        (link.parent / f"{name}.{VERSION}").rename(own / f"{name}.{VERSION}")
+        link.symlink_to(f"/etc/alternatives/{name}.1")
+        gpunode.write(root / "etc/alternatives/x", "")
+        (root / f"etc/alternatives/{name}.1").symlink_to(
+            f"/{gpunode.LIBRARIES}/nvidia/current/{name}.{VERSION}"
+        )
+    assert f"{PLACE}/libcuda.so.1" in mounted(root)
+    a_hook(host)
+    assert f"{PLACE}/nvidia/current/libcuda.so.{VERSION}" in mounted(root)
+    assert hooks(root)["update-ldcache"] == ("--folder", f"{PLACE}/nvidia/current")
+
+
+def test_libraries_in_a_folder_of_no_loader_go_where_it_looks(root: Path, host: Path) -> None:
+    odd = root / "opt/Nvidia"
+    odd.mkdir(parents=True)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        link = root / gpunode.LIBRARIES / f"{name}.1"
+        link.unlink()
+        (link.parent / f"{name}.{VERSION}").rename(odd / f"{name}.{VERSION}")
+        link.symlink_to(f"/opt/Nvidia/{name}.{VERSION}")
+    place = f"/usr/lib/{os.uname().machine}-linux-gnu"
+    assert f"{place}/libcuda.so.1" in mounted(root)
+    a_hook(host)
+    assert f"{place}/libcuda.so.{VERSION}" in mounted(root)
+    assert hooks(root)["update-ldcache"] == ("--folder", place)
