@@ -1,6 +1,7 @@
 """The plugin's settings: flag, else environment (`RATION_` and the flag), else default."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -44,6 +45,11 @@ class PluginConfig(settings.ClusterSettings):
     host_root: Path = pydantic.Field(
         default=Path("/"), description="Root of the host's /proc, /sys and /dev."
     )
+    cdi_hook: str = pydantic.Field(
+        default="auto",
+        description="The container toolkit's nvidia-cdi-hook, a path of the host; "
+        "auto: where it is usually installed, if it is; none: no hooks.",
+    )
     allocator: Literal["controller", "scheduler"] = pydantic.Field(
         default="controller",
         description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
@@ -86,6 +92,15 @@ class PluginConfig(settings.ClusterSettings):
             xids.parse_overrides(value)
         except errors.BadInput as e:
             raise ValueError(f"{e.problem}; expected {e.expected}") from e
+        return value
+
+    @pydantic.field_validator("cdi_hook")
+    @classmethod
+    def _hook(cls, value: str) -> str:
+        if value not in {"auto", "none"} and not re.fullmatch(
+            r"(?:/[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+", value
+        ):
+            raise ValueError(f"{value!r} is neither auto, none nor a plain absolute path")
         return value
 
     @pydantic.field_validator("node_name")

@@ -10,8 +10,16 @@ from dataclasses import replace
 from driver import errors, ids
 from driver.devices import mig
 from driver.devices import model as devices
-from driver.kubeletplugin import capabilities, checkpoint, discovery, driver_root, ports, steps
-from driver.kubeletplugin.cdi import model, store, template
+from driver.kubeletplugin import (
+    capabilities,
+    checkpoint,
+    discovery,
+    driver_files,
+    driver_root,
+    ports,
+    steps,
+)
+from driver.kubeletplugin.cdi import allow, model, store, template
 from driver.kubeletplugin.sharing import mig as parts
 
 _PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
@@ -29,14 +37,16 @@ class Injection:
         self,
         kind: str,
         gpus: discovery.Discovery,
-        driver: driver_root.DriverRoot,
+        driver: driver_files.DriverFiles,
         files: store.Store,
         opening: capabilities.Capabilities,
         daemons: ports.Daemons | None = None,
     ) -> None:
         self.kind = kind
         self._gpus = gpus
-        self._driver = driver
+        self._driver = driver.root
+        self._common = driver
+        self._checked: tuple[template.Common, model.ContainerEdits] | None = None
         self._files = files
         self._opening = opening
         self._daemons = daemons
@@ -46,13 +56,21 @@ class Injection:
         self._files.write(record.uid, self.render(record))
 
     def render(self, record: checkpoint.Record) -> bytes:
-        """The spec's bytes: checked, canonical, the same for the same node and record."""
-        files = self._driver.files()
-        text = template.render(
-            self.kind, template.Common(files.nodes, files.mounts), tuple(self._devices(record))
-        )
+        """The spec's bytes: checked, canonical, the same for the same node and record.
+
+        What all claims have in common is checked once, for as long as it is the same.
+        """
+        common, checked = self._common.read(), self._checked
+        known = checked[1] if checked is not None and checked[0] is common else None
+        shown = common if known is None else template.Common()
+        text = template.render(self.kind, shown, tuple(self._devices(record)))
         shared = str(self._daemons.root) if self._daemons else ""
-        return model.canonical(model.parse(text, str(self._driver.path), shared))
+        hook = common.hooks[0].path if common.hooks else ""
+        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook))
+        if known is None:
+            self._checked = (common, spec.containerEdits)
+            return model.canonical(spec)
+        return model.canonical(spec.model_copy(update={"containerEdits": known}))
 
     def stands(self, record: checkpoint.Record) -> bool:
         """Whether the claim's MIG instances are there, which a reset takes away.

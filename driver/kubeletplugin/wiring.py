@@ -15,6 +15,7 @@ from driver.kubeletplugin import (
     capabilities,
     checkpoint,
     discovery,
+    driver_files,
     driver_root,
     executor,
     health_watch,
@@ -88,7 +89,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     specs = injection.Injection(
         kind,
         gpus,
-        root,
+        driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time),
         store.Store(config.cdi_root, kind),
         capabilities.Capabilities(config.host_root),
         door,

@@ -1,6 +1,6 @@
-"""NVIDIA's own `nvidia-ctk`, built from the pinned module beside this file, run on a machine.
+"""NVIDIA's own `nvidia-ctk` and `nvidia-cdi-hook`, built from the pinned module beside this file.
 
-The program is cached with those of the local cluster, named by its pins.
+The programs are cached with those of the local cluster, named by its pins.
 """
 
 import json
@@ -16,15 +16,15 @@ MODULE = Path(__file__).parent / "tools/nvidia-ctk"
 FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w")
 
 
-def program() -> Path:
-    """`nvidia-ctk`, built now if it is not in the cache; it takes Go and a C compiler."""
+def program(name: str = "nvidia-ctk") -> Path:
+    """One of them, built now if it is not in the cache; it takes Go and a C compiler."""
     pins = [(MODULE / name).read_bytes() for name in ("go.mod", "go.sum")]
     key = versions.cache_key([*pins, " ".join(FLAGS).encode()])
     folder = toolchain.cache_root() / "tools" / f"nvidia-ctk-{key}"
     with toolchain.lock(folder.parent / "nvidia-ctk.lock"):
         if not folder.is_dir():
             _build(folder)
-    return folder / "nvidia-ctk"
+    return folder / name
 
 
 def _build(folder: Path) -> None:

@@ -15,6 +15,7 @@ from driver.kubeletplugin import (
     capabilities,
     checkpoint,
     discovery,
+    driver_files,
     driver_root,
     executor,
     injection,
@@ -162,7 +163,7 @@ class GpuNode:
         specs = injection.Injection(
             KIND,
             gpus,
-            driver_root.DriverRoot(self.root, self.numbers),
+            driver_files.DriverFiles(driver_root.DriverRoot(self.root, self.numbers), self.host),
             store.Store(self.cdi, KIND, watch),
             capabilities.Capabilities(self.host),
             self.daemons,

@@ -14,6 +14,7 @@ from driver.kubeletplugin import (
     capabilities,
     checkpoint,
     discovery,
+    driver_files,
     driver_root,
     executor,
     injection,
@@ -83,7 +84,9 @@ class SimulatedNode:
         specs = injection.Injection(
             gpunode.KIND,
             gpus,
-            driver_root.DriverRoot(self.at.driver_root),
+            driver_files.DriverFiles(
+                driver_root.DriverRoot(self.at.driver_root), self.at.host_root
+            ),
             store.Store(self.cdi, gpunode.KIND, watch),
             capabilities.Capabilities(self.at.host_root),
             self.daemons,

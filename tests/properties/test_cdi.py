@@ -1,16 +1,29 @@
 """Whatever values a spec is made of, what is written is right for the loader and for us."""
 
+import contextlib
 import json
 import re
+import tempfile
+from pathlib import Path
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import errors
-from driver.kubeletplugin.cdi import model, template
+from driver.kubeletplugin import driver_files, driver_root
+from driver.kubeletplugin.cdi import allow, model, template
+from tests.fakes import gpunode
 
 ROOT = "/run/nvidia/driver"
 KIND = "gpu.ration.dev/claim"
+HOOK = "/usr/bin/nvidia-cdi-hook"
+KNOWN_HOOKS = (
+    "create-symlinks",
+    "enable-cuda-compat",
+    "update-ldcache",
+    "disable-device-node-modification",
+)
 OPTIONS = ("ro", "nosuid", "nodev", "rbind")
 VERSIONS = {"0.3.0", "0.5.0", "0.6.0"}
 
@@ -55,9 +68,9 @@ hostile = st.one_of(
 def test_a_spec_of_good_values_is_accepted_and_always_the_same_bytes(
     common: template.Common, made: list[template.Device]
 ) -> None:
-    spec = model.parse(template.render(KIND, common, tuple(made)), ROOT)
+    spec = model.parse(template.render(KIND, common, tuple(made)), allow.Limits(ROOT))
     data = model.canonical(spec)
-    assert model.canonical(model.parse(data.decode(), ROOT)) == data
+    assert model.canonical(model.parse(data.decode(), allow.Limits(ROOT))) == data
     written = json.loads(data)
     assert [device["name"] for device in written["devices"]] == [device.name for device in made]
     assert written["containerEdits"]["env"] == ["NVIDIA_VISIBLE_DEVICES=void"]
@@ -89,7 +102,7 @@ def test_no_value_of_any_text_reaches_beyond_the_allow_list(
     device = template.Device(name, ())
     text = template.render(KIND, common, (device,))
     try:
-        model.parse(text, ROOT)
+        model.parse(text, allow.Limits(ROOT))
     except errors.BadInput:
         return
     raise AssertionError(text)
@@ -101,10 +114,68 @@ def test_a_hostile_mount_source_is_refused_or_lies_under_the_driver_root(source:
     node = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
     text = template.render(KIND, template.Common((), (mount,)), (template.Device("d", (node,)),))
     try:
-        spec = model.parse(text, ROOT)
+        spec = model.parse(text, allow.Limits(ROOT))
     except errors.BadInput:
         return
     (kept,) = spec.containerEdits.mounts
     assert kept.hostPath == source
     assert source.startswith(f"{ROOT}/")
     assert ".." not in source.split("/")
+
+
+file_names = st.one_of(
+    st.text(st.characters(exclude_characters="/\0", codec="utf-8"), max_size=30),
+    st.sampled_from(
+        [
+            "libx.so.1::/etc/passwd",
+            'libx","hooks":[{"path":"/bin/sh"}],"y.so',
+            "--link",
+            "lib..so",
+            "lib;id.so",
+            "lib\n.so",
+        ]
+    ),
+)
+
+
+@given(given_names=st.lists(file_names, max_size=6), with_hook=st.booleans())
+@settings(deadline=None)
+def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
+    given_names: list[str], *, with_hook: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        root, host = Path(made) / "root", Path(made) / "host"
+        gpunode.a_driver_root(root)
+        if with_hook:
+            gpunode.write(host / HOOK.lstrip("/"), "")
+        endings = ("", f".so.{gpunode.VERSION}")
+        for name in (
+            f"{start}{one}{end}" for one in given_names for end in endings for start in ("", "lib")
+        ):
+            with contextlib.suppress(OSError):  # no file can have every name
+                (root / gpunode.LIBRARIES / name).touch()
+        files = driver_files.DriverFiles(driver_root.DriverRoot(root), host)
+        common = files.read()
+        node = template.DeviceNode("/dev/nvidia0", f"{root}/dev/nvidia0", 195, 0)
+        text = template.render(KIND, common, (template.Device("d", (node,)),))
+        spec = model.parse(text, allow.Limits(str(root), "", HOOK if with_hook else ""))
+    assert len(spec.containerEdits.hooks) == (4 if with_hook else 0)
+    for hook in spec.containerEdits.hooks:
+        assert hook.path == HOOK
+        assert hook.args[1] in KNOWN_HOOKS
+        assert hook.env == ["NVIDIA_CTK_DEBUG=false"]
+        for word in hook.args[2:]:
+            assert re.fullmatch(r"--[a-z=-]+[0-9.]*|[A-Za-z0-9_+./:-]+", word)
+            assert "/../" not in word
+            assert re.search(r"::(?!/usr/lib/)", word) is None
+    places = [mount.containerPath for mount in spec.containerEdits.mounts]
+    assert all(re.fullmatch(r"/(usr/lib|usr/bin|run)/[A-Za-z0-9_+./-]+", one) for one in places)
+    assert f"/usr/lib/x86_64-linux-gnu/libcuda.so.{gpunode.VERSION}" in places
+
+
+@given(hostile, hostile, st.lists(hostile, max_size=3))
+def test_no_text_becomes_a_hook(path: str, name: str, words: list[str]) -> None:
+    common = template.Common(hooks=(template.Hook(path, (name, *words)),))
+    device = template.Device("d", (), ("CUDA_MPS_CLIENT_PRIORITY=0",))
+    with pytest.raises(errors.BadInput):
+        model.parse(template.render(KIND, common, (device,)), allow.Limits(ROOT, "", HOOK))

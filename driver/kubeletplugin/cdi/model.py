@@ -1,41 +1,24 @@
 """A CDI spec as data, checked as the runtime's loader checks it and then by our allow-list. Pure.
 
 The loader's rules: CDI specification, pkg/cdi validate.go and version.go (node-layer 5.1). The
-allow-list: NVIDIA's device nodes only, mounts from the driver root or of an MPS daemon only, and
-variables of CUDA's MPS and of ours.
+allow-list is `allow`.
 """
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 import pydantic
 import pydantic_core
 
 from driver import errors
+from driver.kubeletplugin.cdi import allow
 
 CDI_CLASS = "claim"
 _WORD = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _KIND = rf"^{_WORD}/{_WORD}$"
 _DEVICE = r"^[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?$"
-_NODE = re.compile(r"^/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})$")
 _GPU_NODE = re.compile(r"/dev/nvidia(\d{1,3})")
-_PLACES = re.compile(
-    r"^(?:/usr/lib/[a-z0-9_]+-linux-gnu/lib[A-Za-z0-9_+.-]+\.so(?:\.[0-9.]+)?"
-    r"|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+)$"
-)
-_SHARED_PLACES = frozenset({"/tmp/nvidia-mps", "/dev/shm"})  # noqa: S108 - in containers
-_ENVIRONMENT = re.compile(
-    r"NVIDIA_VISIBLE_DEVICES=void"
-    r"|CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps"
-    r"|CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=\d{1,2}=\d{1,9}M(?:,\d{1,2}=\d{1,9}M)*"
-    r"|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=\d{1,3}"
-    r"|CUDA_MPS_CLIENT_PRIORITY=[01]"
-    r"|CUDA_DEVICE_MAX_CONNECTIONS=\d{1,2}"
-    r"|RATION_GPU(?:_[0-9A-F]{1,8}){4}_(?:TS|MPS)=memory=\d{1,15},compute=\d{1,3}"
-)
-_NOT_PLAIN = frozenset({"", ".", ".."})
 _MAX_MINOR = (1 << 20) - 1
 
 
@@ -62,17 +45,27 @@ class Mount(_Strict):
     options: Annotated[list[str], pydantic.Field(min_length=1)]
 
 
+class Hook(_Strict):
+    """`hooks[]`."""
+
+    hookName: Literal["createContainer"]  # noqa: N815 - CDI's spelling
+    path: Annotated[str, pydantic.Field(min_length=1)]
+    args: Annotated[list[str], pydantic.Field(min_length=2)]
+    env: list[str]
+
+
 class ContainerEdits(_Strict):
-    """`containerEdits`, as far as we use it: no hooks, no groups."""
+    """`containerEdits`, as far as we use it: no groups."""
 
     env: list[Annotated[str, pydantic.Field(pattern=r"^[^=]+=.*$")]] = []
     deviceNodes: list[DeviceNode] = []  # noqa: N815 - CDI's spelling
     mounts: list[Mount] = []
+    hooks: list[Hook] = []
 
     @property
     def empty(self) -> bool:
         """Whether it edits nothing: the loader refuses such a device."""
-        return not (self.env or self.deviceNodes or self.mounts)
+        return not (self.env or self.deviceNodes or self.mounts or self.hooks)
 
 
 class Device(_Strict):
@@ -105,10 +98,8 @@ def kind(driver_name: str) -> str:
     return made
 
 
-def parse(text: str, driver_root: str, shared_root: str = "") -> Spec:
-    """Read a spec and check all of it; mounts and nodes may come from `driver_root` only.
-
-    What clients of an MPS daemon share with it may come from `shared_root`, where one is given.
+def parse(text: str, limits: allow.Limits) -> Spec:
+    """Read a spec and check all of it.
 
     Raises:
         BadInput: what is wrong, and where.
@@ -119,8 +110,7 @@ def parse(text: str, driver_root: str, shared_root: str = "") -> Spec:
         first = e.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "spec"
         raise errors.BadInput(f"CDI {where}", str(first["msg"])) from e
-    shared = str(PurePosixPath(shared_root)) if shared_root else ""
-    for where, problem, expected in _problems(spec, str(PurePosixPath(driver_root)), shared):
+    for where, problem, expected in _problems(spec, limits):
         raise errors.BadInput(f"CDI {where}", problem, expected)
     return spec
 
@@ -152,61 +142,24 @@ def least_version(spec: Spec) -> str:
     return "0.5.0" if digit_first or elsewhere else "0.3.0"
 
 
-def _problems(spec: Spec, root: str, shared: str) -> Iterator[tuple[str, str, str]]:
+def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
     names = [device.name for device in spec.devices]
     if len(set(names)) != len(names):
         yield "devices", "has a name twice", "different names"
     for device in spec.devices:
         if device.containerEdits.empty:
             yield f"devices[{device.name}]", "edits nothing", "an edit"
+        if device.containerEdits.hooks:
+            yield f"devices[{device.name}].hooks", "are there", "hooks for all devices alike"
     for edits in spec.all_edits:
         for variable in edits.env:
-            if not _ENVIRONMENT.fullmatch(variable):
-                yield "env", f"is {variable!r}", "a variable of MPS or of a share"
+            yield from allow.variable(variable)
         for node in edits.deviceNodes:
-            yield from _node_problems(node, root)
+            yield from limits.node(node.path, node.hostPath or node.path)
         for mount in edits.mounts:
-            if mount.containerPath in _SHARED_PLACES:
-                yield from _shared_problems(mount, shared)
-            else:
-                yield from _mount_problems(mount, root)
-
-
-def _node_problems(node: DeviceNode, root: str) -> Iterator[tuple[str, str, str]]:
-    if not _NODE.fullmatch(node.path):
-        yield "deviceNodes.path", f"is {node.path!r}", "a device of NVIDIA's"
-    host = node.hostPath or node.path
-    if host != root.rstrip("/") + node.path:
-        yield "deviceNodes.hostPath", f"is {host!r}", f"the same device under {root}"
-
-
-def _mount_problems(mount: Mount, root: str) -> Iterator[tuple[str, str, str]]:
-    if not _is_under(mount.hostPath, root):
-        yield "mounts.hostPath", f"is {mount.hostPath!r}", f"a path under {root}"
-    if not _PLACES.fullmatch(mount.containerPath):
-        place = "a library, a program or a daemon's folder of NVIDIA's"
-        yield "mounts.containerPath", f"is {mount.containerPath!r}", place
-    missing = {"ro", "nosuid", "nodev"} - set(mount.options)
-    if missing:
-        yield "mounts.options", f"lacks {sorted(missing)}", "a mount that only gives to read"
-
-
-def _shared_problems(mount: Mount, root: str) -> Iterator[tuple[str, str, str]]:
-    if not root or not _is_under(mount.hostPath, root):
-        yield (
-            "mounts.hostPath",
-            f"is {mount.hostPath!r}",
-            f"a path under {root or 'no root at all'}",
-        )
-    missing = {"rw", "nosuid", "nodev"} - set(mount.options)
-    if missing:
-        yield "mounts.options", f"lacks {sorted(missing)}", "what a daemon's clients write to"
-
-
-def _is_under(path: str, root: str) -> bool:
-    """Whether a plain absolute path lies under the root; `..` and doubled slashes never do."""
-    above = "/" if root == "/" else f"{root}/"
-    return path.startswith(above) and _NOT_PLAIN.isdisjoint(path[1:].split("/"))
+            yield from limits.mount(mount.hostPath, mount.containerPath, mount.options)
+        for hook in edits.hooks:
+            yield from limits.hook(hook.path, hook.args, hook.env)
 
 
 def _sorted_without_empty(value: object) -> object:

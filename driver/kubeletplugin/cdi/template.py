@@ -25,13 +25,22 @@ _TEMPLATE = """\
   "options": {{ mount.options | tojson }}
 }{{ "" if loop.last else "," }}{% endfor %}]
 {%- endmacro -%}
+{%- macro hooks(all) -%}
+[{% for hook in all %}{
+  "hookName": "createContainer",
+  "path": {{ hook.path | tojson }},
+  "args": {{ hook.arguments | tojson }},
+  "env": ["NVIDIA_CTK_DEBUG=false"]
+}{{ "" if loop.last else "," }}{% endfor %}]
+{%- endmacro -%}
 {
   "cdiVersion": "0.3.0",
   "kind": {{ kind | tojson }},
   "containerEdits": {
-    "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+    "env": {{ (("NVIDIA_VISIBLE_DEVICES=void",) + common.environment) | tojson }},
     "deviceNodes": {{ nodes(common.nodes) }},
-    "mounts": {{ mounts(common.mounts) }}
+    "mounts": {{ mounts(common.mounts) }},
+    "hooks": {{ hooks(common.hooks) }}
   },
   "devices": [{% for device in devices %}{
     "name": {{ device.name | tojson }},
@@ -65,11 +74,24 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
-    """What every device of the spec brings along."""
+class Hook:
+    """What the runtime runs on the host before a container starts; the first argument is its name.
 
-    nodes: tuple[DeviceNode, ...]
-    mounts: tuple[Mount, ...]
+    It runs as root in the container's mount namespace.
+    """
+
+    path: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every device of the spec brings along; `environment` is of `NAME=value`."""
+
+    nodes: tuple[DeviceNode, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    environment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from driver.kubeletplugin import (
     capabilities,
     checkpoint,
     discovery,
+    driver_files,
     driver_root,
     executor,
     injection,
@@ -61,7 +62,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     specs = injection.Injection(
         kind,
         gpus,
-        driver_root.DriverRoot(at.driver_root),
+        driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root),
         store.Store(cdi, kind),
         capabilities.Capabilities(at.host_root),
     )

@@ -83,3 +83,13 @@ def test_help_tells_each_flag_with_its_default(capsys: pytest.CaptureFixture[str
     assert left.value.code == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "How often the GPUs are looked at again. (default: 60.0)" in told
+
+
+def test_the_hook_is_found_refused_or_a_plain_path() -> None:
+    assert config.PluginConfig.read(["--node-name=a"]).cdi_hook == "auto"
+    for value in ("none", "/opt/nvidia/toolkit/nvidia-cdi-hook"):
+        read = config.PluginConfig.read(["--node-name=a", f"--cdi-hook={value}"])
+        assert read.cdi_hook == value
+    for value in ("", "hook", "/", "/usr/../bin/sh", "/usr/bin/x y", "/usr//bin/x", "/usr/bin/x\n"):
+        with pytest.raises(errors.BadInput, match="cdi"):
+            config.PluginConfig.read(["--node-name=a", f"--cdi-hook={value}"])

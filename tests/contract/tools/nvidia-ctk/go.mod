@@ -2,7 +2,10 @@ module ration.local/tools/nvidia-ctk
 
 go 1.26.0
 
-tool github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk
+tool (
+	github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-cdi-hook
+	github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk
+)
 
 require (
 	cyphar.com/go-pathrs v0.2.5 // indirect

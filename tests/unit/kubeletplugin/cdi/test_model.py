@@ -3,7 +3,7 @@ import json
 import pytest
 
 from driver import errors
-from driver.kubeletplugin.cdi import model, template
+from driver.kubeletplugin.cdi import allow, model, template
 
 ROOT = "/run/nvidia/driver"
 NODE = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
@@ -33,7 +33,7 @@ def test_what_the_loader_or_we_do_not_allow_is_refused(
     changes: dict[str, object], where: str
 ) -> None:
     with pytest.raises(errors.BadInput, match=where):
-        model.parse(a_spec(**changes), ROOT)
+        model.parse(a_spec(**changes), allow.Limits(ROOT))
 
 
 def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
@@ -43,7 +43,7 @@ def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
         return template.render("gpu.ration.dev/claim", template.Common((), ()), (device,))
 
     cap = "nvidia-caps/nvidia-cap67"
-    (device,) = model.parse(with_node(cap, f"{ROOT}/dev/{cap}"), ROOT).devices
+    (device,) = model.parse(with_node(cap, f"{ROOT}/dev/{cap}"), allow.Limits(ROOT)).devices
     assert device.containerEdits.deviceNodes[1].minor == 67
     for name, host in (
         (cap, f"{ROOT}/dev/nvidia-cap67"),
@@ -54,7 +54,7 @@ def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
         ("nvidia-cap67", f"{ROOT}/dev/nvidia-cap67"),
     ):
         with pytest.raises(errors.BadInput, match="deviceNodes"):
-            model.parse(with_node(name, host), ROOT)
+            model.parse(with_node(name, host), allow.Limits(ROOT))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_device_nodes_are_nvidias_and_from_the_driver_root(field: str, value: ob
     spec = json.loads(a_spec())
     spec["devices"][0]["containerEdits"]["deviceNodes"][0][field] = value
     with pytest.raises(errors.BadInput, match="deviceNodes"):
-        model.parse(json.dumps(spec), ROOT)
+        model.parse(json.dumps(spec), allow.Limits(ROOT))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_mounts_are_read_only_and_from_the_driver_root(
 ) -> None:
     mount = {"hostPath": source, "containerPath": target, "options": options}
     with pytest.raises(errors.BadInput, match="mounts"):
-        model.parse(a_spec(containerEdits={"mounts": [mount]}), ROOT)
+        model.parse(a_spec(containerEdits={"mounts": [mount]}), allow.Limits(ROOT))
 
 
 def test_the_version_is_the_least_that_has_what_is_used() -> None:
@@ -102,7 +102,7 @@ def test_the_version_is_the_least_that_has_what_is_used() -> None:
         text = template.render(
             "gpu.ration.dev/claim", template.Common((), ()), (template.Device(name, (node,)),)
         )
-        return str(json.loads(model.canonical(model.parse(text, root)))["cdiVersion"])
+        return str(json.loads(model.canonical(model.parse(text, allow.Limits(root))))["cdiVersion"])
 
     assert version("d", "/dev/nvidia0", "/") == "0.3.0"
     assert version("d", f"{ROOT}/dev/nvidia0", ROOT) == "0.5.0"
@@ -116,5 +116,5 @@ def test_a_driver_name_that_is_no_vendor_is_refused() -> None:
 
 
 def test_the_canonical_bytes_hold_no_empty_field() -> None:
-    data = json.loads(model.canonical(model.parse(a_spec(), ROOT)))
+    data = json.loads(model.canonical(model.parse(a_spec(), allow.Limits(ROOT))))
     assert data["containerEdits"] == {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}

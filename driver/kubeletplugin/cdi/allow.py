@@ -1,0 +1,116 @@
+"""What a spec of ours may hold at all, whatever it was made of. Pure.
+
+NVIDIA's device nodes only; mounts from the driver root or of an MPS daemon only; variables of
+CUDA's MPS, of the toolkit and of ours; hooks of the one program we were told of, with words of
+ours and file names of the driver's. Nothing that a tenant wrote fits (reliability §3).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+Problem = tuple[str, str, str]
+"""Where, what is wrong, what was expected."""
+
+HOOK_ENVIRONMENT = ("NVIDIA_CTK_DEBUG=false",)
+_NODE = re.compile(r"/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})")
+_FOLDER = r"(?:/usr)?/lib(?:64)?(?:/[a-z0-9_]+-linux-gnu)?(?:/nvidia(?:/current)?)?(?:/vdpau)?"
+_FILE = r"lib[A-Za-z0-9_+-]+\.so(?:\.[0-9]+)*"
+_X_FOLDER = (
+    r"/usr/(?:lib|lib64|lib/[a-z0-9_]+-linux-gnu|X11R6/lib|X11R6/lib64)(?:/nvidia/current)?"
+    r"/(?:nvidia/xorg|(?:xorg/)?modules(?:/updates)?/(?:drivers|extensions))"
+)
+_X_FILE = r"(?:nvidia_drv\.so|libglxserver_nvidia\.so(?:\.[0-9]+)*)"
+_LIBRARY = rf"(?:{_FOLDER}/(?:gbm/nvidia-drm_gbm\.so|{_FILE})|{_X_FOLDER}/{_X_FILE})"
+_SETTING = (
+    r"/usr/share/(?:glvnd|egl|nvidia|X11)(?:/[A-Za-z0-9_]+\.d)?/[A-Za-z0-9_-]+\.(?:json|conf|bin)"
+    r"|/etc/(?:OpenCL/vendors/nvidia\.icd|vulkan/[a-z_]+\.d/nvidia_[a-z0-9_.]+\.json)"
+    r"|/usr/share/X11/xorg\.conf\.d/[a-z0-9-]+\.conf"
+    r"|/lib/firmware/nvidia/[0-9]+(?:\.[0-9]+)+/(?:gsp|ucodes)[a-z0-9_]*\.bin"
+)
+_PLACE = re.compile(rf"{_LIBRARY}|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+|{_SETTING}")
+_SHARED_PLACES = frozenset({"/tmp/nvidia-mps", "/dev/shm"})  # noqa: S108 - in containers
+_ENVIRONMENT = re.compile(
+    r"NVIDIA_VISIBLE_DEVICES=void"
+    rf"|NVIDIA_CTK_LIBCUDA_DIR={_FOLDER}"
+    r"|CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps"
+    r"|CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=\d{1,2}=\d{1,9}M(?:,\d{1,2}=\d{1,9}M)*"
+    r"|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=\d{1,3}"
+    r"|CUDA_MPS_CLIENT_PRIORITY=[01]"
+    r"|CUDA_DEVICE_MAX_CONNECTIONS=\d{1,2}"
+    r"|RATION_GPU(?:_[0-9A-F]{1,8}){4}_(?:TS|MPS)=memory=\d{1,15},compute=\d{1,3}"
+)
+_TARGET = rf"(?:\.\./)?{_FILE}"
+_HOOKS = re.compile(
+    rf"create-symlinks(?:\0--link\0{_TARGET}::{_LIBRARY})+"
+    r"|enable-cuda-compat\0--host-driver-version=[0-9]+(?:\.[0-9]+)+"
+    rf"|update-ldcache(?:\0--folder\0{_FOLDER})+"
+    r"|disable-device-node-modification"
+)
+"""What follows the program's name, joined by NUL, which no argument can hold."""
+_NOT_PLAIN = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is so on this node.
+
+    Mounts and nodes may come from `driver_root` only; what clients of an MPS daemon share with it
+    from `shared_root`, where there is one; hooks may run `program` only, where there is one.
+    """
+
+    driver_root: str
+    shared_root: str = ""
+    program: str = ""
+
+    def node(self, path: str, host: str) -> Iterator[Problem]:
+        """What is wrong with a device node."""
+        root = str(PurePosixPath(self.driver_root))
+        if not _NODE.fullmatch(path):
+            yield "deviceNodes.path", f"is {path!r}", "a device of NVIDIA's"
+        if host != root.rstrip("/") + path:
+            yield "deviceNodes.hostPath", f"is {host!r}", f"the same device under {root}"
+
+    def mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
+        """What is wrong with a mount."""
+        shared = place in _SHARED_PLACES
+        root = self.shared_root if shared else self.driver_root
+        if not root or not _is_under(host, str(PurePosixPath(root))):
+            yield "mounts.hostPath", f"is {host!r}", f"a path under {root or 'no root at all'}"
+        if not shared and not is_place(place):
+            yield "mounts.containerPath", f"is {place!r}", "a place of NVIDIA's files"
+        missing = {"rw" if shared else "ro", "nosuid", "nodev"} - set(options)
+        if missing:
+            yield "mounts.options", f"lacks {sorted(missing)}", "a mount that gives no more"
+
+    def hook(self, path: str, arguments: Sequence[str], env: Sequence[str]) -> Iterator[Problem]:
+        """What is wrong with a hook."""
+        if not self.program or path != self.program:
+            yield "hooks.path", f"is {path!r}", self.program or "no hook at all"
+        if arguments[0] != PurePosixPath(path).name or not is_hook(arguments[1:]):
+            yield "hooks.args", f"are {list(arguments)!r}", "a hook that we know"
+        if tuple(env) != HOOK_ENVIRONMENT:
+            yield "hooks.env", f"is {list(env)!r}", f"{HOOK_ENVIRONMENT}"
+
+
+def variable(text: str) -> Iterator[Problem]:
+    """What is wrong with a variable, `NAME=value`."""
+    if not _ENVIRONMENT.fullmatch(text):
+        yield "env", f"is {text!r}", "a variable of MPS, of the toolkit or of a share"
+
+
+def is_place(path: str) -> bool:
+    """Whether a path of a container is one where a file of the driver may be put."""
+    return _PLACE.fullmatch(path) is not None
+
+
+def is_hook(words: Sequence[str]) -> bool:
+    """Whether these are a known hook's name and arguments."""
+    return _HOOKS.fullmatch("\0".join(words)) is not None
+
+
+def _is_under(path: str, root: str) -> bool:
+    """Whether a plain absolute path lies under the root; `..` and doubled slashes never do."""
+    above = "/" if root == "/" else f"{root}/"
+    return path.startswith(above) and _NOT_PLAIN.isdisjoint(path[1:].split("/"))

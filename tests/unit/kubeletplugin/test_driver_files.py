@@ -1,0 +1,312 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from driver.kubeletplugin import driver_files, driver_root
+from driver.kubeletplugin.cdi import template
+from tests.fakes import clock, gpunode
+
+PLACE = "/usr/lib/x86_64-linux-gnu"
+VERSION = gpunode.VERSION
+HOOK = "/usr/bin/nvidia-cdi-hook"
+NODE = template.DeviceNode("/dev/nvidia0", "/dev/nvidia0", 195, 0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    gpunode.a_driver_root(tmp_path / "root")
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    (tmp_path / "host").mkdir()
+    return tmp_path / "host"
+
+
+def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
+    driver = driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
+    return driver_files.DriverFiles(driver, root.parent / "host", hook, after(root, 60))
+
+
+def after(root: Path, seconds: float) -> clock.FakeClock:
+    """So long after the driver was installed; it takes two to settle."""
+    made = clock.FakeClock()
+    made.advance((root / "usr/bin").stat().st_mtime + seconds - clock.START.timestamp())
+    return made
+
+
+def mounted(root: Path) -> dict[str, str]:
+    return {m.container_path: m.host_path for m in opened(root).read().mounts}
+
+
+def a_hook(host: Path, path: str = HOOK) -> None:
+    gpunode.write(host / path.lstrip("/"), "")
+
+
+def hooks(root: Path) -> dict[str, tuple[str, ...]]:
+    return {one.arguments[1]: one.arguments[2:] for one in opened(root).read().hooks}
+
+
+def a_library(root: Path, name: str, *links: str) -> Path:
+    """A library of the driver, and links to it beside it."""
+    path = root / gpunode.LIBRARIES / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x7fELF")
+    for link in links:
+        (path.parent / link).symlink_to(path.name)
+    return path
+
+
+def test_each_library_is_given_under_every_name_it_goes_by(root: Path) -> None:
+    folder = root / gpunode.LIBRARIES
+    cuda, nvml = folder / f"libcuda.so.{VERSION}", folder / f"libnvidia-ml.so.{VERSION}"
+    assert mounted(root) == {
+        f"{PLACE}/libcuda.so.{VERSION}": str(cuda),
+        f"{PLACE}/libcuda.so.1": str(cuda),
+        f"{PLACE}/libcuda.so": str(cuda),
+        f"{PLACE}/libnvidia-ml.so.{VERSION}": str(nvml),
+        f"{PLACE}/libnvidia-ml.so.1": str(nvml),
+        "/usr/bin/nvidia-smi": str(root / "usr/bin/nvidia-smi"),
+        "/run/nvidia-persistenced": str(root / "run/nvidia-persistenced"),
+    }
+
+
+def test_a_library_folder_without_a_triplet_ends_in_the_machines_own(root: Path) -> None:
+    (root / "usr/lib64").mkdir()
+    for path in (root / gpunode.LIBRARIES).iterdir():
+        path.rename(root / "usr/lib64" / path.name)
+    place = f"/usr/lib/{os.uname().machine}-linux-gnu/libcuda.so.1"
+    assert mounted(root)[place] == str(root / f"usr/lib64/libcuda.so.{VERSION}")
+
+
+def test_control_devices_that_exist_have_their_own_numbers(root: Path) -> None:
+    nodes = {node.path: (node.major, node.minor) for node in opened(root).read().nodes}
+    assert nodes == {f"/dev/{name}": numbers for name, numbers in gpunode.CONTROL.items()}
+
+
+def test_optional_files_are_skipped_and_required_ones_named(root: Path) -> None:
+    (root / "usr/bin/nvidia-smi").unlink()
+    (root / "run/nvidia-persistenced").rmdir()
+    assert all(path.startswith("/usr/lib/") for path in mounted(root))
+    (root / gpunode.LIBRARIES / "libcuda.so.1").unlink()
+    with pytest.raises(driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
+        opened(root).read()
+
+
+def test_every_library_of_the_drivers_version_is_given_and_no_other(root: Path) -> None:
+    a_library(root, f"libnvidia-ptxjitcompiler.so.{VERSION}", "libnvidia-ptxjitcompiler.so.1")
+    a_library(root, f"vdpau/libvdpau_nvidia.so.{VERSION}", "libvdpau_nvidia.so.1")
+    a_library(root, f"libnvidia-allocator.so.{VERSION}")
+    a_library(root, "libnvidia-egl-gbm.so.1.1.2")
+    a_library(root, "libnvidia-nvvm70.so.4")
+    before = set(mounted(root))
+    a_library(root, "libnvidia-glcore.so.470.10")
+    a_library(root, "libssl.so.3")
+    a_library(root, f"evil name.so.{VERSION}")
+    a_library(root, f'lib","hooks":[.so.{VERSION}')
+    assert set(mounted(root)) == before
+    assert before >= {
+        f"{PLACE}/libnvidia-ptxjitcompiler.so.1",
+        f"{PLACE}/vdpau/libvdpau_nvidia.so.1",
+        f"{PLACE}/vdpau/libvdpau_nvidia.so.{VERSION}",
+        f"{PLACE}/gbm/nvidia-drm_gbm.so",
+        f"{PLACE}/libnvidia-egl-gbm.so.1.1.2",
+        f"{PLACE}/libnvidia-nvvm70.so.4",
+    }
+
+
+def test_the_files_of_graphics_programs_and_firmware_go_where_they_are_looked_for(
+    root: Path, host: Path
+) -> None:
+    files = {
+        "etc/vulkan/icd.d/nvidia_icd.json": "/etc/vulkan/icd.d/nvidia_icd.json",
+        "usr/share/glvnd/egl_vendor.d/10_nvidia.json": (
+            "/usr/share/glvnd/egl_vendor.d/10_nvidia.json"
+        ),
+        "usr/share/vulkan/implicit_layer.d/nvidia_layers.json": (
+            "/etc/vulkan/implicit_layer.d/nvidia_layers.json"
+        ),
+        "usr/share/nvidia/nvoptix.bin": "/usr/share/nvidia/nvoptix.bin",
+        "etc/OpenCL/vendors/nvidia.icd": "/etc/OpenCL/vendors/nvidia.icd",
+        "usr/share/X11/xorg.conf.d/10-nvidia.conf": "/usr/share/X11/xorg.conf.d/10-nvidia.conf",
+        "usr/lib/xorg/modules/drivers/nvidia_drv.so": "/usr/lib/xorg/modules/drivers/nvidia_drv.so",
+        "usr/sbin/nvidia-imex": "/usr/bin/nvidia-imex",
+        f"opt/fw/nvidia/{VERSION}/gsp_ga10x.bin": (f"/lib/firmware/nvidia/{VERSION}/gsp_ga10x.bin"),
+    }
+    for name in files:
+        gpunode.write(root / name, "")
+    gpunode.write(root / f"opt/fw/nvidia/{VERSION}/other.bin", "")
+    gpunode.write(host / "sys/module/firmware_class/parameters/path", f"{root}/opt/fw\n")
+    (root / "run/nvidia-fabricmanager").mkdir()
+    found = mounted(root)
+    assert {place: found.get(place) for place in files.values()} == {
+        place: str(root / name) for name, place in files.items()
+    }
+    assert found["/run/nvidia-fabricmanager"] == str(root / "run/nvidia-fabricmanager")
+    assert not any(place.endswith("other.bin") for place in found)
+
+
+def test_mps_is_never_among_what_all_claims_get(root: Path) -> None:
+    (root / "tmp/nvidia-mps").mkdir(parents=True)
+    assert "/tmp/nvidia-mps" not in mounted(root)
+
+
+def test_with_a_hook_each_library_is_mounted_once_and_the_hook_makes_its_names(
+    root: Path, host: Path
+) -> None:
+    a_hook(host)
+    a_library(root, f"libnvidia-allocator.so.{VERSION}", "libnvidia-allocator.so.1")
+    libraries = [path for path in mounted(root) if ".so" in path]
+    assert sorted(libraries) == [
+        f"{PLACE}/{name}.so.{VERSION}"
+        for name in ("libcuda", "libnvidia-allocator", "libnvidia-ml")
+    ]
+    made = hooks(root)
+    assert list(made) == [
+        "create-symlinks",
+        "enable-cuda-compat",
+        "update-ldcache",
+        "disable-device-node-modification",
+    ]
+    assert sorted(made["create-symlinks"][1::2]) == [
+        f"../libnvidia-allocator.so.1::{PLACE}/gbm/nvidia-drm_gbm.so",
+        f"libcuda.so.1::{PLACE}/libcuda.so",
+        f"libcuda.so.{VERSION}::{PLACE}/libcuda.so.1",
+        f"libnvidia-allocator.so.{VERSION}::{PLACE}/libnvidia-allocator.so.1",
+        f"libnvidia-ml.so.{VERSION}::{PLACE}/libnvidia-ml.so.1",
+    ]
+    assert set(made["create-symlinks"][::2]) == {"--link"}
+    assert made["enable-cuda-compat"] == (f"--host-driver-version={VERSION}",)
+    assert made["update-ldcache"] == ("--folder", PLACE)
+    assert opened(root).read().environment == (f"NVIDIA_CTK_LIBCUDA_DIR={PLACE}",)
+
+
+def test_the_hook_is_the_hosts_where_it_is_usually_installed_or_asked_for(
+    root: Path, host: Path
+) -> None:
+    assert opened(root).read().hooks == ()
+    a_hook(host, "/usr/local/nvidia/toolkit/nvidia-cdi-hook")
+    assert {one.path for one in opened(root).read().hooks} == {driver_files.HOOKS[1]}
+    a_hook(host)
+    assert {one.path for one in opened(root).read().hooks} == {HOOK}
+    assert opened(root, "none").read().hooks == ()
+    with pytest.raises(driver_root.DriverNotReady, match="/opt/hook"):
+        opened(root, "/opt/hook").read()
+    a_hook(host, "/opt/hook")
+    assert {one.arguments[0] for one in opened(root, "/opt/hook").read().hooks} == {"hook"}
+
+
+def test_all_of_it_is_kept_while_nothing_changes(root: Path, host: Path) -> None:
+    driver = opened(root)
+    first = driver.read()
+    assert driver.read() is first
+    a_hook(host)
+    hooked = driver.read()
+    assert hooked.hooks
+    assert driver.read() is hooked
+
+
+def test_a_driver_that_was_replaced_is_seen_at_once(root: Path) -> None:
+    driver = opened(root)
+    driver.read()
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        (root / gpunode.LIBRARIES / f"{name}.1").unlink()
+    gpunode.a_driver_root(root, "590.1.2")
+    names = {Path(mount.host_path).name for mount in driver.read().mounts}
+    assert "libcuda.so.590.1.2" in names
+    assert f"libcuda.so.{VERSION}" not in names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{gpunode.LIBRARIES}/libnvidia-cfg.so.{VERSION}",
+        f"{gpunode.LIBRARIES}/vdpau/libvdpau_nvidia.so.{VERSION}",
+        "usr/bin/nvidia-debugdump",
+        "etc/vulkan/icd.d/nvidia_icd.json",
+        f"lib/firmware/nvidia/{VERSION}/gsp_tu10x.bin",
+    ],
+)
+def test_a_file_that_comes_later_is_given_from_then_on(root: Path, name: str) -> None:
+    driver = opened(root)
+    before = driver.read()
+    gpunode.write(root / name, "")
+    assert {str(root / name)} == {m.host_path for m in driver.read().mounts} - {
+        m.host_path for m in before.mounts
+    }
+
+
+def test_a_device_node_with_other_numbers_is_seen_at_once(root: Path) -> None:
+    numbers = dict(gpunode.CONTROL)
+    driver = driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
+    files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
+    files.read()
+    numbers["nvidia-uvm"] = (500, 0)
+    assert {node.major for node in files.read().nodes if node.path == "/dev/nvidia-uvm"} == {500}
+
+
+def test_what_changed_this_moment_is_not_kept(root: Path) -> None:
+    driver = driver_root.DriverRoot(root)
+    files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
+    assert files.read() is not files.read()
+
+
+def test_links_in_a_circle_are_no_files_and_hide_no_others(root: Path) -> None:
+    before = mounted(root)
+    for name in (f"libnvidia-x.so.{VERSION}", "libcuda.so.9"):
+        (root / gpunode.LIBRARIES / name).symlink_to(name)
+    assert mounted(root) == before
+
+
+def test_a_driver_of_two_versions_is_not_ready(root: Path) -> None:
+    folder = root / gpunode.LIBRARIES
+    (folder / "libnvidia-ml.so.1").unlink()
+    (folder / f"libnvidia-ml.so.{VERSION}").rename(folder / "libnvidia-ml.so.590.1")
+    (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.590.1")
+    with pytest.raises(driver_root.DriverNotReady, match=rf"libnvidia-ml.*version {VERSION}"):
+        opened(root).read()
+
+
+def test_a_driver_without_a_version_is_not_ready(root: Path) -> None:
+    folder = root / gpunode.LIBRARIES
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        (folder / f"{name}.1").unlink()
+        (folder / f"{name}.{VERSION}").rename(folder / f"{name}.1")
+    with pytest.raises(driver_root.DriverNotReady, match="version"):
+        opened(root).read()
+
+
+def test_a_driver_chosen_by_links_elsewhere_goes_where_it_really_is(root: Path, host: Path) -> None:
+    """Debian's way: its alternatives point from the loader's folder to the driver's own."""
+    own = root / gpunode.LIBRARIES / "nvidia/current"
+    own.mkdir(parents=True)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        link = root / gpunode.LIBRARIES / f"{name}.1"
+        link.unlink()
+        (link.parent / f"{name}.{VERSION}").rename(own / f"{name}.{VERSION}")
+        link.symlink_to(f"/etc/alternatives/{name}.1")
+        gpunode.write(root / "etc/alternatives/x", "")
+        (root / f"etc/alternatives/{name}.1").symlink_to(
+            f"/{gpunode.LIBRARIES}/nvidia/current/{name}.{VERSION}"
+        )
+    assert f"{PLACE}/libcuda.so.1" in mounted(root)
+    a_hook(host)
+    assert f"{PLACE}/nvidia/current/libcuda.so.{VERSION}" in mounted(root)
+    assert hooks(root)["update-ldcache"] == ("--folder", f"{PLACE}/nvidia/current")
+
+
+def test_libraries_in_a_folder_of_no_loader_go_where_it_looks(root: Path, host: Path) -> None:
+    odd = root / "opt/Nvidia"
+    odd.mkdir(parents=True)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        link = root / gpunode.LIBRARIES / f"{name}.1"
+        link.unlink()
+        (link.parent / f"{name}.{VERSION}").rename(odd / f"{name}.{VERSION}")
+        link.symlink_to(f"/opt/Nvidia/{name}.{VERSION}")
+    place = f"/usr/lib/{os.uname().machine}-linux-gnu"
+    assert f"{place}/libcuda.so.1" in mounted(root)
+    a_hook(host)
+    assert f"{place}/libcuda.so.{VERSION}" in mounted(root)
+    assert hooks(root)["update-ldcache"] == ("--folder", place)
