@@ -89,13 +89,12 @@ class SharedSettings:
                 self._end(uid)
             elif record is not None and record.state is checkpoint.State.COMPLETED and not there:
                 with self._locks.gpus(record.gpus):
-                    wanted = self._acts.wanted_by(record)
-                    if wanted is not None:
-                        self._again(wanted)
+                    self._again(self._acts.wanted_by(record))
 
-    def _again(self, wanted: daemons.Desired) -> None:
-        _log.warning("MPS daemon was not asked for any more, and is again", daemon=wanted.key)
-        self._daemons.put(wanted)
+    def _again(self, wanted: daemons.Desired | None) -> None:
+        if wanted is not None:
+            _log.warning("MPS daemon was not asked for any more, and is again", daemon=wanted.key)
+            self._daemons.put(wanted)
 
     def _end(self, uid: ids.ClaimUid) -> None:
         """A MIG device keeps its mode: it goes with it, or who comes next sets it."""

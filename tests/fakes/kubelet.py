@@ -57,9 +57,14 @@ class Plugin:
         return stub.NodePrepareResources.future(request, timeout=CALL_S)
 
     def unprepare(self, *claims: ports.ClaimRef) -> dict[str, Any]:
+        """As `prepare`."""
+        return dict(self.start_unprepare(*claims).result().claims)
+
+    def start_unprepare(self, *claims: ports.ClaimRef) -> Any:
+        """As `start_prepare`."""
         messages, stub = self._dra()
         request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
-        return dict(stub.NodeUnprepareResources(request, timeout=CALL_S).claims)
+        return stub.NodeUnprepareResources.future(request, timeout=CALL_S)
 
     def watch_health(self, version: str = "v1") -> Any:
         """The stream of the devices' health: iterate it, `cancel()` ends it."""

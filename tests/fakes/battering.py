@@ -1,0 +1,193 @@
+"""A plugin's process that is killed at any moment, under calls of a kubelet's, and started again.
+
+The process, its sockets, the supervisor and the machine's library are the real ones; the kubelet
+is not, and the API server is whichever the client is of.
+"""
+
+import random  # noqa: TID251 - the same every time
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from driver import clock, ids
+from driver.kube import client, resource
+from driver.kubeletplugin import ports
+from simulator import layout, store
+from tests.fakes import kubelet as fake_kubelet
+from tests.fakes import mpsnode, waiting
+
+HERE = Path(__file__).parents[2]
+DRIVER = "gpu.ration.dev"
+NAMESPACE = "default"
+WITHIN_S = 60.0
+SHARE = {"memory": "20Gi", "compute": "25"}
+LONG = {
+    "apiVersion": "resource.ration.dev/v1alpha1",
+    "kind": "GpuConfig",
+    "sharing": {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}},
+}
+Entries = Mapping[str, Any]
+
+
+class Battered:
+    """A node of four claims: a whole GPU, an MPS share, a MIG device and a time-slice."""
+
+    def __init__(
+        self, node: mpsnode.Node, kube: client.KubeClient, kubeconfig: Path, name: str
+    ) -> None:
+        self._kube = kube
+        self._node = node
+        self._name = name
+        self._at = layout.Layout(node.base)
+        self._root = Path(tempfile.mkdtemp(prefix="k"))
+        self._kubelet = fake_kubelet.Kubelet(self._root)
+        self._flags = (
+            f"--kubeconfig={kubeconfig}",
+            f"--node-name={name}",
+            f"--kubelet-root={self._root}",
+            f"--cdi-root={node.own / 'cdi'}",
+            f"--state-dir={node.own / 'state'}",
+            f"--mps-dir={node.own / 's'}",
+            f"--driver-root={self._at.driver_root}",
+            f"--host-root={self._at.host_root}",
+            "--allocator=scheduler",
+            "--share-domain=cluster",
+        )
+        self._time = clock.SystemClock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._made = 0
+        node.supervise(f"--host-root={self._at.host_root}")
+        self.plugin = self.start()
+        self._devices = self._published()
+
+    def start(self) -> fake_kubelet.Plugin:
+        """A new process, registered with the kubelet."""
+        before = [path.stat().st_ino for path in self._kubelet.found()]
+        command = [sys.executable, "-m", "driver.kubeletplugin", *self._flags]
+        with (self._node.own / "plugin.log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=HERE, stderr=log)
+        waiting.until(
+            lambda: [p.stat().st_ino for p in self._kubelet.found()] not in ([], before), WITHIN_S
+        )
+        self.plugin = self._kubelet.register()
+        return self.plugin
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(WITHIN_S)
+
+    def close(self) -> None:
+        self.kill()
+        self._kubelet.__exit__()
+        shutil.rmtree(self._root)
+
+    def claims(self) -> tuple[ports.ClaimRef, ...]:
+        """Four new claims, each allocated its device."""
+        self._made += 1
+        return tuple(
+            self._claim(f"{self._name}-{self._made}-{face}", device)
+            for face, device in self._devices.items()
+        )
+
+    def forget(self, refs: Iterable[ports.ClaimRef]) -> None:
+        """Have the claims gone from the API."""
+        for ref in refs:
+            self._kube.delete(resource.RESOURCE_CLAIMS, ref.name, ref.namespace)
+
+    def survive(self, refs: tuple[ports.ClaimRef, ...], within_s: tuple[float, float]) -> None:
+        """Prepare and unprepare, with a kill within so long of either's start; then the retry."""
+        for call, after_s in zip(("prepare", "unprepare"), within_s, strict=True):
+            self._start_call(call, refs)
+            self._time.wait(threading.Event(), after_s)
+            self.kill()
+            self.start()
+            self.again(call, refs)
+            left = self.left()
+            assert bool(left) == (call == "prepare"), left
+
+    def again(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> None:
+        """What the kubelet does until every claim is answered without an error."""
+
+        def errors() -> list[str]:
+            entries = self._start_call(call, refs).result().claims
+            assert set(entries) == {ref.uid for ref in refs}
+            return [entries[ref.uid].error for ref in refs if entries[ref.uid].error]
+
+        waiting.value(errors, lambda found: not found, WITHIN_S)
+        if call == "prepare":
+            assert len(list((self._node.own / "cdi").glob("*.json"))) == len(refs)
+
+    def left(self) -> list[str]:
+        """Everything on this node that is some claim's."""
+        own = self._node.own
+        folders = (own / "state/claims", own / "cdi", own / "s/desired")
+        found = [str(path) for folder in folders for path in folder.glob("*")]
+        machine = store.load(self._node.base)
+        for gpu in machine.gpus:
+            board = machine.board(gpu)
+            state = (board.compute_mode, board.timeslice, board.instances, board.mig)
+            if state != (0, 0, [], 0):
+                found.append(f"{gpu.uuid}: {state}")
+        return found
+
+    def _start_call(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> Any:
+        begin = self.plugin.start_prepare if call == "prepare" else self.plugin.start_unprepare
+        return begin(*refs)
+
+    def _published(self) -> dict[str, str]:
+        """A device for each face, each of a GPU of its own, once the whole pool is there."""
+
+        def names() -> list[str] | None:
+            listed = self._kube.list(
+                resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={self._name}"
+            ).items
+            if not listed or len(listed) != listed[0]["spec"]["pool"]["resourceSliceCount"]:
+                return None
+            return [one["name"] for each in listed for one in each["spec"].get("devices") or ()]
+
+        found = sorted(waiting.value(names, bool, WITHIN_S))
+        whole = [name for name in found if name.count("-") == 4]
+        parts = [name for name in found if name.startswith(f"{whole[2]}-mig-1g")]
+        return {
+            "whole": whole[0],
+            "mps": f"{whole[1]}-mps",
+            "mig": parts[0],
+            "ts": f"{whole[3]}-ts",
+        }
+
+    def _claim(self, name: str, device: str) -> ports.ClaimRef:
+        request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
+        body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+        made = self._kube.create(resource.RESOURCE_CLAIMS, body, NAMESPACE)
+        uid = made["metadata"]["uid"]
+        result: dict[str, Any] = {
+            "request": "gpu",
+            "driver": DRIVER,
+            "pool": self._name,
+            "device": device,
+        }
+        devices: dict[str, Any] = {"results": [result]}
+        if device.endswith(("-mps", "-ts")):
+            result |= {"consumedCapacity": SHARE, "shareID": uid}
+        if device.endswith("-ts"):
+            opaque = {"driver": DRIVER, "parameters": LONG}
+            devices["config"] = [{"source": "FromClaim", "opaque": opaque}]
+        body = {"status": {"allocation": {"devices": devices}}}
+        self._kube.patch(
+            resource.RESOURCE_CLAIMS, name, body, namespace=NAMESPACE, subresource="status"
+        )
+        return ports.ClaimRef(NAMESPACE, name, ids.ClaimUid(uid))
+
+
+def moments(count: int, longest_s: float) -> Iterator[tuple[float, float]]:
+    """When to kill under a prepare and under an unprepare: nobody chose them, and they repeat."""
+    numbers = random.Random(5)  # noqa: S311 - no secret
+    for _ in range(count):
+        yield numbers.uniform(0, longest_s), numbers.uniform(0, longest_s)
