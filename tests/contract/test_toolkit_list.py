@@ -1,0 +1,35 @@
+"""What the toolkit's own reader says of our CDI specs: one of each kind that a claim may have."""
+
+from pathlib import Path
+
+import pytest
+
+from driver.kubeletplugin import ports
+from hack.cluster import shell
+from tests.contract import toolkit
+from tests.fakes import gpunode
+from tests.unit.kubeletplugin import test_prepare_own_mps as own
+from tests.unit.kubeletplugin import test_prepare_shares as shares
+from tests.unit.kubeletplugin.test_prepare_mig import WHOLE
+
+SERVED, LIMITED = own.OTHER, {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
+CLAIMS = {
+    "whole": own.a_claim(WHOLE),
+    "whole, with MPS of its own": own.whole(WHOLE, SERVED, **LIMITED),
+    "MIG": own.a_claim(own.PART),
+    "MIG, with MPS of its own": own.a_part(**LIMITED),
+    "MPS share": shares.a_share(1),
+    "time-sliced share": shares.a_share(2, "ts", configs=shares.interval("Long")),
+}
+
+
+@pytest.mark.timeout(900)  # the first to use the program builds it
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_the_toolkit_lists_the_devices_of_every_kind_of_claim(tmp_path: Path, kind: str) -> None:
+    node = gpunode.GpuNode(tmp_path)
+    answer = shares.prepare(node, CLAIMS[kind])
+    assert isinstance(answer, ports.Prepared)
+    folder = node.spec_path(CLAIMS[kind].uid).parent
+    command = (str(toolkit.program()), "--quiet", "cdi", "list", f"--spec-dir={folder}")
+    listed = shell.run(command).split()
+    assert sorted(listed) == sorted(one for device in answer.devices for one in device.cdi_ids)
