@@ -65,17 +65,24 @@ class Battered:
         self.plugin = self.start()
         self._devices = self._published()
 
-    def start(self) -> fake_kubelet.Plugin:
+    def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
-        before = [path.stat().st_ino for path in self._kubelet.found()]
-        command = [sys.executable, "-m", "driver.kubeletplugin", *self._flags]
+        before = self._sockets()
+        command = [sys.executable, "-m", "driver.kubeletplugin", *self._flags, *flags]
         with (self._node.own / "plugin.log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=HERE, stderr=log)
-        waiting.until(
-            lambda: [p.stat().st_ino for p in self._kubelet.found()] not in ([], before), WITHIN_S
-        )
-        self.plugin = self._kubelet.register()
+        waiting.until(lambda: set(self._sockets()) - set(before), WITHIN_S)
+        (made,) = set(self._sockets()) - set(before)
+        self.plugin = self._kubelet.register(path=self._sockets()[made])
         return self.plugin
+
+    def roll(self, instance: str) -> int:
+        """A rolling update: a second process beside the first, which then ends; its exit status."""
+        first = self._process
+        assert first is not None
+        self.start(f"--instance={instance}")
+        first.terminate()
+        return first.wait(WITHIN_S)
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -136,6 +143,9 @@ class Battered:
             if state != (0, 0, [], 0):
                 found.append(f"{gpu.uuid}: {state}")
         return found
+
+    def _sockets(self) -> dict[int, Path]:
+        return {path.stat().st_ino: path for path in self._kubelet.found()}
 
     def _start_call(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> Any:
         begin = self.plugin.start_prepare if call == "prepare" else self.plugin.start_unprepare

@@ -99,10 +99,12 @@ class Kubelet:
         registry = self.root / "plugins_registry"
         return sorted(path for path in registry.iterdir() if not path.name.startswith("."))
 
-    def register(self, refusal: str = "", within_s: float = 5.0) -> Plugin:
-        """Do what the plugin manager does with the one plugin it finds."""
+    def register(
+        self, refusal: str = "", within_s: float = 5.0, path: Path | None = None
+    ) -> Plugin:
+        """Do what the plugin manager does with the one plugin it finds, or with that of `path`."""
         waiting.until(self.found, within_s)
-        channel = self._dial(self.found()[0])
+        channel = self._dial(path or self.found()[0])
         stub = functools.partial(registration_grpc.RegistrationStub, channel)()
         info = stub.GetInfo(registration.InfoRequest(), timeout=1)
         status = registration.RegistrationStatus(plugin_registered=not refusal, error=refusal)

@@ -7,12 +7,14 @@ import prometheus_client
 import pytest
 
 from driver import clock
-from driver.kube import client
+from driver.kube import client, resource
 from driver.kubeletplugin import health_stream, metrics, server, telling
+from tests.fakes import battering, mpsnode, plugin_shell
 from tests.fakes import kubelet as fake_kubelet
-from tests.fakes import plugin_shell
 from tests.fakes import preparation as fake_preparation
 from tests.fakes.apiserver import server as api_server
+
+BATTERED = "node-k"
 
 
 @pytest.fixture
@@ -110,3 +112,17 @@ def shell(
     yield made
     made.stop()
     assert not list((root / "plugins_registry").iterdir())
+
+
+@pytest.fixture
+def battered(
+    api: api_server.ApiServer, kube: client.KubeClient, tmp_path: Path
+) -> Iterator[battering.Battered]:
+    """A plugin's process on a simulated machine, which a test may kill."""
+    api.put(resource.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
+    with mpsnode.machine() as base:
+        node = mpsnode.Node(base)
+        made = battering.Battered(node, kube, api.kubeconfig(tmp_path), BATTERED)
+        yield made
+        made.close()
+        node.close()
