@@ -22,6 +22,16 @@ def target_name(name: str) -> str:
     return name
 
 
+def read(path: Path) -> bytes | None:
+    """What is at `path`; None when nothing is. Raises NodeFault."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+
+
 def replace(
     path: Path, data: bytes, mode: int, watch: observer.Observer, *, synced: bool = True
 ) -> None:

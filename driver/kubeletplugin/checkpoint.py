@@ -119,7 +119,7 @@ class Checkpoint:
     def read(self, uid: ids.ClaimUid) -> Record | None:
         """The claim's record; None when there is none, or none that can be read."""
         path = self._path(uid)
-        data = _bytes(path)
+        data = durable.read(path)
         if data is None:
             return None
         try:
@@ -171,7 +171,7 @@ class Checkpoint:
         return self._change(record)
 
     def _change(self, record: Record) -> Record:
-        data = _bytes(self._path(record.uid))
+        data = durable.read(self._path(record.uid))
         if data is None:
             raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
         try:
@@ -202,7 +202,7 @@ class Checkpoint:
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move it, unless another thread was first, and a new record may have its place."""
         with self._moving:
-            if _bytes(path) != data:
+            if durable.read(path) != data:
                 return
             for number in itertools.count(1):
                 aside = path.with_name(f"{path.name}.damaged-{number}")
@@ -236,15 +236,6 @@ def _unsealed(data: bytes) -> Mapping[str, Any]:
 
 def _digest(record: bytes) -> bytes:
     return hashlib.sha256(record).hexdigest().encode()
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        raise errors.NodeFault("read", str(path), str(e)) from e
 
 
 def _names(folder: Path) -> tuple[str, ...]:

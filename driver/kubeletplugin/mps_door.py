@@ -37,13 +37,13 @@ class MpsDoor:
         """Ask for the daemon, without waiting for it."""
         data = desired.render()
         path = self._files.desired(desired.key)
-        if _bytes(path) != data:
+        if durable.read(path) != data:
             durable.replace(path, data, _MODE, observer.NOBODY)
 
     def read(self, key: str) -> mps.Desired | None:
         """What is asked of a daemon; None where nothing is, or nothing that can be read."""
         path = self._files.desired(key)
-        data = _bytes(path)
+        data = durable.read(path)
         try:
             return mps.Desired.parse(data, path.name) if data is not None else None
         except errors.BadInput:
@@ -61,7 +61,7 @@ class MpsDoor:
     def status(self, key: str) -> mps.Status | None:
         """How the daemon is, as the supervisor said last."""
         path = self._files.status(key)
-        data = _bytes(path)
+        data = durable.read(path)
         if data is None:
             return None
         try:
@@ -92,12 +92,3 @@ def _problem(found: mps.Status | None) -> str:
     if found is None:
         return f"no word from the supervisor for {READY_S:.0f} s; does ration-mps-supervisor run?"
     return found.problem or f"it is {found.state.value} after {READY_S:.0f} s"
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        raise errors.NodeFault("read", str(path), str(e)) from e

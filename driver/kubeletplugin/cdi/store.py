@@ -38,13 +38,7 @@ class Store:
 
     def read(self, uid: ids.ClaimUid) -> bytes | None:
         """The claim's spec as it stands; None when there is none."""
-        path = self.path(uid)
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as e:
-            raise errors.NodeFault("read", str(path), str(e)) from e
+        return durable.read(self.path(uid))
 
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec; none to remove is fine."""

@@ -34,6 +34,12 @@ def test_a_death_before_the_rename_leaves_the_old_content(tmp_path: Path) -> Non
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
+def test_what_is_not_there_is_none_and_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    assert durable.read(tmp_path / "file") is None
+    with pytest.raises(errors.NodeFault, match=tmp_path.name):
+        durable.read(tmp_path)
+
+
 def test_what_cannot_be_written_is_a_fault_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("no folder")
     with pytest.raises(errors.NodeFault, match="folder/file"):
