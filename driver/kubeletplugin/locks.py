@@ -5,13 +5,12 @@ flock file, taken together; the kernel lets go of the file when a process dies.
 """
 
 import contextlib
-import fcntl
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from driver import clock, errors, ids
-from driver.files import durable
+from driver.files import durable, flock
 
 WAIT_S = 30.0
 """Longest wait for a GPU: a refusal must be out within the kubelet's 45 s."""
@@ -74,16 +73,8 @@ class Locks:
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
         with file:
-            while not _taken(file.fileno()):
+            while not flock.taken(file.fileno()):
                 if self._clock.monotonic() >= deadline:
                     raise errors.NodeFault("lock", str(path), f"was busy for {self._wait_s:g} s")
                 self._clock.wait(threading.Event(), _POLL_S)
             yield
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -1,6 +1,5 @@
 """A worker for each daemon that is wanted or left; one supervisor for a state directory."""
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ import structlog
 
 from driver import clock, errors
 from driver.devices import mps
-from driver.files import durable
+from driver.files import durable, flock
 from driver.mps import decision, desired, keeper, metrics, worker
 
 _log = structlog.get_logger(__name__)
@@ -77,7 +76,7 @@ class Supervisor:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
-        while not _taken(handle):
+        while not flock.taken(handle):
             self._looked_at = self._clock.monotonic()
             self._problem = "another supervisor runs with this state directory"
             if self._clock.wait(stop, _WAIT_S):
@@ -146,11 +145,3 @@ def _made(folder: Path) -> None:
         durable.make_folder(folder)
     except OSError as e:
         raise errors.NodeFault("make", str(folder), str(e)) from e
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
