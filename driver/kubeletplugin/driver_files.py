@@ -57,10 +57,9 @@ class DriverFiles:
         Found anew when the driver's version, a control node, the hook's program, or a folder that
         was looked at has changed. Thread safe.
         """
-        names = (driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY)
         nodes = (self.root.node(name) for name in CONTROL_NODES)
         seen = _Seen(
-            tuple(self.root.library(name) for name in names),
+            self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
             tuple(node for node in nodes if node is not None),
             self._program(),
         )

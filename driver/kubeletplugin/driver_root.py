@@ -49,8 +49,12 @@ class DriverRoot:
 
     def library(self, soname: str) -> Path | None:
         """The real file behind a library's SONAME; None where no folder has it."""
-        found = (self._root.resolve(soname, folder) for folder in self._root.library_folders())
-        return next((path for path in found if path.is_file()), None)
+        return self.libraries(soname)[0]
+
+    def libraries(self, *sonames: str) -> tuple[Path | None, ...]:
+        """As `library`, of several; the folders are looked for once."""
+        folders = self._root.library_folders()
+        return tuple(self._in_folders(folders, soname) for soname in sonames)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
@@ -76,6 +80,10 @@ class DriverRoot:
         except errors.NodeFault:
             return None
         return found if found.is_file() else None
+
+    def _in_folders(self, folders: tuple[rooted.Parts, ...], soname: str) -> Path | None:
+        found = (self._root.resolve(soname, folder) for folder in folders)
+        return next((path for path in found if path.is_file()), None)
 
     def resolve(self, relative: str) -> Path:
         """Follow the links of a path inside the root; its last parts need not exist."""
