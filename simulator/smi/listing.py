@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from simulator import client, codes
 from simulator.smi import log, refusal, selection, tree
 
 _COLUMNS = {
@@ -42,19 +41,10 @@ def list_gpus(nvml: selection.Nvml, ids: str | None) -> Iterator[str]:
     for target in selection.targets(nvml, ids):
         name, uuid = nvml.device_get_name(target.handle), nvml.device_get_uuid(target.handle)
         yield f"GPU {target.index}: {name} (UUID: {uuid})\n"
-        for index in range(nvml.device_get_max_mig_device_count(target.handle)):
-            yield from _mig_device(nvml, target.handle, index)
-
-
-def _mig_device(nvml: selection.Nvml, gpu: client.Handle, index: int) -> Iterator[str]:
-    try:
-        device = nvml.device_get_mig_device_handle_by_index(gpu, index)
-    except codes.NvmlError as e:
-        if e.code != codes.Return.NOT_FOUND:
-            raise
-        return
-    profile = nvml.device_get_name(device).rpartition(" ")[2]
-    yield f"  MIG {profile:<11} Device {index:>2}: (UUID: {nvml.device_get_uuid(device)})\n"
+        for index, device in selection.mig_devices(nvml, target.handle):
+            profile = nvml.device_get_name(device).rpartition(" ")[2]
+            uuid = nvml.device_get_uuid(device)
+            yield f"  MIG {profile:<11} Device {index:>2}: (UUID: {uuid})\n"
 
 
 def query(nvml: selection.Nvml, ids: str | None, now: str, *, as_xml: bool) -> Iterator[str]:

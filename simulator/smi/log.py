@@ -78,13 +78,7 @@ def _mig_mode(nvml: selection.Nvml, handle: client.Handle) -> Group:
 
 
 def _mig_devices(nvml: selection.Nvml, handle: client.Handle) -> Iterator[Group]:
-    for index in range(nvml.device_get_max_mig_device_count(handle)):
-        try:
-            device = nvml.device_get_mig_device_handle_by_index(handle, index)
-        except codes.NvmlError as e:
-            if e.code != codes.Return.NOT_FOUND:
-                raise
-            continue
+    for index, device in selection.mig_devices(nvml, handle):
         yield _mig_device(nvml, device, index)
 
 

@@ -39,6 +39,18 @@ def targets(nvml: Nvml, ids: str | None) -> Iterator[Target]:
         raise refusal.RefusedError("No devices were found\n", codes.Return.NOT_FOUND)
 
 
+def mig_devices(nvml: Nvml, gpu: client.Handle) -> Iterator[tuple[int, client.Handle]]:
+    """The MIG devices of a GPU, each with its index; indices may have gaps."""
+    for index in range(nvml.device_get_max_mig_device_count(gpu)):
+        try:
+            device = nvml.device_get_mig_device_handle_by_index(gpu, index)
+        except codes.NvmlError as e:
+            if e.code != codes.Return.NOT_FOUND:
+                raise
+        else:
+            yield index, device
+
+
 def _open(nvml: Nvml, index: int, bus_id: str) -> client.Handle:
     try:
         return nvml.device_get_handle_by_index(index)
