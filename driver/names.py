@@ -37,6 +37,11 @@ ALLOCATION_GATE = "ration.dev/allocate"
 NODE_CONDITION = "ration.dev/GPUsHealthy"
 """Node condition, written by the controller: the health of the node's GPUs in one line."""
 
+CONDITION_READY = "Ready"
+"""Condition of a claim's devices, by the plugin: they are prepared on their node, or why not."""
+CONDITION_WITHIN_SHARE = "WithinShare"
+"""Condition of a claim's devices, by the plugin: its processes use no more than it was given."""
+
 CLASS_GPU = "gpu.ration.dev"
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"

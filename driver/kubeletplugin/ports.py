@@ -166,6 +166,28 @@ class Daemons(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One condition of a claim's devices (`status.devices[].conditions`, KEP-4817).
+
+    `type` is one of `names.CONDITION_*`; `permanent`: it will not change by waiting.
+    """
+
+    type: str
+    holds: bool
+    reason: reasons.Reason
+    message: str
+    permanent: bool = False
+
+
+class Conditions(Protocol):
+    """What is said of claims where the controller and users read it. Thread safe, never waits."""
+
+    def say(self, ref: ClaimRef, word: Word) -> None:
+        """Have it said of every device that the claim has of us; the latest of a type counts."""
+        ...
+
+
 class ClaimReader(Protocol):
     """Claims from the API server. Raises ApiError."""
 
