@@ -101,6 +101,7 @@ def _grant(result: claims.Result, face: faces.Face) -> steps.Grant:
         face=face,
         admin_access=result.admin_access,
         share_id=result.share_id,
+        subrequest=result.subrequest,
     )
 
 

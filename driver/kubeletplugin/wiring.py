@@ -21,6 +21,7 @@ from driver.kubeletplugin import (
     health_watch,
     injection,
     locks,
+    metadata_files,
     mig_acts,
     mps_door,
     patience,
@@ -83,14 +84,13 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
-    kind = spec_model.kind(config.driver_name)
     root = driver_root.DriverRoot(config.driver_root)
     door = mps_door.MpsDoor(config.mps_dir, boot.boot_id(config.host_root), time)
     specs = injection.Injection(
-        kind,
+        spec_model.kind(config.driver_name),
         gpus,
         driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time),
-        store.Store(config.cdi_root, kind),
+        _files(config),
         capabilities.Capabilities(config.host_root),
         door,
     )
@@ -136,6 +136,13 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
             settings.mend,
         ),
     )
+
+
+def _files(config: PluginConfig) -> injection.Files:
+    """Where the files of claims go."""
+    told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
+    specs = store.Store(config.cdi_root, spec_model.kind(config.driver_name))
+    return injection.Files(specs, metadata_files.MetadataFiles(told))
 
 
 def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:

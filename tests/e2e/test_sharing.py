@@ -17,6 +17,7 @@ NODE = "e2e-m"
 CLASS = "e2e-share"
 GIB = 1 << 30
 HOLD = "simclient --allocate max --hold forever"
+TOLD = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/*/*/*-metadata.json"
 
 
 @pytest.fixture(scope="module")
@@ -139,13 +140,17 @@ def test_one_gpu_serves_every_mode_one_after_another(
             '$.type == "gpu-share" && $.sharing == "time-slicing"',
             capacity={"memory": "16Gi"},
             config=long,
-            command="env | grep RATION_GPU; simclient --allocate 4Gi --hold forever",
+            command=f"env | grep RATION_GPU; cat {TOLD}; simclient --allocate 4Gi --hold forever",
         )
     for name in ("x", "y"):
         field.running(name)
     assert gpu.board().timeslice == 3
     told = field.cluster.kubectl("logs", "-n", field.namespace, "x")
     assert f"memory={16 * GIB}," in told
+    newest = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    attributes = newest["requests"][0]["devices"][0]["attributes"]
+    assert attributes["memory"] == {"int": 16 * GIB}
+    assert attributes["uuid"] == {"string": gpu.uuid}
     gpu.free()
     assert gpu.board().timeslice == 0
 
