@@ -76,8 +76,7 @@ def attributes(device: steps.PlannedDevice, inventory: model.Inventory) -> descr
     `memory` is in bytes, `compute` in percent of the GPU. A face that is not there now has none.
     """
     gpu = inventory.by_uuid(device.gpu)
-    every = faces.every(gpu) if gpu else ()
-    face = next((one for one in every if one.name == device.device), None)
+    face = faces.named(gpu, device.device) if gpu else None
     if face is None:
         return {}
     if isinstance(face, faces.MigFace):
