@@ -69,6 +69,17 @@ class Metrics:
             registry=registry,
         )
 
+        self.claims_over_share = prometheus.Gauge(
+            "dra_gpu_plugin_claims_over_share",
+            "Claims whose processes together use more memory of a GPU than they were given.",
+            registry=registry,
+        )
+        self.share_overruns = prometheus.Counter(
+            "dra_gpu_plugin_share_overruns",
+            "Times a claim was found to use more than its share of a GPU; once an episode.",
+            registry=registry,
+        )
+
     def xid(self, row: xids.Xid) -> None:
         """The driver reported an Xid."""
         code = str(row.code) if row.code in xids.TABLE else "other"
