@@ -20,6 +20,7 @@ from driver.kubeletplugin import (
     health_watch,
     metrics,
     mps_watch,
+    ports,
     publisher,
     reclaim,
     registration,
@@ -29,6 +30,7 @@ from driver.kubeletplugin import (
     stages,
     supply,
     telling,
+    usage_watch,
     wiring,
 )
 from driver.kubeletplugin.config import PluginConfig
@@ -53,6 +55,13 @@ class Outside:
     clock: clock.Clock
 
 
+class _Silent:
+    """`ports.Conditions` that are not written yet."""
+
+    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+        """Nothing is said."""
+
+
 class App:
     """Everything a plugin process runs."""
 
@@ -71,6 +80,12 @@ class App:
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
+        self._usage = usage_watch.UsageWatch(
+            core.sharers,
+            usage_watch.Tools(teller, _Silent(), counters),
+            config.usage_seconds,
+            self._clock,
+        )
         self._reclaim = reclaim.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
@@ -149,6 +164,7 @@ class App:
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
+        life.thread("usage", self._usage.run)
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)

@@ -24,6 +24,7 @@ from driver.kubeletplugin import (
     metadata_files,
     mig_acts,
     mps_door,
+    owners,
     patience,
     ports,
     prepare,
@@ -33,6 +34,7 @@ from driver.kubeletplugin import (
     share_acts,
     shared_settings,
     tombstones,
+    usage_watch,
 )
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
@@ -52,7 +54,7 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim.
+    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share.
     """
 
     preparation: ports.Preparation
@@ -64,6 +66,7 @@ class Core:
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
     leftovers: reclaim.Node
+    sharers: usage_watch.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -135,6 +138,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
             preparer.unprepare,
             settings.mend,
         ),
+        usage_watch.Node(records.all, on_gpus, owners.Owners(config.host_root), reader),
     )
 
 

@@ -25,7 +25,7 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
     """A node of kube-scheduler's, shares included, and a class for any face."""
     selector = {"cel": {"expression": 'device.driver == "gpu.ration.dev"'}}
     body = {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
-    flags = ("--share-domain=cluster",)
+    flags = ("--share-domain=cluster", "--usage-seconds=2")
     try:
         kube.create(resource.DEVICE_CLASSES, body)
         playground.add_node(cluster, NODE, allocator="scheduler", plugin_flags=flags)
@@ -175,6 +175,36 @@ def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
     assert greedy["allocated"] == 20 * GIB
     assert calm["allocated"] == 30 * GIB
     assert calm["refused"] is None or calm["devices"][0]["limit"] == 30 * GIB
+    gpu.free()
+
+
+def test_two_clients_of_one_container_are_summed_and_reported(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = Gpu(field, node)
+    client = "simclient --allocate 15Gi --hold"
+    pair = f"{client} 15 & exec {client} forever"
+    gpu.ask("pair", MPS, capacity={"memory": "20Gi"}, command=pair)
+    gpu.ask("calm", MPS, capacity={"memory": "30Gi"})
+    assert gpu.sees("calm")["allocated"] == 30 * GIB
+
+    def both() -> list[Any]:
+        lines = field.cluster.kubectl("logs", "-n", field.namespace, "pair").splitlines()
+        return [json.loads(line) for line in lines] if len(lines) == 2 else []
+
+    field.running("pair")
+    clients = playground.until(both, 20, "both clients say what they have")
+    for one in clients:  # each is within the limit that binds it
+        assert (one["allocated"], one["devices"][0]["limit"]) == (15 * GIB, 20 * GIB)
+        assert one["refused"] is None
+    (told,) = field.told("pair", "ShareExceeded")
+    assert f"uses 30.0 GiB of {gpu.uuid}, was given 20.0 GiB" in told
+    assert f"of pod {field.namespace}/pair" in told
+    for one in clients:
+        assert f"{one['pid']} (15.0 GiB)" in told
+    (kept,) = field.told("pair", "ShareKept", 30)
+    assert "uses 15.0 GiB" in kept
+    assert field.events("calm", "ShareExceeded") == []
     gpu.free()
 
 
