@@ -23,6 +23,7 @@ from driver.kubeletplugin import (
     publisher,
     reclaim,
     registration,
+    reset_watch,
     rpc,
     server,
     sockets,
@@ -94,6 +95,21 @@ class App:
         self._health.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
+        self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
+
+    def _reset_watch(
+        self, teller: telling.Teller, counters: metrics.Metrics
+    ) -> reset_watch.ResetWatch:
+        node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
+        tools = reset_watch.Tools(
+            lambda text: teller.node_notice(node, self._node_uid(), reason, text),
+            lambda text: teller.node_warning(node, self._node_uid(), reason, text),
+            counters,
+            self._clock,
+        )
+        made = reset_watch.ResetWatch(self._core.resets, self._health.ailments, tools)
+        self._health.subscribe(made.hurry)
+        return made
 
     def _serve(self, to: grpc.Server) -> None:
         self._service.add_to(to)
@@ -150,6 +166,10 @@ class App:
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
+        if self._resets is not None:
+            resets = self._resets
+            run = lifecycle.after(recovered, resets.run, time)
+            life.thread("resets", run, interrupt=resets.hurry)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
         life.thread("slices", slices.run, interrupt=slices.interrupt)

@@ -23,12 +23,14 @@ from driver.kubeletplugin import (
     locks,
     mig_acts,
     mps_door,
+    occupancy,
     patience,
     ports,
     prepare,
     processes,
     reclaim,
     recovery,
+    reset_watch,
     share_acts,
     shared_settings,
     tombstones,
@@ -36,7 +38,7 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
-from driver.kubeletplugin.nvml import busy, instances, modes
+from driver.kubeletplugin.nvml import busy, instances, modes, resetter
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.sharing import mig as parts
@@ -51,7 +53,7 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim.
+    `leftovers` is for what outlives its claim, `resets` for GPUs that ask for a reset.
     """
 
     preparation: ports.Preparation
@@ -63,6 +65,7 @@ class Core:
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
     leftovers: reclaim.Node
+    resets: reset_watch.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -82,22 +85,15 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     """
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
+    session = library.session
     gpus = discovery.Discovery(library, lambda: parts_of(records))
-    kind = spec_model.kind(config.driver_name)
     root = driver_root.DriverRoot(config.driver_root)
     door = mps_door.MpsDoor(config.mps_dir, boot.boot_id(config.host_root), time)
-    specs = injection.Injection(
-        kind,
-        gpus,
-        driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time),
-        store.Store(config.cdi_root, kind),
-        capabilities.Capabilities(config.host_root),
-        door,
-    )
-    partitions = instances.Instances(library.session, time)
-    sharing = share_acts.ShareActs(
-        records.all, processes.Smi(root), modes.Modes(library.session), door, gpus.again
-    )
+    driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
+    specs = _specs(config, gpus, driver, door)
+    partitions = instances.Instances(session, time)
+    smi = processes.Smi(root)
+    sharing = share_acts.ShareActs(records.all, smi, modes.Modes(session), door, gpus.again)
     acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
     acting = executor.Executor(records, specs, acts)
     holding = locks.Locks(config.state_dir / "locks", time)
@@ -118,13 +114,13 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     place = prepare.Place(config.node_name, config.driver_name, rules)
     let_go = tombstones.Tombstones(time)
     preparer = prepare.Preparer(place, reader, gpus, acting, holding, let_go)
-    on_gpus = busy.Busy(library.session)
+    on_gpus = busy.Busy(session)
     return Core(
         patience.Patient(preparer, reader, time),
         gpus.refresh,
         recover,
         library.close,
-        nvml_health.NvmlHealth(library.session),
+        nvml_health.NvmlHealth(session),
         rules,
         door,
         records.all,
@@ -135,7 +131,30 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
             preparer.unprepare,
             settings.mend,
         ),
+        reset_watch.Node(
+            occupancy.Occupancy(acting, gpus, door, _senses(library)).of,
+            resetter.Resetter(session, smi.reset).reset,
+            holding,
+        ),
     )
+
+
+def _specs(
+    config: PluginConfig,
+    gpus: discovery.Discovery,
+    driver: driver_files.DriverFiles,
+    door: mps_door.MpsDoor,
+) -> injection.Injection:
+    kind = spec_model.kind(config.driver_name)
+    files = store.Store(config.cdi_root, kind)
+    opening = capabilities.Capabilities(config.host_root)
+    return injection.Injection(kind, gpus, driver, files, opening, door)
+
+
+def _senses(library: nvml.NvmlLibrary) -> occupancy.Senses:
+    """For a thread of its own, as each adapter of the GPUs' health is."""
+    signs = nvml_health.NvmlHealth(library.session).signs
+    return occupancy.Senses(signs, busy.Busy(library.session).count_all)
 
 
 def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:

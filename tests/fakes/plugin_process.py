@@ -9,9 +9,10 @@ import threading
 
 from driver import clock, errors
 from driver.api import offerings
+from driver.devices import health as domain
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import app, reclaim, wiring
+from driver.kubeletplugin import app, locks, reclaim, reset_watch, resetting, wiring
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
 from tests.fakes import gpunode, health, plugin_shell, preparation, sharing
@@ -48,6 +49,11 @@ def main() -> int:
         sharing.FakeDaemons(config.mps_dir),
         tuple,
         reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
+        reset_watch.Node(
+            lambda _: resetting.Use(domain.Signs()),
+            lambda _: None,
+            locks.Locks(config.state_dir / "locks", clock.SystemClock()),
+        ),
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:

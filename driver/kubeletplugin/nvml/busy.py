@@ -1,4 +1,4 @@
-"""Who is on a GPU (NVML's nvmlDeviceGetComputeRunningProcesses)."""
+"""Who is on a GPU (NVML's lists of compute and of graphics processes)."""
 
 import pynvml
 
@@ -18,3 +18,11 @@ class Busy:
         with self._session.use():
             handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
             return len(calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle))
+
+    def count_all(self, gpu: ids.GpuUuid) -> int:
+        """As `count`, graphics processes too; one that is both counts twice. Raises DeviceFault."""
+        with self._session.use():
+            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+            computing = calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+            drawing = calls.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+            return len(computing) + len(drawing or ())
