@@ -1,6 +1,7 @@
 """The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from driver.kubeletplugin import (
     health_watch,
     metrics,
     mps_watch,
+    newest,
     publisher,
     reclaim,
     registration,
@@ -91,7 +93,11 @@ class App:
         )
         self._health = _health(config, core, outside, self._node_uid, (teller, counters))
         self._supply = _supply(config, core, outside, self._health)
-        self._publisher = _publisher(config, self._supply, outside, (teller, counters))
+        self._newest = newest.Newest(
+            config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
+        )
+        tools = publisher.Tools(outside.kube, teller, counters, self._clock, self._newest.is_newest)
+        self._publisher = _publisher(config, self._supply, outside, tools)
         self._health.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
@@ -172,6 +178,7 @@ class App:
             life.thread("resets", run, interrupt=resets.hurry)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
+        life.on_stop("newest", self._newest.leave)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
@@ -231,7 +238,7 @@ def _publisher(
     config: PluginConfig,
     devices: supply.Supply,
     outside: Outside,
-    tools: tuple[telling.Teller, metrics.Metrics],
+    tools: publisher.Tools,
 ) -> publisher.Publisher:
     settings = publisher.Settings(
         config.driver_name,
@@ -240,9 +247,7 @@ def _publisher(
         config.share_domain,
         jitter=outside.jitter,
     )
-    return publisher.Publisher(
-        devices, settings, publisher.Tools(outside.kube, *tools, outside.clock)
-    )
+    return publisher.Publisher(devices, settings, tools)
 
 
 def _health(
