@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from driver import clock
@@ -23,7 +22,7 @@ from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, codes, control, layout, node
 from simulator import store as machines
 from tests import builders
-from tests.fakes import gpunode, waiting
+from tests.fakes import gpunode, loading, waiting
 from tests.fakes.apiserver import server as api_server
 
 RAW = {
@@ -120,8 +119,7 @@ def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
     made = nvml.NvmlLibrary(at.driver_root, at.host_root)
     yield made
     made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.forget()
 
 
 def test_the_processes_of_a_gpu_are_counted_by_nvml(

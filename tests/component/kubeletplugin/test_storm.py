@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from driver import clock, ids
@@ -16,7 +15,7 @@ from driver.kubeletplugin.config import PluginConfig
 from driver.resources import claims, quantity
 from simulator import layout
 from tests import builders
-from tests.fakes import gpunode, mpsnode
+from tests.fakes import gpunode, loading, mpsnode
 
 TIME = clock.SystemClock()
 PARTS, SERVED, TURNS = range(3), range(3, 6), range(6, 8)
@@ -51,8 +50,7 @@ def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[wiring.Core
     made = wiring.core(config, reader, TIME)
     yield made
     made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.forget()
 
 
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
