@@ -76,8 +76,13 @@ class Core:
         return tuple(one.claim for one in self.records() if gpu in one.gpus)
 
 
-def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> Core:
-    """The core of this node.
+def core(
+    config: PluginConfig,
+    reader: ports.ClaimReader,
+    time: clock.Clock,
+    wait_s: float = patience.WAIT_S,
+) -> Core:
+    """The core of this node; a device on its way out is waited for `wait_s`.
 
     Raises:
         NodeFault: the host's boot id cannot be read.
@@ -116,7 +121,7 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     preparer = prepare.Preparer(place, reader, gpus, acting, holding, let_go)
     on_gpus = busy.Busy(session)
     return Core(
-        patience.Patient(preparer, reader, time),
+        patience.Patient(preparer, reader, time, wait_s),
         gpus.refresh,
         recover,
         library.close,
