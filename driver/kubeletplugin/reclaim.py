@@ -1,7 +1,7 @@
-"""The thread that looks, every minute, for what outlived its claim, and for lost MPS daemons.
+"""The thread that looks, every minute, for what outlived its claim, and for what was lost.
 
 A claim that the API says is gone is unprepared at the second look in a row: 150 s after it went at
-the latest, and a moment for the work. `stale` decides.
+the latest, and a moment for the work. `stale` decides. Lost may be MPS daemons and CDI specs.
 """
 
 import threading
@@ -28,8 +28,8 @@ class Node:
     """What is looked at and acted on.
 
     `records` raises NodeFault. `in_use` says what still runs on a record's GPUs, "" when nothing
-    does; raises DeviceFault. `mend` makes MPS daemons and records agree, and names what it could
-    not.
+    does; raises DeviceFault. `mend` makes MPS daemons, CDI specs and records agree, and names what
+    it could not.
     """
 
     records: Callable[[], tuple[checkpoint.Record, ...]]
@@ -55,7 +55,7 @@ class Reclaim:
             try:
                 self.look(stop)
                 for problem in self._node.mend():
-                    _log.warning("MPS daemon not mended", error=problem)
+                    _log.warning("not mended", error=problem)
             except errors.RationError as e:
                 _log.warning("records not compared with the API", error=str(e))
 

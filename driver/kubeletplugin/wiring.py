@@ -134,7 +134,7 @@ def core(
             reader,
             lambda record: in_use(record, on_gpus),
             preparer.unprepare,
-            settings.mend,
+            lambda: (*recovery.put_back_specs(acting, holding), *settings.mend()),
         ),
         reset_watch.Node(
             occupancy.Occupancy(acting, gpus, door, _senses(library)).of,

@@ -22,6 +22,7 @@ from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, codes, control, layout, node
 from simulator import store as machines
 from tests import builders
+from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, loading, waiting
 from tests.fakes.apiserver import server as api_server
 
@@ -29,13 +30,6 @@ RAW = {
     "metadata": {"name": "one", "namespace": "default", "uid": builders.UID},
     "spec": {"devices": {}},
 }
-
-
-class Hasty(clock.SystemClock):
-    """A minute takes some 60 ms."""
-
-    def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        return super().wait(event, timeout_s / 1000)
 
 
 def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
@@ -61,7 +55,7 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         mend,
     )
     stop = threading.Event()
-    looking = reclaim.Reclaim(watched, told.append, Hasty(), lambda: 0.0)
+    looking = reclaim.Reclaim(watched, told.append, fake_clock.Hasty(), lambda: 0.0)
     thread = threading.Thread(target=looking.run, args=(stop,))
     thread.start()
     try:
