@@ -1,10 +1,12 @@
 """A publisher that runs, as the process runs it."""
 
 import threading
-from typing import Protocol
+from typing import Any, Protocol
 
+from driver.kube import resource
 from driver.kubeletplugin import newest, publisher
 from tests.fakes import plugin_shell
+from tests.fakes.apiserver import server as api_server
 
 
 class Running:
@@ -34,3 +36,23 @@ class Start(Protocol):
     """Start one more, which sees the GPUs of the fixture unless told of others."""
 
     def __call__(self, others: plugin_shell.Gpus | None = None) -> Running: ...
+
+
+def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
+    """The one slice with devices; counters have theirs."""
+    (found,) = (
+        one for one in api.all(resource.RESOURCE_SLICES) if "sharedCounters" not in one["spec"]
+    )
+    return found
+
+
+def devices(api: api_server.ApiServer) -> list[dict[str, Any]]:
+    """All that are published, in the slices' order."""
+    slices = api.all(resource.RESOURCE_SLICES)
+    return [one for each in slices for one in each["spec"].get("devices") or ()]
+
+
+def brand_of(api: api_server.ApiServer) -> str | None:
+    """Of the GPUs as they are published; None between two writes."""
+    found = {device["attributes"]["brand"]["string"] for device in devices(api)}
+    return str(found.pop()) if len(found) == 1 else None

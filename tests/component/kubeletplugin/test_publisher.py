@@ -12,6 +12,7 @@ from driver.kubeletplugin import metrics, newest, publisher, supply, telling
 from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.fakes.publishing import brand_of, only_slice
 
 Start = publishing.Start
 SLICES, NODES = resource.RESOURCE_SLICES, resource.NODES
@@ -82,12 +83,6 @@ def writes(api: api_server.ApiServer) -> list[str]:
 
 FACES = 3
 """Of a GPU without MIG: whole, MPS, time-sliced."""
-
-
-def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
-    """The one slice with devices; counters have theirs."""
-    (found,) = (one for one in api.all(SLICES) if "sharedCounters" not in one["spec"])
-    return found
 
 
 def published(one: publishing.Running) -> None:
@@ -372,13 +367,6 @@ def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     released.set()
 
 
-def brand_of(api: api_server.ApiServer) -> str | None:
-    """Of the GPUs as they are published; None between two writes."""
-    devices = [one for each in api.all(SLICES) for one in each["spec"].get("devices") or ()]
-    found = {device["attributes"]["brand"]["string"] for device in devices}
-    return str(found.pop()) if len(found) == 1 else None
-
-
 @pytest.mark.usefixtures("node")
 def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
     api: api_server.ApiServer, start: Start
@@ -396,3 +384,15 @@ def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
     assert (len(writes(api)), brand_of(api), first.publisher.problem()) == (count, "New", None)
     second.stop()
     waiting.until(lambda: brand_of(api) == "Old", within_s=10)
+
+
+@pytest.mark.usefixtures("node")
+def test_who_cannot_tell_whether_it_is_the_newest_says_so_and_publishes_once_it_can(
+    start: Start, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "publishers"
+    in_the_way.write_text("no folder")
+    one = start()
+    waiting.until(lambda: str(in_the_way) in (one.publisher.problem() or ""))
+    in_the_way.unlink()
+    published(one)

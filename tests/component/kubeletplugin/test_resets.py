@@ -11,7 +11,7 @@ import pytest
 from driver import names
 from driver.kube import resource
 from simulator import control, store
-from tests.fakes import battering, waiting
+from tests.fakes import battering, publishing, waiting
 from tests.fakes.apiserver import server as api_server
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and resets are root's")
@@ -31,35 +31,25 @@ def asking(node: battering.Battered) -> list[int]:
     return [of.minor(gpu) for gpu in of.gpus if of.board(gpu).recovery]
 
 
-def tainted(api: api_server.ApiServer) -> set[str]:
-    """Names of whole GPUs that are published with a taint for what they ask."""
-    devices = [one for each in api.all(resource.RESOURCE_SLICES) for one in faces_of(each)]
-    return {
-        one["name"]
-        for one in devices
-        if one["name"].count("-") == 4
-        and any(taint["key"] == names.TAINT_RECOVERY for taint in one.get("taints") or ())
-    }
+def wholes(api: api_server.ApiServer) -> list[dict[str, Any]]:
+    """The whole GPUs that are published, in the order of their minor numbers."""
+    found = [one for one in publishing.devices(api) if one["name"].count("-") == 4]
+    return sorted(found, key=lambda one: str(one["name"]))
 
 
-def faces_of(published: Any) -> list[Any]:
-    return published["spec"].get("devices") or []
+def tainted(api: api_server.ApiServer) -> list[int]:
+    """The GPUs that are published with a taint for what they ask, by minor number."""
+    return [
+        number
+        for number, one in enumerate(wholes(api))
+        if any(taint["key"] == names.TAINT_RECOVERY for taint in one.get("taints") or ())
+    ]
 
 
 def told(api: api_server.ApiServer) -> list[tuple[str, str]]:
     """Events about resets: type and words."""
     events = api.all(resource.EVENTS)
     return [(one["type"], one["note"]) for one in events if one["reason"] == "GpuReset"]
-
-
-def whole(api: api_server.ApiServer, gpu: int) -> str:
-    found = sorted(
-        str(one["name"])
-        for each in api.all(resource.RESOURCE_SLICES)
-        for one in faces_of(each)
-        if one["name"].count("-") == 4
-    )
-    return found[gpu]
 
 
 def test_an_idle_gpu_that_asks_is_reset_and_its_taint_goes_and_no_gpu_with_a_claim_is(
@@ -70,13 +60,12 @@ def test_an_idle_gpu_that_asks_is_reset_and_its_taint_goes_and_no_gpu_with_a_cla
     before = battered.left()
     for gpu in (*range(len(FACES)), IDLE):
         ask(battered, gpu)
-    waiting.until(lambda: len(tainted(api)) == 5, battering.WITHIN_S)
+    waiting.until(lambda: tainted(api) == [0, 1, 2, 3, IDLE], battering.WITHIN_S)
     assert asking(battered) == [0, 1, 2, 3, IDLE]
     battered.kill()
     battered.start(*RESETTING)
     waiting.until(lambda: asking(battered) == [0, 1, 2, 3], battering.WITHIN_S)
-    held = {whole(api, gpu) for gpu in range(len(FACES))}
-    waiting.until(lambda: tainted(api) == held, battering.WITHIN_S)
+    waiting.until(lambda: tainted(api) == [0, 1, 2, 3], battering.WITHIN_S)
     waiting.until(lambda: told(api), battering.WITHIN_S)
     ((kind, words),) = told(api)
     assert (kind, "asked for GPU_RESET and was reset in" in words) == ("Normal", True)
@@ -98,5 +87,5 @@ def test_a_gpu_that_another_program_watches_is_told_of_and_stays_tainted(
     waiting.until(lambda: told(api), battering.WITHIN_S)
     ((kind, words),) = told(api)
     assert (kind, "In use by another client" in words) == ("Warning", True)
-    waiting.until(lambda: tainted(api) == {whole(api, IDLE)})
+    waiting.until(lambda: tainted(api) == [IDLE])
     assert asking(battered) == [IDLE]

@@ -2,12 +2,11 @@
 
 import os
 import threading
-from typing import Any
 
 import pytest
 
 from driver.kube import resource
-from tests.fakes import battering, waiting
+from tests.fakes import battering, publishing, waiting
 from tests.fakes.apiserver import server as api_server
 
 
@@ -46,12 +45,7 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
 
 def allocators(api: api_server.ApiServer) -> set[str]:
     """Who allocates, by the published devices; nobody while there are none."""
-    devices = [one for each in api.all(resource.RESOURCE_SLICES) for one in faces_of(each)]
-    return {one["attributes"]["allocator"]["string"] for one in devices}
-
-
-def faces_of(published: Any) -> list[Any]:
-    return published["spec"].get("devices") or []
+    return {one["attributes"]["allocator"]["string"] for one in publishing.devices(api)}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")

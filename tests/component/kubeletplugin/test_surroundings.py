@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from driver.kube import resource
 from driver.kubeletplugin import driver_files, reclaim
 from simulator import layout
 from tests import builders
-from tests.fakes import battering, gpunode, supervised, waiting
+from tests.fakes import battering, gpunode, publishing, supervised, waiting
 from tests.fakes import clock as fake_clock
 from tests.fakes.apiserver import server as api_server
 
@@ -142,19 +141,13 @@ def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_rest
     aside = root.rename(root.with_name("not-yet"))
     try:
         battered.start()
-        waiting.until(lambda: devices(api) == 0, battering.WITHIN_S)
+        waiting.until(lambda: not publishing.devices(api), battering.WITHIN_S)
         for error in errors_of(battered.plugin.prepare(*refs)):
             assert "DriverNotReady" in error
         assert list((battered.own / "state/claims").glob("*")) == []
     finally:
         aside.rename(root)
-    waiting.until(lambda: devices(api) > 0, battering.WITHIN_S)
+    waiting.until(lambda: publishing.devices(api), battering.WITHIN_S)
     battered.again("prepare", refs)
     battered.again("unprepare", refs)
     assert battered.left() == []
-
-
-def devices(api: api_server.ApiServer) -> int:
-    """How many the node publishes."""
-    found = api.all(resource.RESOURCE_SLICES)
-    return sum(len(one["spec"].get("devices") or ()) for one in found)
