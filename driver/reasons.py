@@ -173,6 +173,10 @@ class Reason(StrEnum):
         "A GPU is tainted; the message says why, and what clears the taint.",
     )
     GPU_RECOVERED = ("GpuRecovered", "A GPU that was tainted is not any more.")
+    GPU_RESET = (
+        "GpuReset",
+        "A GPU that asked for it was reset, or could not be; the message says how that went.",
+    )
     GPU_APPLICATION_ERROR = (
         "GpuApplicationError",
         "A program on the GPU failed (an Xid of class application); the GPU is fine.",

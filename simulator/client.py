@@ -66,7 +66,8 @@ class Client:
 
     It sees the GPUs whose minor is in `visible` (all when None), in PCI order and numbered
     from 0, as in a container, and can open the MIG capabilities in `caps` (all when None).
-    `root` says whether it may change things, `others` how many clients are open beside it.
+    `root` says whether it may change things, `others` how many clients are open beside it, and
+    `held` which GPUs these have open, by bus id.
     """
 
     def __init__(
@@ -77,12 +78,14 @@ class Client:
         caps: Collection[int] | None = None,
         root: bool = True,
         others: int = 0,
+        held: Collection[str] = (),
     ) -> None:
         self.machine = of
         self._seen = visible
         self._caps = caps
         self._root = root
         self._others = others
+        self._held = held
         self._references = 0
 
     @property

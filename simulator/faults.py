@@ -116,7 +116,7 @@ def veil(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
 
 
 def shy(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
-    """MIG modes and resets are refused while any other NVML client is open."""
+    """MIG modes are refused while any other NVML client is open."""
     of.board(gpu).shy = on
     of.touch()
 

@@ -26,13 +26,17 @@ class KernelCalls(client.Client):
 
     @client.call
     def device_reset(self, device: client.Handle) -> None:
-        """Root only; IN_USE while processes run on the GPU, NOT_SUPPORTED in a virtual machine."""
+        """Root only; NOT_SUPPORTED in a virtual machine.
+
+        IN_USE while processes run on the GPU, another NVML client has it open, or persistence mode
+        keeps it open.
+        """
         gpu = self._gpu(device)
         if self.machine.profile.virtualization is not codes.Virtualization.NONE:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         self._require_root()
         board = self.machine.board(gpu)
-        if board.processes or (board.shy and self._others):
+        if board.processes or board.persistence or gpu.bus_id in self._held:
             raise codes.NvmlError(codes.Return.IN_USE)
         self.machine.restore(gpu)
 

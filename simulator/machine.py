@@ -135,9 +135,13 @@ class Machine:
         self.touch()
 
     def restore(self, gpu: Gpu) -> None:
-        """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new."""
-        before = self.board(gpu).mig
+        """Reset the GPU: it is back, a pending MIG mode is current, the rest is as new.
+
+        Persistence mode is the daemon's to keep.
+        """
+        before, persistence = self.board(gpu).mig, self.board(gpu).persistence
         self._renew(gpu, keeps_mig=True)
+        self.board(gpu).persistence = persistence
         if self.board(gpu).mig != before:
             self.mode_changed(gpu)
         self.touch()

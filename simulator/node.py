@@ -4,11 +4,12 @@ The state is shared; one lock stands around each call. A thread serves one conne
 """
 
 import contextlib
+import re
 import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from simulator import (
@@ -32,6 +33,8 @@ Answer = Callable[[wire.Request, sessions.Connection], str]
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
 SMI = "nvidia_smi"
+_HANDLE = re.compile(r"\b(?:gpu|mig|gi|ci)/([0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])")
+"""The GPU of a handle (client.Handle)."""
 
 
 class Node:
@@ -146,12 +149,24 @@ class Node:
         if request.call in sessions.CALLS:
             reply = self._sessions.answer(request, peer)
         else:
-            others = {one.pid for one in self._connections.values()} - {peer.pid}
-            root = peer.user == 0
-            reply = answer_nvml(self._machine, request, root=root, others=len(others))
+            reply = self._answer_library(request, peer)
         if self._machine.changes != before:
             control.keep(self._base, self._machine)
         return self._wait(request, peer, reply) if request.call == WAIT else reply
+
+    def _answer_library(self, request: wire.Request, peer: sessions.Connection) -> str:
+        """As `answer_nvml`, for one of the processes that are connected.
+
+        NVML opens a GPU with the first handle of it, and lets go when the process shuts it down:
+        the library hangs up then.
+        """
+        beside = [one for one in self._connections.values() if one.pid != peer.pid]
+        held = {gpu for one in beside if one.opened and one.is_open() for gpu in one.opened}
+        root, others = peer.user == 0, len({one.pid for one in beside})
+        reply = answer_nvml(self._machine, request, root=root, others=others, held=held)
+        if request.call != SMI:
+            peer.opened.update(_HANDLE.findall(f"{request.arguments} {reply}"))
+        return reply
 
     def _wait(self, request: wire.Request, peer: sessions.Connection, reply: str) -> str:
         """Ask again on every change until the request's timeout; the lock is free meanwhile."""
@@ -164,9 +179,17 @@ class Node:
         return reply
 
 
-def answer_nvml(of: machine.Machine, request: wire.Request, *, root: bool, others: int = 0) -> str:
+def answer_nvml(
+    of: machine.Machine,
+    request: wire.Request,
+    *,
+    root: bool,
+    others: int = 0,
+    held: Collection[str] = (),
+) -> str:
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
-    nvml = selection.Nvml(of, visible=request.visible, caps=request.caps, root=root, others=others)
+    seen, caps = request.visible, request.caps
+    nvml = selection.Nvml(of, visible=seen, caps=caps, root=root, others=others, held=held)
     if request.call == SMI:
         return _answer_smi(nvml, request)
     if request.call == "init":

@@ -34,12 +34,25 @@ CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 @dataclass(eq=False, slots=True)
 class Connection:
-    """A peer over its socket. Lines of several threads do not mix."""
+    """A peer over its socket. Lines of several threads do not mix.
+
+    `opened` are the GPUs it has got handles of as an NVML client, by bus id.
+    """
 
     socket: socket.socket
     pid: int
     user: int
+    opened: set[str] = field(default_factory=set)
     _sending: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_open(self) -> bool:
+        """Whether the other side has not hung up, as the kernel knows before any thread of ours."""
+        try:
+            return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def reply(self, line: str) -> None:
         """Answer a request."""

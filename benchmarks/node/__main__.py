@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import record
-from benchmarks.node import pods, prepare, process, publish
+from benchmarks.node import crowded, pods, prepare, process, publish
 from driver.kube import client
 from hack.cluster import api, errors
 from tests.e2e import playground
@@ -31,6 +31,7 @@ def main() -> int:
         figures = [
             *process.measure(cluster, THEIRS),
             *prepare.measure(cluster, kube, THEIRS),
+            *crowded.measure(),
             *pods.measure(cluster, kube, OURS, THEIRS),
             *publish.measure(cluster, kube),
         ]

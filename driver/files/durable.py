@@ -72,13 +72,22 @@ def remove(path: Path, watch: observer.Observer, *, synced: bool = True) -> None
     Without `synced` they may be back after the death of the machine.
     """
     try:
-        temporary(path).unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+        _unlink(temporary(path))
+        _unlink(path)
         if synced and path.parent.is_dir():
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
     watch.at(f"file removed: {path.name}")
+
+
+def _unlink(path: Path) -> None:
+    """Remove what is there; where nothing is, a folder that cannot be written is no matter."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    path.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

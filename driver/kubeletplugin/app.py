@@ -1,6 +1,7 @@
 """The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +21,12 @@ from driver.kubeletplugin import (
     health_watch,
     metrics,
     mps_watch,
+    newest,
     ports,
     publisher,
     reclaim,
     registration,
+    reset_watch,
     rpc,
     server,
     sockets,
@@ -105,10 +108,29 @@ class App:
         )
         self._health = _health(config, core, outside, self._node_uid, (teller, counters))
         self._supply = _supply(config, core, outside, self._health)
-        self._publisher = _publisher(config, self._supply, outside, (teller, counters))
+        self._newest = newest.Newest(
+            config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
+        )
+        tools = publisher.Tools(outside.kube, teller, counters, self._clock, self._newest.is_newest)
+        self._publisher = _publisher(config, self._supply, outside, tools)
         self._health.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
+        self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
+
+    def _reset_watch(
+        self, teller: telling.Teller, counters: metrics.Metrics
+    ) -> reset_watch.ResetWatch:
+        node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
+        tools = reset_watch.Tools(
+            lambda text: teller.node_notice(node, self._node_uid(), reason, text),
+            lambda text: teller.node_warning(node, self._node_uid(), reason, text),
+            counters,
+            self._clock,
+        )
+        made = reset_watch.ResetWatch(self._core.resets, self._health.ailments, tools)
+        self._health.subscribe(made.hurry)
+        return made
 
     def _serve(self, to: grpc.Server) -> None:
         self._service.add_to(to)
@@ -166,8 +188,13 @@ class App:
         life.thread("mps", self._mps.run)
         life.thread("usage", self._usage.run)
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
+        if self._resets is not None:
+            resets = self._resets
+            run = lifecycle.after(recovered, resets.run, time)
+            life.thread("resets", run, interrupt=resets.hurry)
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
+        life.on_stop("newest", self._newest.leave)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
@@ -227,7 +254,7 @@ def _publisher(
     config: PluginConfig,
     devices: supply.Supply,
     outside: Outside,
-    tools: tuple[telling.Teller, metrics.Metrics],
+    tools: publisher.Tools,
 ) -> publisher.Publisher:
     settings = publisher.Settings(
         config.driver_name,
@@ -236,9 +263,7 @@ def _publisher(
         config.share_domain,
         jitter=outside.jitter,
     )
-    return publisher.Publisher(
-        devices, settings, publisher.Tools(outside.kube, *tools, outside.clock)
-    )
+    return publisher.Publisher(devices, settings, tools)
 
 
 def _health(

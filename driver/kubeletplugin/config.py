@@ -70,6 +70,11 @@ class PluginConfig(settings.ClusterSettings):
         default=False,
         description="Evict pods (NoExecute) from GPUs that are broken or take their node down.",
     )
+    reset_gpus: bool = pydantic.Field(
+        default=False,
+        description="Reset a GPU that asks for it (field 230) while nothing is on it; "
+        "NVML, and with it every Prepare, waits meanwhile.",
+    )
     health_poll_seconds: float = pydantic.Field(
         default=5.0, gt=0, description="How often the GPUs' health is asked for, beside events."
     )

@@ -8,6 +8,7 @@ from driver.devices import xids
 
 CALLS: Final = ("prepare", "unprepare")
 RESULTS: Final = ("done", "refused", "failed", "cancelled")
+RESETS: Final = ("done", "failed")
 WRITES: Final = ("create", "update", "delete")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 
@@ -70,6 +71,7 @@ class Metrics:
         )
 
         self.claims_over_share, self.share_overruns = _over_use(registry)
+        self.resets = _resets(registry)
 
     def xid(self, row: xids.Xid) -> None:
         """The driver reported an Xid."""
@@ -108,3 +110,13 @@ def _histogram(
         registry=registry,
     )
     return {result: histogram.labels(result=result) for result in RESULTS}
+
+
+def _resets(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Counter]:
+    counter = prometheus.Counter(
+        "dra_gpu_plugin_gpu_resets",
+        "Resets of GPUs that asked for one (--reset-gpus).",
+        ["result"],
+        registry=registry,
+    )
+    return {result: counter.labels(result=result) for result in RESETS}

@@ -1,6 +1,6 @@
 """The one room of the plugin that runs programs: NVIDIA's `nvidia-smi`, for what NVML cannot do.
 
-NVML has no call for a GPU's time slice (node-layer §4).
+NVML has no call for a GPU's time slice (node-layer §4), and none for its reset.
 """
 
 import os
@@ -13,6 +13,8 @@ from driver.kubeletplugin import driver_root, ports
 SMI = "usr/bin/nvidia-smi"
 INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
 """As `compute-policy --set-timeslice` takes them."""
+RESET_S: Final = 60.0
+"""Longest time for a reset; usually it takes a few seconds."""
 _TIMEOUT_S = 10.0
 _SHOWN = 300
 
@@ -33,12 +35,24 @@ class Smi:
         done = self._run("compute-policy", "-i", gpu, "--set-timeslice", number)
         if done.returncode == 0:
             return None
-        words = " ".join((done.stdout + done.stderr).split())[:_SHOWN]
+        words = _words(done)
         if "not supported" in words.lower():
             return ports.Unsupported(words)
         raise errors.NodeFault("set the time slice of", gpu, f"exit {done.returncode}: {words}")
 
-    def _run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def reset(self, gpu: ids.GpuUuid) -> None:
+        """Reset a GPU that nothing uses, this process' NVML included.
+
+        Raises:
+            NodeFault: nvidia-smi is not there, hangs, or refuses, in its words.
+        """
+        done = self._run("--gpu-reset", "-i", gpu, limit_s=RESET_S)
+        if done.returncode != 0:
+            raise errors.NodeFault("reset", gpu, f"exit {done.returncode}: {_words(done)}")
+
+    def _run(
+        self, *arguments: str, limit_s: float = _TIMEOUT_S
+    ) -> "subprocess.CompletedProcess[str]":
         program = self._root.resolve(SMI)
         library = self._root.require(driver_root.NVML_LIBRARY)
         try:
@@ -47,8 +61,12 @@ class Smi:
                 env={"PATH": os.defpath, "LD_LIBRARY_PATH": str(library.parent)},
                 capture_output=True,
                 text=True,
-                timeout=_TIMEOUT_S,
+                timeout=limit_s,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as e:
             raise errors.NodeFault("run", str(program), str(e)) from e
+
+
+def _words(done: "subprocess.CompletedProcess[str]") -> str:
+    return " ".join((done.stdout + done.stderr).split())[:_SHOWN]

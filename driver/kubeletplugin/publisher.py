@@ -2,11 +2,12 @@
 
 The kubelet deletes every slice of the node when it starts, so a change of ours or by others wakes
 the loop at once; a loop that had to write waits longer before each next write, so that two
-writers who disagree do not fight.
+writers who disagree do not fight. Of two plugins of the node the newest writes.
 """
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -19,6 +20,8 @@ from driver.resources import nodes, publish
 _log = structlog.get_logger(__name__)
 _ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
+_TURN_S = 2.0
+"""Between looks for the end of a newer plugin."""
 _BREATH_S = 0.01
 """What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
@@ -28,6 +31,10 @@ FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 def _no_jitter() -> float:
     return 0.0
+
+
+def _alone() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the publisher works with."""
+    """What the publisher works with.
+
+    `is_newest`: whether it is this plugin's to write; raises NodeFault.
+    """
 
     kube: client.KubeClient
     teller: telling.Teller
     metrics: metrics.Metrics
     clock: clock.Clock
+    is_newest: Callable[[], bool] = _alone
 
 
 class Publisher:
@@ -80,6 +91,7 @@ class Publisher:
         self._generation = 0
         self._answered: dict[str, slice_plan.Answered] = {}
         self._lacking: str | None = None
+        self._quiet = False
         self._notices = notices.Notices(tools.teller)
         self._problem: str | None = "the slices have not been published yet"
         self.slices = self._reflector()
@@ -121,7 +133,8 @@ class Publisher:
                 time.wait(self._hurry, self._settings.settle_s)
                 self._supply.look_soon()
             elif not at_once:
-                time.wait(self._wake, self._supply.due_in_s())
+                due_s = self._supply.due_in_s()
+                time.wait(self._wake, min(due_s, _TURN_S) if self._quiet else due_s)
                 time.wait(self._hurry, self._settings.settle_s)
             self._wake.clear()
 
@@ -153,11 +166,12 @@ class Publisher:
         if now - self._wrote_at > self._settings.quiet_s:
             self._writing.reset()
         try:
-            wrote = self._pass()
-        except errors.ApiError as e:
+            wrote = self._pass() if self._is_ours() else 0
+        except (errors.ApiError, errors.NodeFault) as e:
             self._problem = f"slices not published: {e}"
             self._tools.metrics.publish_failures.inc()
-            wait_s = self._failing.after_failure(e.retry_after_s)
+            asked_s = e.retry_after_s if isinstance(e, errors.ApiError) else None
+            wait_s = self._failing.after_failure(asked_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
             self._tools.clock.wait(stop, wait_s)
             return True
@@ -167,6 +181,13 @@ class Publisher:
             self._wrote_at = now
             self._tools.clock.wait(self._hurry, self._writing.after_failure())
         return self._supply.due_in_s() == 0 or self._hurry.is_set()
+
+    def _is_ours(self) -> bool:
+        """Whether to write; where a newer plugin does, all is as it should be. Raises NodeFault."""
+        self._quiet = not self._tools.is_newest()
+        if self._quiet:
+            self._problem = None
+        return not self._quiet
 
     def _pass(self) -> int:
         """Compare and write; how many writes it took. Raises ApiError."""

@@ -1,7 +1,8 @@
-"""The thread that looks, every minute, for what outlived its claim, and for lost MPS daemons.
+"""The thread that looks for what outlived its claim, and for what was lost.
 
-A claim that the API says is gone is unprepared at the second look in a row: 150 s after it went at
-the latest, and a moment for the work. `stale` decides.
+A claim that the API says is gone is unprepared at the second look in a row, a minute apart: 150 s
+after it went at the latest, and a moment for the work. `stale` decides. Lost may be MPS daemons and
+CDI specs; they are looked for every ten seconds, as a container that starts again needs its spec.
 """
 
 import threading
@@ -17,6 +18,7 @@ from driver.kubeletplugin import checkpoint, ports, stale
 
 _log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
+MEND_S: Final = 10.0
 _SPREAD: Final = 0.25
 """Of the pause, more at random, so that the nodes of a cluster do not ask at once."""
 
@@ -28,8 +30,8 @@ class Node:
     """What is looked at and acted on.
 
     `records` raises NodeFault. `in_use` says what still runs on a record's GPUs, "" when nothing
-    does; raises DeviceFault. `mend` makes MPS daemons and records agree, and names what it could
-    not.
+    does; raises DeviceFault. `mend` makes MPS daemons, CDI specs and records agree, and names what
+    it could not.
     """
 
     records: Callable[[], tuple[checkpoint.Record, ...]]
@@ -48,16 +50,30 @@ class Reclaim:
         self._clock = time
         self._jitter = jitter
         self._gone: dict[ids.ClaimUid, int] = {}
+        self._unmended: tuple[str, ...] = ()
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop, the first time after one pause."""
-        while not self._clock.wait(stop, EVERY_S * (1 + _SPREAD * self._jitter())):
+        due_s = self._pause_s()
+        while not self._clock.wait(stop, min(MEND_S, due_s)):
+            due_s -= MEND_S
             try:
-                self.look(stop)
-                for problem in self._node.mend():
-                    _log.warning("MPS daemon not mended", error=problem)
+                self._mend()
+                if due_s <= 0:
+                    due_s = self._pause_s()
+                    self.look(stop)
             except errors.RationError as e:
-                _log.warning("records not compared with the API", error=str(e))
+                _log.warning("records not compared", error=str(e))
+
+    def _pause_s(self) -> float:
+        return EVERY_S * (1 + _SPREAD * self._jitter())
+
+    def _mend(self) -> None:
+        """What could not be mended is told once, until it is something else."""
+        left = self._node.mend()
+        if left and left != self._unmended:
+            _log.warning("not mended", problems=left)
+        self._unmended = left
 
     def look(self, stop: threading.Event) -> None:
         """Ask for every record's claim once. Raises NodeFault."""

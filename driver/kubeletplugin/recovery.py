@@ -1,6 +1,7 @@
 """What a new process does with what the last one left, before it listens to the kubelet.
 
 It may be repeated: when the NVIDIA driver comes up only later, the specs it could not write then.
+And what it looks for from then on: CDI specs that somebody removed.
 """
 
 from dataclasses import dataclass, field
@@ -57,6 +58,37 @@ def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
         failed=report.failed,
     )
     return report
+
+
+def put_back_specs(acting: executor.Executor, holding: locks.Locks) -> tuple[str, ...]:
+    """Have the CDI specs of all claims that are prepared; names what could not be had.
+
+    A container that is started again needs its spec, and the kubelet does not ask us before.
+    Raises NodeFault when the records cannot be read.
+    """
+    problems: list[str] = []
+    for record in acting.records.all():
+        if not _lacks_spec(record, acting):
+            continue
+        try:
+            with holding.claim(record.uid), holding.gpus(record.gpus):
+                _put_back_spec(record.uid, acting)
+        except errors.RationError as e:
+            problems.append(f"CDI spec of claim {record.uid}: {e}")
+    return tuple(problems)
+
+
+def _lacks_spec(record: checkpoint.Record, acting: executor.Executor) -> bool:
+    """One of an earlier boot is for `recover`, and one half done for its claim's next call."""
+    done = record.state is checkpoint.State.COMPLETED and acting.records.is_of_this_boot(record)
+    return done and not acting.specs.exists(record.uid)
+
+
+def _put_back_spec(uid: ids.ClaimUid, acting: executor.Executor) -> None:
+    record = acting.records.read(uid)
+    if record is not None and _lacks_spec(record, acting):
+        acting.restore(record)
+        log.warning("a CDI spec was gone, and is back", claim_uid=uid)
 
 
 def _recover(

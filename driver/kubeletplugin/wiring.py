@@ -24,6 +24,7 @@ from driver.kubeletplugin import (
     metadata_files,
     mig_acts,
     mps_door,
+    occupancy,
     owners,
     patience,
     ports,
@@ -31,6 +32,7 @@ from driver.kubeletplugin import (
     processes,
     reclaim,
     recovery,
+    reset_watch,
     share_acts,
     shared_settings,
     tombstones,
@@ -39,9 +41,10 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
-from driver.kubeletplugin.nvml import busy, instances, modes
+from driver.kubeletplugin.nvml import busy, instances, modes, resetter
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.nvml import session as sessions
 from driver.kubeletplugin.sharing import mig as parts
 
 _log = structlog.get_logger(__name__)
@@ -54,7 +57,8 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share.
+    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share, `resets`
+    for GPUs that ask for a reset.
     """
 
     preparation: ports.Preparation
@@ -67,6 +71,7 @@ class Core:
     records: Callable[[], tuple[checkpoint.Record, ...]]
     leftovers: reclaim.Node
     sharers: usage_watch.Node
+    resets: reset_watch.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -77,76 +82,121 @@ class Core:
         return tuple(one.claim for one in self.records() if gpu in one.gpus)
 
 
-def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> Core:
-    """The core of this node.
+@dataclass(frozen=True, slots=True)
+class _Hands:
+    """The node's GPUs, files and locks, which every use of them has in common."""
+
+    library: nvml.NvmlLibrary
+    gpus: discovery.Discovery
+    records: checkpoint.Checkpoint
+    door: mps_door.MpsDoor
+    smi: processes.Smi
+    acting: executor.Executor
+    holding: locks.Locks
+    settings: shared_settings.SharedSettings
+
+    def recover(self) -> tuple[str, ...]:
+        """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
+        try:
+            self.gpus.refresh()  # a spec names the minors of now
+        except errors.DeviceFault as e:
+            _log.info("GPUs not readable yet", error=str(e))
+        report = recovery.recover(self.acting, self.holding)
+        failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
+        return (*failed, *self.settings.mend())
+
+    def mend(self) -> tuple[str, ...]:
+        """Put back what was lost since; names what could not be. Raises NodeFault."""
+        return (*recovery.put_back_specs(self.acting, self.holding), *self.settings.mend())
+
+
+def core(
+    config: PluginConfig,
+    reader: ports.ClaimReader,
+    time: clock.Clock,
+    wait_s: float = patience.WAIT_S,
+) -> Core:
+    """The core of this node; a device on its way out is waited for `wait_s`.
 
     Raises:
         NodeFault: the host's boot id cannot be read.
         BadInput: the offerings document is wrong.
     """
-    records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
+    hands, rules = _hands(config, time), _offerings(config.offerings)
+    session = hands.library.session
+    preparer = prepare.Preparer(
+        prepare.Place(config.node_name, config.driver_name, rules),
+        reader,
+        hands.gpus,
+        hands.acting,
+        hands.holding,
+        tombstones.Tombstones(time),
+    )
+    on_gpus = busy.Busy(session)
+    everyone = hands.records.all
+    return Core(
+        patience.Patient(preparer, reader, time, wait_s),
+        hands.gpus.refresh,
+        hands.recover,
+        hands.library.close,
+        nvml_health.NvmlHealth(session),
+        rules,
+        hands.door,
+        everyone,
+        reclaim.Node(
+            everyone,
+            reader,
+            lambda record: in_use(record, on_gpus),
+            preparer.unprepare,
+            hands.mend,
+        ),
+        usage_watch.Node(everyone, on_gpus, owners.Owners(config.host_root), reader),
+        reset_watch.Node(
+            occupancy.Occupancy(hands.acting, hands.gpus, hands.door, _senses(session)).of,
+            resetter.Resetter(session, hands.smi.reset).reset,
+            hands.holding,
+        ),
+    )
+
+
+def _hands(config: PluginConfig, time: clock.Clock) -> _Hands:
+    boot_id = boot.boot_id(config.host_root)
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id)
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
     root = driver_root.DriverRoot(config.driver_root)
-    door = mps_door.MpsDoor(config.mps_dir, boot.boot_id(config.host_root), time)
-    specs = injection.Injection(
-        spec_model.kind(config.driver_name),
-        gpus,
-        driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time),
-        _files(config),
-        capabilities.Capabilities(config.host_root),
-        door,
-    )
+    door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
+    smi = processes.Smi(root)
+    setting = modes.Modes(library.session)
+    sharing = share_acts.ShareActs(records.all, smi, setting, door, gpus.again)
     partitions = instances.Instances(library.session, time)
-    sharing = share_acts.ShareActs(
-        records.all, processes.Smi(root), modes.Modes(library.session), door, gpus.again
-    )
     acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
-    acting = executor.Executor(records, specs, acts)
+    driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
+    acting = executor.Executor(records, _specs(config, gpus, driver, door), acts)
     holding = locks.Locks(config.state_dir / "locks", time)
     settings = shared_settings.SharedSettings(
         records.all, sharing, door, holding, acting.unaccounted
     )
-
-    def recover() -> tuple[str, ...]:
-        try:
-            gpus.refresh()  # a spec names the minors of now
-        except errors.DeviceFault as e:
-            _log.info("GPUs not readable yet", error=str(e))
-        report = recovery.recover(acting, holding)
-        failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
-        return (*failed, *settings.mend())
-
-    rules = _offerings(config.offerings)
-    place = prepare.Place(config.node_name, config.driver_name, rules)
-    let_go = tombstones.Tombstones(time)
-    preparer = prepare.Preparer(place, reader, gpus, acting, holding, let_go)
-    on_gpus = busy.Busy(library.session)
-    return Core(
-        patience.Patient(preparer, reader, time),
-        gpus.refresh,
-        recover,
-        library.close,
-        nvml_health.NvmlHealth(library.session),
-        rules,
-        door,
-        records.all,
-        reclaim.Node(
-            records.all,
-            reader,
-            lambda record: in_use(record, on_gpus),
-            preparer.unprepare,
-            settings.mend,
-        ),
-        usage_watch.Node(records.all, on_gpus, owners.Owners(config.host_root), reader),
-    )
+    return _Hands(library, gpus, records, door, smi, acting, holding, settings)
 
 
-def _files(config: PluginConfig) -> injection.Files:
-    """Where the files of claims go."""
+def _specs(
+    config: PluginConfig,
+    gpus: discovery.Discovery,
+    driver: driver_files.DriverFiles,
+    door: mps_door.MpsDoor,
+) -> injection.Injection:
+    kind = spec_model.kind(config.driver_name)
     told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
-    specs = store.Store(config.cdi_root, spec_model.kind(config.driver_name))
-    return injection.Files(specs, metadata_files.MetadataFiles(told))
+    files = injection.Files(store.Store(config.cdi_root, kind), metadata_files.MetadataFiles(told))
+    opening = capabilities.Capabilities(config.host_root)
+    return injection.Injection(kind, gpus, driver, files, opening, door)
+
+
+def _senses(session: sessions.Session) -> occupancy.Senses:
+    """For a thread of its own, as each adapter of the GPUs' health is."""
+    signs = nvml_health.NvmlHealth(session).signs
+    return occupancy.Senses(signs, busy.Busy(session).count_all)
 
 
 def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:

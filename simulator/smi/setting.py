@@ -9,6 +9,8 @@ COMPUTE_MODES = {mode.name: int(mode) for mode in codes.ComputeMode}
 SWITCH = {"DISABLED": 0, "ENABLED": 1}
 TIMESLICES = {interval.name: int(interval) for interval in codes.Timeslice}
 DONE = "All done.\n"
+_NOT_RESET = 255
+"""The status where a GPU is in use; users report this one, and not NVML's code."""
 STOPPED = "Terminating early due to previous errors.\n"
 _BUSY = (
     "1 device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA"
@@ -96,8 +98,9 @@ def reset(nvml: selection.Nvml, ids: str | None) -> Iterator[str]:
                 raise refusal.RefusedError(said, e.code) from e
             why = refusal.words(e.code)
             said = f"The following GPUs could not be reset:\n  GPU {target.bus_id}: {why}\n"
-            more = f"\n{_BUSY}" if e.code == codes.Return.IN_USE else ""
-            raise refusal.RefusedError(said + more, e.code) from e
+            if e.code == codes.Return.IN_USE:
+                raise refusal.RefusedError(f"{said}\n{_BUSY}", _NOT_RESET) from e
+            raise refusal.RefusedError(said, e.code) from e
         yield f"GPU {target.bus_id} was successfully reset.\n"
     yield DONE
 

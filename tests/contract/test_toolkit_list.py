@@ -8,9 +8,9 @@ from driver.kubeletplugin import ports
 from hack.cluster import shell
 from tests.contract import toolkit
 from tests.fakes import gpunode
+from tests.fakes.migclaims import WHOLE
 from tests.unit.kubeletplugin import test_prepare_own_mps as own
 from tests.unit.kubeletplugin import test_prepare_shares as shares
-from tests.unit.kubeletplugin.test_prepare_mig import WHOLE
 
 SERVED, LIMITED = own.OTHER, {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
 CLAIMS = {

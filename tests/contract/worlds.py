@@ -1,7 +1,6 @@
 """Simulated machines for pynvml to speak to."""
 
 import contextlib
-import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,18 +8,17 @@ import pynvml
 import pytest
 
 from simulator import builder, layout, node, store
+from tests.fakes import loading
 
 
 @contextlib.contextmanager
 def loaded(library: Path | str) -> Iterator[None]:
     """Let pynvml speak to that library."""
-    pynvml.nvmlLib = ctypes.CDLL(str(library))
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.load(library)
     try:
         yield
     finally:
-        pynvml.nvmlLib = None
-        pynvml._nvmlGetFunctionPointer_cache.clear()
+        loading.forget()
 
 
 @contextlib.contextmanager

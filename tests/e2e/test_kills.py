@@ -10,7 +10,7 @@ import pytest
 
 from driver.kube import client, resource
 from hack.cluster import api
-from tests.fakes import battering, mpsnode
+from tests.fakes import battering
 
 NODE = "e2e-k"
 ROUNDS, LONGEST_S = 100, 0.5
@@ -21,12 +21,8 @@ def battered(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[batterin
     taint = {"key": "ration.dev/lane", "value": "e2e", "effect": "NoSchedule"}
     kube.create(resource.NODES, {"metadata": {"name": NODE}, "spec": {"taints": [taint]}})
     try:
-        with mpsnode.machine() as base:
-            node = mpsnode.Node(base)
-            made = battering.Battered(node, kube, cluster.kubeconfig, NODE)
+        with battering.battered(kube, cluster.kubeconfig, NODE) as made:
             yield made
-            made.close()
-            node.close()
     finally:
         kube.delete(resource.NODES, NODE)
 
@@ -35,7 +31,4 @@ def battered(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[batterin
 def test_two_hundred_kills_under_every_face_at_once_leave_nothing_half_done(
     battered: battering.Battered,
 ) -> None:
-    for when in battering.moments(ROUNDS, LONGEST_S):
-        refs = battered.claims()
-        battered.survive(refs, when)
-        battered.forget(refs)
+    battered.endure(ROUNDS, LONGEST_S)

@@ -4,13 +4,14 @@ The process, its sockets, the supervisor and the machine's library are the real 
 is not, and the API server is whichever the client is of.
 """
 
+import contextlib
 import random  # noqa: TID251 - the same every time
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,26 @@ LONG = {
     "kind": "GpuConfig",
     "sharing": {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}},
 }
-Entries = Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def battered(kube: client.KubeClient, kubeconfig: Path, name: str) -> Iterator["Battered"]:
+    """A node on a machine of its own; at the exit all of it has ended, however far it came."""
+    with mpsnode.machine() as base, contextlib.ExitStack() as ends:
+        node = mpsnode.Node(base)
+        ends.callback(node.close)
+        made = Battered(node, kube, kubeconfig, name)
+        ends.callback(made.close)
+        made.begin()
+        yield made
 
 
 class Battered:
-    """A node of four claims: a whole GPU, an MPS share, a MIG device and a time-slice."""
+    """A node of four claims: a whole GPU, an MPS share, a MIG device and a time-slice.
+
+    `devices` names one of each face, each of a GPU of its own, which has the face's place there as
+    its minor number. `processes` are all the plugin's ever, the newest last.
+    """
 
     def __init__(
         self, node: mpsnode.Node, kube: client.KubeClient, kubeconfig: Path, name: str
@@ -59,18 +75,24 @@ class Battered:
             "--share-domain=cluster",
         )
         self._time = clock.SystemClock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self.processes: list[subprocess.Popen[bytes]] = []
         self._made = 0
-        node.supervise(f"--host-root={self._at.host_root}")
-        self.plugin = self.start()
-        self._devices = self._published()
+        self.base, self.own = node.base, node.own
+        self.plugin: fake_kubelet.Plugin
+        self.devices: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Have a supervisor and a plugin, which has published its devices."""
+        self._node.supervise(f"--host-root={self._at.host_root}")
+        self.start()
+        self.devices = self._published()
 
     def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
         before = self._sockets()
         command = [sys.executable, "-m", "driver.kubeletplugin", *self._flags, *flags]
         with (self._node.own / "plugin.log").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=HERE, stderr=log)
+            self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log))
         waiting.until(lambda: set(self._sockets()) - set(before), WITHIN_S)
         (made,) = set(self._sockets()) - set(before)
         self.plugin = self._kubelet.register(path=self._sockets()[made])
@@ -78,20 +100,21 @@ class Battered:
 
     def roll(self, instance: str) -> int:
         """A rolling update: a second process beside the first, which then ends; its exit status."""
-        first = self._process
-        assert first is not None
+        first = self.processes[-1]
         self.start(f"--instance={instance}")
         first.terminate()
         return first.wait(WITHIN_S)
 
     def kill(self) -> None:
-        """SIGKILL."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(WITHIN_S)
+        """SIGKILL, to the newest process."""
+        self.processes[-1].kill()
+        self.processes[-1].wait(WITHIN_S)
 
     def close(self) -> None:
-        self.kill()
+        """End whatever plugin there is."""
+        for process in self.processes:
+            process.kill()
+            process.wait(WITHIN_S)
         self._kubelet.__exit__()
         shutil.rmtree(self._root)
 
@@ -100,7 +123,7 @@ class Battered:
         self._made += 1
         return tuple(
             self._claim(f"{self._name}-{self._made}-{face}", device)
-            for face, device in self._devices.items()
+            for face, device in self.devices.items()
         )
 
     def forget(self, refs: Iterable[ports.ClaimRef]) -> None:
@@ -118,6 +141,13 @@ class Battered:
             self.again(call, refs)
             left = self.left()
             assert bool(left) == (call == "prepare"), left
+
+    def endure(self, rounds: int, longest_s: float) -> None:
+        """So many rounds of four claims, with kills at moments that nobody chose."""
+        for when in moments(rounds, longest_s):
+            refs = self.claims()
+            self.survive(refs, when)
+            self.forget(refs)
 
     def again(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> None:
         """What the kubelet does until every claim is answered without an error."""

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from driver.kubeletplugin import health_watch
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import session as nvml_session
 from tests.fakes import clock as fake_clock
+from tests.fakes import loading
 
 GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
 Happening = health.XidEvent | health_watch.Stirred | errors.DeviceFault | Callable[[], None] | None
@@ -114,8 +114,7 @@ def simulated(library: Path) -> Iterator[Counted]:
     """The real watcher, over pynvml and that library."""
 
     def start() -> None:
-        pynvml.nvmlLib = ctypes.CDLL(str(library))
-        pynvml._nvmlGetFunctionPointer_cache.clear()
+        loading.load(library)
         try:
             pynvml.nvmlInitWithFlags(pynvml.NVML_INIT_FLAG_NO_GPUS)
         except pynvml.NVMLError as e:
@@ -130,5 +129,4 @@ def simulated(library: Path) -> Iterator[Counted]:
         yield Counted(session)
     finally:
         session.close()
-        pynvml.nvmlLib = None
-        pynvml._nvmlGetFunctionPointer_cache.clear()
+        loading.forget()

@@ -1,7 +1,7 @@
 """The kubelet's side of the plugin's sockets: finds a plugin, registers it, asks it to prepare."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -24,8 +24,6 @@ from driver.pb import registration_v1_pb2_grpc as registration_grpc
 from tests.fakes import waiting
 
 CALL_S = 45.0
-Stub = Callable[..., Any]
-
 
 DRA: dict[str, tuple[Any, Any]] = {
     "v1": (dra_v1_pb2, dra_v1_pb2_grpc.DRAPluginStub),

@@ -9,9 +9,18 @@ import threading
 
 from driver import clock, errors
 from driver.api import offerings
+from driver.devices import health as domain
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import app, reclaim, usage_watch, wiring
+from driver.kubeletplugin import (
+    app,
+    locks,
+    reclaim,
+    reset_watch,
+    resetting,
+    usage_watch,
+    wiring,
+)
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
 from tests.fakes import gpunode, health, plugin_shell, preparation, sharing, users
@@ -49,6 +58,11 @@ def main() -> int:
         tuple,
         reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
         usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
+        reset_watch.Node(
+            lambda _: resetting.Use(domain.Signs()),
+            lambda _: None,
+            locks.Locks(config.state_dir / "locks", clock.SystemClock()),
+        ),
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:

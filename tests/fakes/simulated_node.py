@@ -4,8 +4,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pynvml
-
 from driver import clock, ids
 from driver.devices import mig, model
 from driver.files import boot as boots
@@ -36,7 +34,7 @@ from simulator import node as machine_node
 from simulator import store as machines
 from tests import builders
 from tests.fakes import clock as fake_clock
-from tests.fakes import gpunode
+from tests.fakes import gpunode, loading
 
 
 class SimulatedNode:
@@ -137,6 +135,5 @@ def running(base: Path, product: str) -> Iterator[SimulatedNode]:
         yield made
     finally:
         made.library.close()
-        pynvml.nvmlLib = None
-        pynvml._nvmlGetFunctionPointer_cache.clear()
+        loading.forget()
         process.stop()

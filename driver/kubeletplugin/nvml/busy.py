@@ -1,4 +1,4 @@
-"""Who is on a GPU (NVML's nvmlDeviceGet{,MPS}ComputeRunningProcesses)."""
+"""Who is on a GPU (NVML's lists of compute, MPS's and graphics processes)."""
 
 import pynvml
 
@@ -37,3 +37,11 @@ class Busy:
                     told = (used.get(one.pid), one.usedGpuMemory)
                     used[one.pid] = max((size for size in told if size is not None), default=None)
         return tuple(ports.GpuProcess(pid, used[pid]) for pid in sorted(used))
+
+    def count_all(self, gpu: ids.GpuUuid) -> int:
+        """As `count`, graphics processes too; one that is both counts twice. Raises DeviceFault."""
+        with self._session.use():
+            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+            computing = calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+            drawing = calls.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+            return len(computing) + len(drawing or ())

@@ -48,6 +48,7 @@ class NvmlHealth:
         self._watched: set[ids.GpuUuid] = set()
         self._pending: collections.deque[Event] = collections.deque()
         self._refused: dict[ids.GpuUuid, str] = {}
+        session.before_end(self._let_go)
 
     @property
     def watching(self) -> bool:
@@ -185,6 +186,11 @@ class NvmlHealth:
         if made is not None:
             with contextlib.suppress(errors.DeviceFault):
                 calls.ask("", pynvml.nvmlEventSetFree, made)
+
+    def _let_go(self) -> None:
+        """The library ends: its event set goes first. By another thread, while ours is outside."""
+        if self._number == self._session.number:
+            self._free()
 
     def _forget(self) -> None:
         self._set = None

@@ -2,11 +2,15 @@
 
 Whoever is inside `use` may call NVML and wait in it. The library is ended, and started anew by the
 next use, only when nobody is: handles and event sets belong to one start, so each has its number.
+Started, it keeps every GPU open that it was asked for, and such a GPU cannot be reset: `paused` is
+for that.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+
+from driver import errors
 
 Act = Callable[[], None]
 
@@ -22,6 +26,14 @@ class Session:
         self._ending = False
         self._starts = 0
         self._open = False
+        self._before_end: list[Act] = []
+
+    def before_end(self, act: Act) -> None:
+        """Have `act` free what belongs to the present start before its end, while nobody is inside.
+
+        It calls the library without `use`, and does not raise. To be asked for before any `use`.
+        """
+        self._before_end.append(act)
 
     @property
     def number(self) -> int:
@@ -57,9 +69,40 @@ class Session:
             self._ending = True
             while self._users:
                 self._changed.wait()
-            self._ending = self._open = False
-            self._end()
-            self._changed.notify_all()
+            self._let_go()
+            self._resume()
+
+    @contextlib.contextmanager
+    def paused(self, patience_s: float) -> Iterator[None]:
+        """Have the library ended until the exit; who wants to use it waits. Not within `use`.
+
+        Raises NodeFault when somebody is inside for so long: a call may hang on a sick GPU.
+        """
+        with self._changed:
+            while self._ending:
+                self._changed.wait()
+            self._ending = True
+            if not self._changed.wait_for(lambda: not self._users, patience_s):
+                self._resume()
+                raise errors.NodeFault("let go of", "NVML", f"in use for {patience_s:g} s")
+            self._let_go()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._resume()
+
+    def _let_go(self) -> None:
+        if not self._open:
+            return
+        for act in self._before_end:
+            act()
+        self._end()
+        self._open = False
+
+    def _resume(self) -> None:
+        self._ending = False
+        self._changed.notify_all()
 
     def close(self) -> None:
         """Let go of the library; the next use starts it again."""

@@ -9,7 +9,7 @@ import pytest
 from driver import clock
 from driver.kube import client, resource
 from driver.kubeletplugin import health_stream, metrics, server, telling
-from tests.fakes import battering, mpsnode, plugin_shell
+from tests.fakes import battering, plugin_shell
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fake_preparation
 from tests.fakes.apiserver import server as api_server
@@ -120,9 +120,5 @@ def battered(
 ) -> Iterator[battering.Battered]:
     """A plugin's process on a simulated machine, which a test may kill."""
     api.put(resource.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
-    with mpsnode.machine() as base:
-        node = mpsnode.Node(base)
-        made = battering.Battered(node, kube, api.kubeconfig(tmp_path), BATTERED)
+    with battering.battered(kube, api.kubeconfig(tmp_path), BATTERED) as made:
         yield made
-        made.close()
-        node.close()

@@ -13,7 +13,4 @@ ROUNDS, LONGEST_S = 5, 0.5
 def test_killed_under_every_face_at_once_it_prepares_and_releases_all_the_same(
     battered: battering.Battered,
 ) -> None:
-    for when in battering.moments(ROUNDS, LONGEST_S):
-        refs = battered.claims()
-        battered.survive(refs, when)
-        battered.forget(refs)
+    battered.endure(ROUNDS, LONGEST_S)

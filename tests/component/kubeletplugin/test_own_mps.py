@@ -6,14 +6,13 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import pynvml
 import pytest
 
 from driver import clock, names
 from driver.devices import faces
 from driver.kubeletplugin import mps_door, ports
 from tests import builders
-from tests.fakes import gpunode, mpsnode, simulated_node, waiting
+from tests.fakes import gpunode, loading, mpsnode, simulated_node, waiting
 
 GIB = 1 << 30
 
@@ -39,8 +38,7 @@ def node(supervised: mpsnode.Node) -> Iterator[simulated_node.SimulatedNode]:
         pytest.skip("this user may not make device nodes")
     yield made
     made.library.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.forget()
 
 
 def a_claim(

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from driver import clock, ids
@@ -30,7 +29,7 @@ from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, layout, node
 from simulator import store as machines
 from tests import builders
-from tests.fakes import gpunode
+from tests.fakes import gpunode, loading
 
 
 @pytest.fixture
@@ -47,8 +46,7 @@ def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
     made = nvml.NvmlLibrary(at.driver_root, at.host_root)
     yield made
     made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.forget()
 
 
 def test_a_claim_is_prepared_recovered_and_unprepared(

@@ -1,5 +1,7 @@
 """The real nvidia-smi stand-in of a driver root, run as the plugin runs it."""
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from driver import errors, ids
 from driver.kubeletplugin import driver_root, ports, processes
-from simulator import builder, layout, machine, node, store
+from simulator import builder, control, layout, machine, node, store
 
 SEED = "node-1"
 
@@ -57,3 +59,15 @@ def test_a_root_without_the_program_is_a_fault_that_names_it(base: Path) -> None
     (layout.Layout(base).driver_root / processes.SMI).unlink()
     with pytest.raises(errors.NodeFault, match="usr/bin/nvidia-smi"):
         smi(base).set_interval(uuid(), "Long")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a reset is root's")
+def test_a_gpu_is_reset_unless_it_is_in_use(base: Path) -> None:
+    with pytest.raises(errors.NodeFault, match=r"exit 255: .* In use by another client"):
+        smi(base).reset(uuid())
+    program = layout.Layout(base).driver_root / processes.SMI
+    subprocess.run([str(program), "-i", "0", "-pm", "0"], check=True, capture_output=True)
+    control.send(base, "recovery", uuid(), "GPU_RESET")
+    smi(base).reset(uuid())
+    of = store.load(base)
+    assert of.board(of.gpus[0]).recovery == 0

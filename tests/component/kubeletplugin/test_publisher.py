@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import prometheus_client
@@ -7,39 +8,17 @@ import pytest
 
 from driver import clock, errors, ids, names
 from driver.kube import backoff, client, resource
-from driver.kubeletplugin import metrics, publisher, supply, telling
-from tests.fakes import plugin_shell, waiting
+from driver.kubeletplugin import metrics, newest, publisher, supply, telling
+from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.fakes.publishing import brand_of, only_slice
 
+Start = publishing.Start
 SLICES, NODES = resource.RESOURCE_SLICES, resource.NODES
 FAST = backoff.Pace(base_s=0.02, max_s=0.1)
 ABSENT = errors.DeviceFault("", "nvmlInit", 12, "Library not found")
 NodeMaker = Callable[[dict[str, str]], None]
-
-
-class Running:
-    """A publisher on its threads."""
-
-    def __init__(self, made: publisher.Publisher) -> None:
-        self.publisher = made
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=run, args=(self._stop,)) for run in (made.slices.run, made.run)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self.publisher.slices.interrupt()
-        self.publisher.interrupt()
-        for thread in self._threads:
-            thread.join(5)
-            assert not thread.is_alive()
-
-
-Start = Callable[[], Running]
 
 
 @pytest.fixture
@@ -70,11 +49,12 @@ def start(
     told: plugin_shell.Events,
     counters: metrics.Metrics,
     holding: set[str],
+    tmp_path: Path,
 ) -> Iterator[Start]:
-    running: list[Running] = []
+    running: list[publishing.Running] = []
     time = clock.SystemClock()
 
-    def begin() -> Running:
+    def begin(others: plugin_shell.Gpus | None = None) -> publishing.Running:
         looking = backoff.Backoff(FAST, lambda: 0.0)
         settings = publisher.Settings(
             "gpu.ration.dev",
@@ -84,10 +64,12 @@ def start(
             writing=FAST,
             failing=FAST,
         )
-        tools = publisher.Tools(kube, telling.Teller(told), counters, time)
-        sources = supply.Sources(gpus.look, held=lambda: frozenset(map(ids.DeviceName, holding)))
+        turn = newest.Newest(tmp_path / "publishers", str(len(running)), time)
+        tools = publisher.Tools(kube, telling.Teller(told), counters, time, turn.is_newest)
+        look = (others or gpus).look
+        sources = supply.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
         devices = supply.Supply(sources, 0.05, looking, time)
-        running.append(Running(publisher.Publisher(devices, settings, tools)))
+        running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
         return running[-1]
 
     yield begin
@@ -103,13 +85,7 @@ FACES = 3
 """Of a GPU without MIG: whole, MPS, time-sliced."""
 
 
-def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
-    """The one slice with devices; counters have theirs."""
-    (found,) = (one for one in api.all(SLICES) if "sharedCounters" not in one["spec"])
-    return found
-
-
-def published(one: Running) -> None:
+def published(one: publishing.Running) -> None:
     waiting.until(lambda: one.publisher.problem() is None)
 
 
@@ -389,3 +365,34 @@ def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     before = one.publisher.idle_s()
     waiting.until(lambda: one.publisher.idle_s() > before + 0.1)
     released.set()
+
+
+@pytest.mark.usefixtures("node")
+def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    old, new = (plugin_shell.Gpus(plugin_shell.inventory(8, name)) for name in ("Old", "New"))
+    first = start(old)
+    published(first)
+    second = start(new)
+    waiting.until(lambda: brand_of(api) == "New")
+    for one in api.all(SLICES):
+        api.remove(SLICES, one["metadata"]["name"])
+    waiting.until(lambda: brand_of(api) == "New")
+    looks, count = old.looks, len(writes(api))
+    waiting.until(lambda: old.looks > looks + 5)
+    assert (len(writes(api)), brand_of(api), first.publisher.problem()) == (count, "New", None)
+    second.stop()
+    waiting.until(lambda: brand_of(api) == "Old", within_s=10)
+
+
+@pytest.mark.usefixtures("node")
+def test_who_cannot_tell_whether_it_is_the_newest_says_so_and_publishes_once_it_can(
+    start: Start, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "publishers"
+    in_the_way.write_text("no folder")
+    one = start()
+    waiting.until(lambda: str(in_the_way) in (one.publisher.problem() or ""))
+    in_the_way.unlink()
+    published(one)

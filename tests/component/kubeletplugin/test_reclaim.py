@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from driver import clock
@@ -23,20 +22,14 @@ from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, codes, control, layout, node
 from simulator import store as machines
 from tests import builders
-from tests.fakes import gpunode, waiting
+from tests.fakes import clock as fake_clock
+from tests.fakes import gpunode, loading, waiting
 from tests.fakes.apiserver import server as api_server
 
 RAW = {
     "metadata": {"name": "one", "namespace": "default", "uid": builders.UID},
     "spec": {"devices": {}},
 }
-
-
-class Hasty(clock.SystemClock):
-    """A minute takes some 60 ms."""
-
-    def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        return super().wait(event, timeout_s / 1000)
 
 
 def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
@@ -62,7 +55,7 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         mend,
     )
     stop = threading.Event()
-    looking = reclaim.Reclaim(watched, told.append, Hasty(), lambda: 0.0)
+    looking = reclaim.Reclaim(watched, told.append, fake_clock.Hasty(), lambda: 0.0)
     thread = threading.Thread(target=looking.run, args=(stop,))
     thread.start()
     try:
@@ -120,8 +113,7 @@ def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
     made = nvml.NvmlLibrary(at.driver_root, at.host_root)
     yield made
     made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    loading.forget()
 
 
 def test_the_processes_of_a_gpu_are_counted_by_nvml(

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from driver.kube import resource
-from tests.fakes import battering, waiting
+from tests.fakes import battering, publishing, waiting
 from tests.fakes.apiserver import server as api_server
 
 
@@ -41,3 +41,25 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
     assert api.all(resource.RESOURCE_SLICES) == slices
     battered.again("unprepare", refs)
     assert battered.left() == []
+
+
+def allocators(api: api_server.ApiServer) -> set[str]:
+    """Who allocates, by the published devices; nobody while there are none."""
+    return {one["attributes"]["allocator"]["string"] for one in publishing.devices(api)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
+def test_of_two_processes_the_newer_publishes_and_when_it_is_killed_the_older_does_again(
+    battered: battering.Battered, api: api_server.ApiServer
+) -> None:
+    assert allocators(api) == {"scheduler"}
+    battered.start("--instance=second", "--allocator=controller")
+    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)
+    for one in api.all(resource.RESOURCE_SLICES):
+        api.remove(resource.RESOURCE_SLICES, one["metadata"]["name"])
+    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)
+    battered.kill()
+    waiting.until(lambda: allocators(api) == {"scheduler"}, battering.WITHIN_S)
+    third = battered.start("--instance=third", "--allocator=controller")
+    assert third.info.name == battering.DRIVER
+    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from driver import clock, ids
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import ports, wiring
-from driver.kubeletplugin.config import PluginConfig
 from driver.resources import claims, quantity
-from simulator import layout
 from tests import builders
-from tests.fakes import gpunode, mpsnode
+from tests.fakes import gpunode, mpsnode, supervised
 
 TIME = clock.SystemClock()
 PARTS, SERVED, TURNS = range(3), range(3, 6), range(6, 8)
@@ -25,11 +22,8 @@ SLOW_MS = {"device_create_gpu_instance_with_placement": 1000, "mps_daemon": 2000
 
 @pytest.fixture
 def node() -> Iterator[mpsnode.Node]:
-    with mpsnode.machine() as base:
-        made = mpsnode.Node(base)
-        made.supervise(f"--host-root={layout.Layout(base).host_root}")
+    with supervised.node() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture
@@ -39,20 +33,8 @@ def reader() -> gpunode.FakeReader:
 
 @pytest.fixture
 def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[wiring.Core]:
-    at = layout.Layout(node.base)
-    config = PluginConfig(
-        node_name=builders.NODE,
-        cdi_root=node.own / "cdi",
-        state_dir=node.own / "state",
-        mps_dir=node.own / "s",
-        driver_root=at.driver_root,
-        host_root=at.host_root,
-    )
-    made = wiring.core(config, reader, TIME)
-    yield made
-    made.close()
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
+    with supervised.core(node, reader) as made:
+        yield made
 
 
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:

@@ -55,6 +55,12 @@ def test_removing_takes_the_temporary_along_and_nothing_is_fine(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_nothing_is_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("no folder")
+    durable.remove(tmp_path / "folder/file", observer.NOBODY)
+    assert (tmp_path / "folder").read_text() == "no folder"
+
+
 def test_a_temporary_belongs_to_its_file(tmp_path: Path) -> None:
     assert durable.target_name(durable.temporary(tmp_path / "a.json").name) == "a.json"
     assert durable.target_name("a.json") == "a.json"

@@ -257,6 +257,7 @@ def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
     node.cdi.write_text("a file where the folder should be")
     with pytest.raises(errors.NodeFault, match="cdi"):
         node.process().preparer.prepare(ref, gpunode.never)
+    assert list(node.records.iterdir()) == []
     node.cdi.unlink()
     assert len(prepared(node, ref).devices) == 1
 

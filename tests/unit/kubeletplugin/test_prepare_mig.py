@@ -1,72 +1,31 @@
-import json
 from pathlib import Path
 
 import pytest
 
 from driver import errors, ids, reasons
 from driver.api import offerings
-from driver.devices import faces, mig, model
-from driver.kubeletplugin import ports
+from driver.devices import faces, mig
 from driver.resources import publish
-from simulator import faults
 from tests import builders
 from tests.fakes import gpunode, partitioning
-
-WHOLE = "gpu-0000-53-00-0"
-EIGHTH = f"{WHOLE}-mig-1g10gb-4"
-HALF = f"{WHOLE}-mig-3g40gb-4"
-OTHER_HALF = f"{WHOLE}-mig-3g40gb-0"
+from tests.fakes.migclaims import (
+    EIGHTH,
+    HALF,
+    OTHER_HALF,
+    WHOLE,
+    a_claim,
+    by_hand,
+    gpu_of,
+    mig_of,
+    prepared,
+    refused,
+    spec_nodes,
+)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> gpunode.GpuNode:
     return gpunode.GpuNode(tmp_path)
-
-
-def a_claim(node: gpunode.GpuNode, *devices: str, number: int = 1) -> ports.ClaimRef:
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    results = [builders.a_result(device, request=f"r{n}") for n, device in enumerate(devices)]
-    return node.allocate(builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}"))
-
-
-def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Prepared), answer
-    return answer
-
-
-def refused(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Refused:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Refused), answer
-    return answer
-
-
-def gpu_of(node: gpunode.GpuNode, name: str = WHOLE) -> model.Gpu:
-    gpus = node.nvml.inventory().gpus
-    return next(gpu for gpu in gpus if faces.device_name(gpu.pci) == name)
-
-
-def mig_of(node: gpunode.GpuNode, name: str = WHOLE) -> mig.Mig:
-    found = gpu_of(node, name).mig
-    assert found is not None
-    return found
-
-
-def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
-    """What an administrator does."""
-    gpu = gpu_of(node)
-    assert gpu.mig is not None
-    chosen = next(one for one in gpu.mig.profiles if one.name == profile)
-    at = next(one for one in chosen.placements if one.start == start)
-    hands = partitioning.FakePartitions(node.nvml.library, node.follow)
-    hands.enable(gpu.uuid)
-    return hands.make(mig.Place(gpu.uuid, chosen.id, at))
-
-
-def spec_nodes(node: gpunode.GpuNode, ref: ports.ClaimRef) -> list[tuple[str, int, int]]:
-    (device,) = json.loads(node.spec_path(ref.uid).read_bytes())["devices"]
-    nodes = device["containerEdits"]["deviceNodes"]
-    return [(one["path"], one["major"], one["minor"]) for one in nodes]
 
 
 def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
@@ -248,127 +207,6 @@ def test_our_own_instances_hide_no_face(node: gpunode.GpuNode) -> None:
     assert WHOLE not in undivided  # as anybody else would see it
     shown = [face.name for face in faces.of_gpu(gpu, faces.Offering())]
     assert {WHOLE, EIGHTH, HALF, OTHER_HALF, f"{WHOLE}-mps"} <= set(shown)
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
-    node: gpunode.GpuNode, times: int
-) -> None:
-    before = gpu_of(node)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 23, times)
-    ref = a_claim(node, EIGHTH)
-    for _ in range(times):
-        with pytest.raises(errors.DeviceFault, match="NVML error 23"):
-            node.process().preparer.prepare(ref, gpunode.never)
-        assert (gpu_of(node), node.files()) == (before, {})
-    prepared(node, ref)
-
-
-def test_a_mode_that_cannot_be_at_once_is_put_back(node: gpunode.GpuNode) -> None:
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1)
-    ref = a_claim(node, EIGHTH)
-    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
-        node.process().preparer.prepare(ref, gpunode.never)
-    board = of.board(of.gpus[0])
-    assert (board.mig, board.mig_pending, node.files()) == (False, False, {})
-    prepared(node, ref)
-
-
-def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
-    node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ref = a_claim(node, HALF, OTHER_HALF)
-    make = partitioning.FakePartitions.make
-
-    def meanwhile(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
-        if place.placement.start == 0:  # somebody makes one there, right before us
-            make(self, place)
-        return make(self, place)
-
-    monkeypatch.setattr(partitioning.FakePartitions, "make", meanwhile)
-    with pytest.raises(errors.Unchanged):
-        node.process().preparer.prepare(ref, gpunode.never)
-    (left,) = mig_of(node).instances
-    assert (left.placement.start, node.files()) == (0, {})
-
-
-def test_an_instance_that_is_busy_for_a_while_is_waited_for(node: gpunode.GpuNode) -> None:
-    ref = a_claim(node, EIGHTH)
-    prepared(node, ref)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 30)
-    node.process().preparer.unprepare(ref)
-    assert (mig_of(node).instances, node.files()) == ((), {})
-
-
-def test_an_instance_that_stays_busy_stays_on_record_until_it_is_not(
-    node: gpunode.GpuNode,
-) -> None:
-    ref = a_claim(node, EIGHTH)
-    prepared(node, ref)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1000)
-    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
-        node.process().preparer.unprepare(ref)
-    assert refused(node, a_claim(node, HALF, number=2)).holder == ref
-    faults.refuse(of, of.gpus[0], 19, 0)
-    node.process().preparer.unprepare(ref)
-    assert (mig_of(node).enabled, node.files()) == (False, {})
-
-
-def test_a_mode_that_stays_on_holds_up_no_claim(node: gpunode.GpuNode) -> None:
-    ref = a_claim(node, EIGHTH)
-    prepared(node, ref)
-    of = node.nvml.machine
-    gpu = of.gpus[0]
-    of.board(gpu).shy = True
-    node.nvml.library._others = 1
-    node.process().preparer.unprepare(ref)
-    assert (mig_of(node).enabled, mig_of(node).instances, node.files()) == (True, (), {})
-    assert of.board(gpu).mig_pending
-    node.nvml.library._others = 0
-    prepared(node, a_claim(node, WHOLE, number=2))
-    assert not mig_of(node).enabled
-
-
-def test_an_instance_that_is_somebody_elses_by_now_is_left_to_them(node: gpunode.GpuNode) -> None:
-    ref = a_claim(node, HALF)
-    prepared(node, ref)
-    hands = partitioning.FakePartitions(node.nvml.library, node.follow)
-    gpu = gpu_of(node)
-    (mine,) = mig_of(node).instances
-    hands.destroy(mig.Place(gpu.uuid, mine.profile_id, mine.placement), 0)
-    theirs = by_hand(node, "3g.40gb", 4)
-    node.process().preparer.unprepare(ref)
-    assert [one.uuid for one in mig_of(node).instances] == [theirs.uuid]
-    assert mig_of(node).enabled
-
-
-def test_a_gpu_that_is_lost_has_nothing_to_take_back(node: gpunode.GpuNode) -> None:
-    ref = a_claim(node, EIGHTH)
-    prepared(node, ref)
-    of = node.nvml.machine
-    process = node.process()
-    of.lose(of.gpus[0])
-    assert process.preparer.unprepare(ref) is None
-    assert node.files() == {}
-
-
-def test_a_gpu_that_moved_with_its_mode_is_given_by_its_new_minor(node: gpunode.GpuNode) -> None:
-    of = node.nvml.machine
-    faults.moves(of, of.gpus[0])
-    process = node.process()
-    ref = a_claim(node, EIGHTH)
-    assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
-    (node_, *_) = spec_nodes(node, ref)
-    assert node_ == ("/dev/nvidia8", 195, 8)
-    faults.moves(of, of.gpus[0])
-    process.preparer.unprepare(ref)
-    whole = a_claim(node, WHOLE, number=2)
-    assert isinstance(process.preparer.prepare(whole, gpunode.never), ports.Prepared)
-    assert spec_nodes(node, whole) == [("/dev/nvidia0", 195, 0)]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from driver.resources import claims
 from simulator import state
 from tests import builders
 from tests.fakes import gpunode
-from tests.unit.kubeletplugin.test_prepare_mig import WHOLE, by_hand
+from tests.fakes.migclaims import WHOLE, by_hand
 from tests.unit.kubeletplugin.test_prepare_shares import board, edits, prepare, release
 
 OTHER = "gpu-0000-64-00-0"

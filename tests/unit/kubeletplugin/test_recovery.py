@@ -1,9 +1,10 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin import ports
+from driver.kubeletplugin import ports, recovery
 from simulator import machine, profile
 from tests import builders
 from tests.fakes import gpunode, nvml
@@ -34,6 +35,55 @@ def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -
     node.reader.down = True
     assert node.process().recover().restored == [builders.UID]
     assert node.files() == before
+
+
+def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
+    """What the minute's look does."""
+    process = node.process()
+    return recovery.put_back_specs(process.executor, process.locks)
+
+
+def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    before = node.files()
+    node.spec_path().unlink()
+    node.reader.down = True
+    assert put_back(node) == ()
+    assert node.files() == before
+    written = node.spec_path().stat().st_mtime_ns
+    assert put_back(node) == ()
+    assert node.spec_path().stat().st_mtime_ns == written
+
+
+def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    shutil.rmtree(node.cdi)
+    node.cdi.write_text("a file where the folder should be")
+    (problem,) = put_back(node)
+    assert problem.startswith(f"CDI spec of claim {builders.UID}: write ")
+    node.cdi.unlink()
+    assert put_back(node) == ()
+    assert node.files() == before
+
+
+def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    records = node.process().executor.records
+    record = records.read(ref.uid)
+    assert record is not None
+    node.spec_path().unlink()
+    records.begun(record)
+    assert put_back(node) == ()
+    records.put_back(record)
+    node.boot = "boot-2"
+    assert put_back(node) == ()
+    assert not node.spec_path().exists()
+    node.boot = "boot-1"
+    assert put_back(node) == ()
+    assert node.spec_path().exists()
 
 
 def test_after_a_reboot_minors_are_looked_up_anew(node: gpunode.GpuNode) -> None:

@@ -9,9 +9,9 @@ from driver.devices import mps
 from driver.kubeletplugin import ports
 from driver.resources import claims
 from tests.fakes import gpunode
+from tests.fakes.migclaims import WHOLE
 from tests.unit.kubeletplugin import test_prepare_own_mps as own
 from tests.unit.kubeletplugin import test_prepare_shares as shares
-from tests.unit.kubeletplugin.test_prepare_mig import WHOLE
 
 
 @pytest.fixture

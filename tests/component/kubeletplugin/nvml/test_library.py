@@ -13,15 +13,10 @@ from driver import errors
 from driver.devices import mig
 from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, control, layout, machine, node, profile, store
+from tests.fakes import loading
 from tests.fakes import nvml as fakes
 
 SEED = "node-1"
-
-
-def forget() -> None:
-    """Let pynvml load the next machine's library."""
-    pynvml.nvmlLib = None
-    pynvml._nvmlGetFunctionPointer_cache.clear()
 
 
 @pytest.fixture
@@ -57,7 +52,7 @@ def adapter(base: Path) -> Iterator[nvml.NvmlLibrary]:
     made = nvml.NvmlLibrary(at.driver_root, at.host_root)
     yield made
     made.close()
-    forget()
+    loading.forget()
 
 
 @pytest.mark.parametrize("name", profile.names())
@@ -71,7 +66,7 @@ def test_the_adapter_sees_of_every_machine_what_the_fake_sees(tmp_path: Path, na
         seen = library.inventory()
     finally:
         library.close()
-        forget()
+        loading.forget()
         running.stop()
     assert seen == fakes.FakeNvml(machine.build(name, seed=SEED)).inventory()
     assert seen.gpus

@@ -95,3 +95,53 @@ def test_a_start_that_is_over_is_not_dropped_again(
     session.close()
     session.close()
     assert library.acts == ["start", "end", "start", "end"]
+
+
+def test_while_it_is_paused_the_library_is_ended_and_who_comes_waits(
+    session: nvml_session.Session, library: Library
+) -> None:
+    later: list[int] = []
+
+    def use() -> None:
+        with session.use() as number:
+            later.append(number)
+
+    with session.use() as first:
+        pass
+    with session.paused(5):
+        assert library.acts == ["start", "end"]
+        assert session.number == 0
+        using = in_thread(use)
+        using.join(0.05)
+        assert (later, library.acts) == ([], ["start", "end"])
+    using.join(5)
+    assert later == [first + 1]
+
+
+def test_what_belongs_to_a_start_is_freed_before_every_end(
+    session: nvml_session.Session, library: Library
+) -> None:
+    session.before_end(lambda: library.acts.append(f"free of {session.number}"))
+    with session.paused(1):
+        assert library.acts == []
+    with session.use():
+        pass
+    session.close()
+    with session.use():
+        pass
+    with session.paused(1):
+        pass
+    assert library.acts == ["start", "free of 1", "end", "start", "free of 2", "end"]
+
+
+def test_a_call_that_does_not_return_keeps_the_library_and_nobody_waits_for_good(
+    session: nvml_session.Session, library: Library
+) -> None:
+    with session.use() as number:
+        with pytest.raises(errors.NodeFault, match=r"in use for 0\.05 s"), session.paused(0.05):
+            pass
+        with session.use() as same:
+            assert same == number
+    assert library.acts == ["start"]
+    with session.paused(1):
+        assert library.acts == ["start", "end"]

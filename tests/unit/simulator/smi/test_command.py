@@ -25,6 +25,12 @@ def refused(nvml: selection.Nvml, line: str, status: int) -> str:
     return text
 
 
+def reset(nvml: selection.Nvml) -> tuple[int, str]:
+    """The first GPU, which nothing but persistence mode keeps open."""
+    run(nvml, "-pm 0 -i 0")
+    return run(nvml, "--gpu-reset -i 0")
+
+
 def timeslices(nvml: selection.Nvml) -> list[int]:
     return [nvml.machine.board(gpu).timeslice for gpu in nvml.machine.gpus]
 
@@ -87,7 +93,7 @@ def test_the_time_slice_is_set_on_the_gpus_named(value: str) -> None:
 def test_the_time_slice_is_lost_at_a_reset_and_at_a_reboot() -> None:
     nvml = a_client("t4")
     run(nvml, "compute-policy --set-timeslice 3")
-    assert run(nvml, "--gpu-reset -i 0") == (
+    assert reset(nvml) == (
         0,
         "GPU 00000000:17:00.0 was successfully reset.\nAll done.\n",
     )
@@ -142,7 +148,7 @@ def test_the_mig_mode_is_set_at_once_or_pending_or_not_there() -> None:
     status, text = run(ampere, "-i 0 -mig 1")
     assert status == 0
     assert text.startswith("Warning: MIG mode is in pending enable state")
-    run(ampere, "--gpu-reset -i 0")
+    assert reset(ampere)[0] == 0
     assert ampere.machine.board(ampere.machine.gpus[0]).mig
     assert "Not Supported\nTreating as warning and moving on." in run(a_client("t4"), "-mig 1")[1]
 
@@ -158,10 +164,34 @@ def test_an_ampere_gpu_behind_a_hypervisor_waits_for_the_next_boot() -> None:
     assert nvml.machine.board(nvml.machine.gpus[0]).mig
 
 
+IN_USE = (
+    "The following GPUs could not be reset:\n"
+    "  GPU 00000000:53:00.0: In use by another client\n\n"
+    "1 device is currently being used by one or more other processes"
+)
+
+
 def test_a_gpu_with_processes_is_not_reset_and_its_mig_mode_is_pending() -> None:
     nvml = a_client("hgx-h100")
     gpu = nvml.machine.gpus[0]
     nvml.machine.board(gpu).processes.append(state.Process(7, 1 << 20))
-    text = refused(nvml, "-r -i 0", codes.Return.IN_USE)
-    assert text.startswith("The following GPUs could not be reset:\n  GPU 00000000:53:00.0: In use")
+    status, text = reset(nvml)
+    assert (status, text.startswith(IN_USE)) == (255, True)
     assert "is currently being used by one or more other processes" in run(nvml, "-mig 1 -i 0")[1]
+
+
+def test_a_gpu_that_persistence_mode_keeps_open_is_not_reset() -> None:
+    nvml = a_client("hgx-h100")
+    assert refused(nvml, "-r -i 0", 255).startswith(IN_USE)
+    assert reset(nvml) == (0, "GPU 00000000:53:00.0 was successfully reset.\nAll done.\n")
+    assert "Persistence mode is already Disabled" in run(nvml, "-pm 0 -i 0")[1]
+
+
+def test_a_gpu_that_another_client_has_open_is_not_reset_and_the_others_are() -> None:
+    of = machine.build("hgx-h100", seed="node-1")
+    nvml = selection.Nvml(of, others=1, held={of.gpus[0].bus_id})
+    nvml.init()
+    status, text = reset(nvml)
+    assert (status, text.startswith(IN_USE)) == (255, True)
+    run(nvml, "-pm 0 -i 1")
+    assert run(nvml, "-r -i 1")[0] == 0

@@ -1,0 +1,153 @@
+"""What the plugin lives among changes under it: the CDI folder, the toolkit, the driver's files."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver.kubeletplugin import driver_files, reclaim
+from simulator import layout
+from tests import builders
+from tests.fakes import battering, gpunode, publishing, supervised, waiting
+from tests.fakes import clock as fake_clock
+from tests.fakes.apiserver import server as api_server
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
+
+
+def specs(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.json")}
+
+
+def errors_of(entries: Any) -> list[str]:
+    return [one.error for one in entries.values()]
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """As a mount, which stops root too; where none may be made, a file is in the folder's place."""
+    mounting = ["mount", "--bind", str(folder), str(folder)]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode:
+        aside = folder.rename(folder.with_name("aside"))
+        folder.write_text("in the way")
+        yield
+        folder.unlink()
+        aside.rename(folder)
+        return
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_specs_that_were_wiped_are_back_at_the_repeated_call_of_every_face(
+    battered: battering.Battered,
+) -> None:
+    refs = battered.claims()
+    battered.again("prepare", refs)
+    before = specs(battered.own / "cdi")
+    shutil.rmtree(battered.own / "cdi")
+    battered.again("prepare", refs)
+    assert specs(battered.own / "cdi") == before
+    battered.again("unprepare", refs)
+    assert battered.left() == []
+
+
+def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
+    reader = gpunode.FakeReader()
+    claim = builders.an_allocated_claim()
+    reader.claims[claim.key] = claim
+    with supervised.node() as node, supervised.core(node, reader) as core:
+        core.recover()
+        core.preparation.prepare(builders.a_ref(), gpunode.never)
+        before = specs(node.own / "cdi")
+        assert len(before) == 1
+        looking = reclaim.Reclaim(core.leftovers, print, fake_clock.Hasty(), lambda: 0.0)
+        stop = threading.Event()
+        thread = threading.Thread(target=looking.run, args=(stop,))
+        thread.start()
+        try:
+            for _ in range(3):
+                shutil.rmtree(node.own / "cdi")
+                waiting.until(lambda: specs(node.own / "cdi") == before)
+        finally:
+            stop.set()
+            thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_while_the_cdi_folder_cannot_be_written_nothing_is_left_and_then_all_goes(
+    battered: battering.Battered,
+) -> None:
+    cdi = battered.own / "cdi"
+    refs = battered.claims()
+    battered.again("prepare", refs)
+    battered.again("unprepare", refs)
+    with read_only(cdi):
+        refused = errors_of(battered.plugin.prepare(*refs))
+        assert [one for one in refused if str(cdi) not in one] == []
+        assert len(refused) == len(refs)
+    assert battered.left() == []
+    battered.again("prepare", refs)
+    before = specs(cdi)
+    with read_only(cdi):
+        kept = errors_of(battered.plugin.unprepare(*refs))
+        assert [one for one in kept if str(cdi) not in one] == []
+    assert specs(cdi) == before
+    battered.again("unprepare", refs)
+    assert battered.left() == []
+
+
+def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
+    battered: battering.Battered,
+) -> None:
+    host = layout.Layout(battered.base).host_root
+    first, second = (host / path.lstrip("/") for path in driver_files.HOOKS)
+
+    def hooks() -> set[str]:
+        """Programs that the spec of a new claim has run."""
+        refs = battered.claims()[:1]
+        battered.again("prepare", refs)
+        (spec,) = specs(battered.own / "cdi").values()
+        battered.again("unprepare", refs)
+        return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
+
+    assert hooks() == set()
+    gpunode.write(first, "1.17")
+    assert hooks() == {driver_files.HOOKS[0]}
+    gpunode.write(first, "1.19")
+    assert hooks() == {driver_files.HOOKS[0]}
+    gpunode.write(second, "1.19")
+    first.unlink()
+    assert hooks() == {driver_files.HOOKS[1]}
+    second.unlink()
+    assert hooks() == set()
+
+
+def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(
+    battered: battering.Battered, api: api_server.ApiServer
+) -> None:
+    refs = battered.claims()
+    root = layout.Layout(battered.base).driver_root
+    battered.kill()
+    aside = root.rename(root.with_name("not-yet"))
+    try:
+        battered.start()
+        waiting.until(lambda: not publishing.devices(api), battering.WITHIN_S)
+        for error in errors_of(battered.plugin.prepare(*refs)):
+            assert "DriverNotReady" in error
+        assert list((battered.own / "state/claims").glob("*")) == []
+    finally:
+        aside.rename(root)
+    waiting.until(lambda: publishing.devices(api), battering.WITHIN_S)
+    battered.again("prepare", refs)
+    battered.again("unprepare", refs)
+    assert battered.left() == []

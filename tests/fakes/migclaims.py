@@ -1,0 +1,60 @@
+"""Claims of MIG devices on a node in memory, and what became of its GPUs."""
+
+import json
+
+from driver import ids
+from driver.devices import faces, mig, model
+from driver.kubeletplugin import ports
+from tests import builders
+from tests.fakes import gpunode, partitioning
+
+WHOLE = "gpu-0000-53-00-0"
+EIGHTH = f"{WHOLE}-mig-1g10gb-4"
+HALF = f"{WHOLE}-mig-3g40gb-4"
+OTHER_HALF = f"{WHOLE}-mig-3g40gb-0"
+
+
+def a_claim(node: gpunode.GpuNode, *devices: str, number: int = 1) -> ports.ClaimRef:
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    results = [builders.a_result(device, request=f"r{n}") for n, device in enumerate(devices)]
+    return node.allocate(builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}"))
+
+
+def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:
+    answer = node.process().preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Prepared), answer
+    return answer
+
+
+def refused(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Refused:
+    answer = node.process().preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Refused), answer
+    return answer
+
+
+def gpu_of(node: gpunode.GpuNode, name: str = WHOLE) -> model.Gpu:
+    gpus = node.nvml.inventory().gpus
+    return next(gpu for gpu in gpus if faces.device_name(gpu.pci) == name)
+
+
+def mig_of(node: gpunode.GpuNode, name: str = WHOLE) -> mig.Mig:
+    found = gpu_of(node, name).mig
+    assert found is not None
+    return found
+
+
+def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
+    """What an administrator does."""
+    gpu = gpu_of(node)
+    assert gpu.mig is not None
+    chosen = next(one for one in gpu.mig.profiles if one.name == profile)
+    at = next(one for one in chosen.placements if one.start == start)
+    hands = partitioning.FakePartitions(node.nvml.library, node.follow)
+    hands.enable(gpu.uuid)
+    return hands.make(mig.Place(gpu.uuid, chosen.id, at))
+
+
+def spec_nodes(node: gpunode.GpuNode, ref: ports.ClaimRef) -> list[tuple[str, int, int]]:
+    (device,) = json.loads(node.spec_path(ref.uid).read_bytes())["devices"]
+    nodes = device["containerEdits"]["deviceNodes"]
+    return [(one["path"], one["major"], one["minor"]) for one in nodes]

@@ -1,0 +1,43 @@
+"""A node's whole core, over a simulated machine's process and the MPS supervisor's."""
+
+import contextlib
+from collections.abc import Iterator
+
+from driver import clock
+from driver.kubeletplugin import patience, ports, wiring
+from driver.kubeletplugin.config import PluginConfig
+from simulator import layout
+from tests import builders
+from tests.fakes import loading, mpsnode
+
+
+@contextlib.contextmanager
+def node() -> Iterator[mpsnode.Node]:
+    """Eight GPUs, and a supervisor."""
+    with mpsnode.machine() as base, contextlib.ExitStack() as ends:
+        made = mpsnode.Node(base)
+        ends.callback(made.close)
+        made.supervise(f"--host-root={layout.Layout(base).host_root}")
+        yield made
+
+
+@contextlib.contextmanager
+def core(
+    on: mpsnode.Node, reader: ports.ClaimReader, wait_s: float = patience.WAIT_S
+) -> Iterator[wiring.Core]:
+    """The core as the plugin wires it, in this process."""
+    at = layout.Layout(on.base)
+    config = PluginConfig(
+        node_name=builders.NODE,
+        cdi_root=on.own / "cdi",
+        state_dir=on.own / "state",
+        mps_dir=on.own / "s",
+        driver_root=at.driver_root,
+        host_root=at.host_root,
+    )
+    made = wiring.core(config, reader, clock.SystemClock(), wait_s)
+    try:
+        yield made
+    finally:
+        made.close()
+        loading.forget()

@@ -1,0 +1,133 @@
+"""Whatever is on a GPU that asks for a reset, and however it is known: then it is not reset."""
+
+import dataclasses
+import tempfile
+import threading
+from pathlib import Path
+
+import prometheus_client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver import ids, names
+from driver.devices import health, mig, mps
+from driver.kubeletplugin import metrics, occupancy, ports, reset_watch, resetting
+from driver.resources import claims, quantity
+from simulator import state
+from tests import builders
+from tests.fakes import gpunode, partitioning
+
+GPUS = ("gpu-0000-53-00-0", "gpu-0000-64-00-0")
+FACES = ("", "-mps", "-ts", "-mig-1g10gb-4")
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What there is of one GPU; `face` is a claim's, None where no claim has any."""
+
+    action: health.Recovery
+    face: str | None
+    damaged: bool
+    instance: bool
+    processes: int
+    daemon: bool
+
+    @property
+    def free(self) -> bool:
+        return self.face is None and not (self.instance or self.processes or self.daemon)
+
+
+FOUND = st.builds(
+    Found,
+    action=st.sampled_from([*health.Recovery, *resetting.ASKED, *resetting.ASKED]),
+    face=st.one_of(st.none(), st.sampled_from(FACES)),
+    damaged=st.booleans(),
+    instance=st.booleans(),
+    processes=st.sampled_from([0, 0, 1]),
+    daemon=st.sampled_from([False, False, True]),
+)
+
+
+class World:
+    """A node of which two GPUs are as found, and the watch over it."""
+
+    def __init__(self, base: Path, found: tuple[Found, ...]) -> None:
+        self.node = gpunode.GpuNode(base)
+        self.machine = self.node.nvml.machine
+        self.reset: list[str] = []
+        plugin = self.node.process()
+        for number, one in enumerate(found):
+            self._arrange(number, one, plugin.preparer)
+        senses = occupancy.Senses(self._signs, self._processes)
+        on = occupancy.Occupancy(plugin.executor, plugin.gpus, self.node.daemons, senses)
+        self.watch = reset_watch.ResetWatch(
+            reset_watch.Node(on.of, self.reset.append, plugin.locks),
+            self._ailing,
+            reset_watch.Tools(
+                lambda _: None,
+                lambda _: None,
+                metrics.Metrics(prometheus_client.CollectorRegistry()),
+                self.node.time,
+            ),
+        )
+
+    def _arrange(self, number: int, found: Found, preparer: ports.Preparation) -> None:
+        gpu = self.machine.gpus[number]
+        board = self.machine.board(gpu)
+        board.recovery = int(found.action)
+        if found.face is not None:
+            ref = self.node.allocate(a_claim(number, found.face))
+            assert isinstance(preparer.prepare(ref, gpunode.never), ports.Prepared)
+            if found.damaged:
+                (self.node.records / f"{ref.uid}.json").write_bytes(b"{")
+        uuid = ids.GpuUuid(gpu.uuid)
+        if found.instance and found.face in {None, "-mig-1g10gb-4"}:
+            hands = partitioning.FakePartitions(self.node.nvml.library, self.node.follow)
+            hands.enable(uuid)
+            hands.make(mig.Place(uuid, 19, mig.Placement(0, 1)))
+        board.processes += [state.Process(7, MIB) for _ in range(found.processes)]
+        if found.daemon:
+            wanted = mps.Desired(key=f"by-hand-{number}", devices=(uuid,), pinned_memory=(MIB,))
+            self.node.daemons.put(wanted)
+
+    def _signs(self, gpu: ids.GpuUuid) -> health.Signs:
+        return health.Signs(recovery=self.machine.board(self.machine.find(gpu)).recovery)
+
+    def _processes(self, gpu: ids.GpuUuid) -> int:
+        return len(self.machine.board(self.machine.find(gpu)).processes)
+
+    def _ailing(self) -> dict[ids.GpuUuid, list[health.Ailment]]:
+        """As the health watch has it, of GPUs that ask for anything."""
+        uuids = (ids.GpuUuid(gpu.uuid) for gpu in self.machine.gpus)
+        asking = {gpu: self._signs(gpu).action for gpu in uuids}
+        return {
+            gpu: [health.Ailment(names.TAINT_RECOVERY, action.name, "NoSchedule", "")]
+            for gpu, action in asking.items()
+            if isinstance(action, health.Recovery) and action
+        }
+
+
+def a_claim(number: int, face: str) -> claims.Claim:
+    result = builders.a_result(f"{GPUS[number]}{face}")
+    if face in {"-mps", "-ts"}:
+        consumed = {"memory": quantity.parse("20Gi"), "compute": quantity.parse("25")}
+        result = dataclasses.replace(result, share_id=f"share-{number}", consumed=consumed)
+    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(FOUND, FOUND)
+def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
+    first: Found, second: Found
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), (first, second))
+        world.watch.look(threading.Event())
+        expected = [
+            gpu.uuid
+            for gpu, found in zip(world.machine.gpus, (first, second), strict=False)
+            if found.action in resetting.ASKED and found.free
+        ]
+        assert world.reset == sorted(expected)

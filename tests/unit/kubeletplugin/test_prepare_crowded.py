@@ -1,0 +1,42 @@
+import json
+from pathlib import Path
+
+from driver.kubeletplugin import ports
+from tests import builders
+from tests.fakes import crowded, gpunode
+
+
+def test_the_largest_claim_is_prepared_and_each_request_gets_its_own_device(
+    tmp_path: Path,
+) -> None:
+    node = crowded.node(tmp_path)
+    process, ref = node.process(), builders.a_ref()
+    answer = process.preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Prepared), answer
+    asked = crowded.claim([one.device for one in answer.devices])
+    wanted = asked["status"]["allocation"]["devices"]["results"]
+    assert [one.request for one in answer.devices] == [one["request"] for one in wanted]
+    assert len({one.device for one in answer.devices}) == crowded.RESULTS
+    record = process.executor.records.read(ref.uid)
+    assert record is not None
+    assert record.steps == ()
+    spec = json.loads(node.spec_path().read_bytes())
+    opened = {
+        one["name"]: tuple(node["path"] for node in one["containerEdits"]["deviceNodes"])
+        for one in spec["devices"]
+    }
+    assert len(opened) == len(set(opened.values())) == crowded.RESULTS
+    assert all(len(paths) == 3 for paths in opened.values())
+    assert process.preparer.prepare(ref, gpunode.never) == answer
+    assert process.preparer.unprepare(ref) is None
+    assert node.files() == {}
+
+
+def test_a_mistake_in_the_last_of_so_many_documents_is_named(tmp_path: Path) -> None:
+    node = crowded.node(tmp_path)
+    body = crowded.claim(["gpu-0000-53-00-0-mig-1g10gb-0"])
+    body["status"]["allocation"]["devices"]["config"][-1]["opaque"]["parameters"]["sharin"] = {}
+    node.reader = crowded.Reader(json.dumps(body).encode())
+    answer = node.process().preparer.prepare(builders.a_ref(), gpunode.never)
+    assert isinstance(answer, ports.Refused)
+    assert "config[31].opaque.parameters.sharin: is not a field" in answer.message
