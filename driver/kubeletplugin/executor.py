@@ -82,7 +82,15 @@ class Executor:
         )
 
     def undo(self, record: checkpoint.Record) -> None:
-        """Take back everything of the claim, done or half done; its record goes last."""
+        """Take back everything of the claim, done or half done; its record goes last.
+
+        From the first step on it is no longer one that is done: should it stop half way, nobody
+        may answer from it.
+        """
+        if record.steps and record.state is checkpoint.State.COMPLETED:
+            record = self.records.put_back(
+                dataclasses.replace(record, state=checkpoint.State.STARTED)
+            )
         self._take_back(record)
         self.specs.remove(record.uid)
         self.records.remove(record.uid)

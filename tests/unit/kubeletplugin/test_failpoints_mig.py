@@ -28,6 +28,7 @@ PREPARE = [
     *WRITTEN * 4,  # what is told of each request, the spec, the record
 ]
 UNPREPARE = [
+    *WRITTEN,  # the record: what is taken back from now on is no longer done
     "compute instance destroyed",
     "GPU instance destroyed",
     "step done: mig-destroy",
@@ -139,7 +140,7 @@ def test_a_death_while_unpreparing_ends_with_nothing(
 
 
 @pytest.mark.parametrize("number", range(len(UNPREPARE)))
-def test_a_half_unprepared_claim_is_whole_again_after_a_start(
+def test_a_half_unprepared_claim_is_prepared_anew_after_a_start(
     node: gpunode.GpuNode, number: int
 ) -> None:
     ref = a_claim(node)

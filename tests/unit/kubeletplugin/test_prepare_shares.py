@@ -236,3 +236,25 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
         release(node, neighbour)
         assert not node.files()
         assert (board(node).compute_mode, board(node).timeslice) == (0, 0)
+
+
+@pytest.mark.parametrize("face", ["mps", "ts"])
+def test_a_share_that_was_half_unprepared_has_all_its_settings_when_it_is_prepared_again(
+    node: gpunode.GpuNode, face: str
+) -> None:
+    claim = a_share(1, face, configs=interval("Long") if face == "ts" else ())
+    ref = node.allocate(claim)
+
+    def settings() -> tuple[int, int, set[str]]:
+        return board(node).compute_mode, board(node).timeslice, set(node.daemons.desired)
+
+    prepare(node, claim)
+    whole = settings()
+    watch = gpunode.DiesAt()
+    node.process(watch).preparer.unprepare(ref)
+    for number in range(len(watch.passed)):
+        prepare(node, claim)
+        with pytest.raises(gpunode.Killed):
+            node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
+        assert isinstance(prepare(node, claim), ports.Prepared)
+        assert settings() == whole
