@@ -10,10 +10,12 @@ import grpc
 import prometheus_client
 import structlog
 
-from driver import clock, ids, lifecycle, reasons
+from driver import clock, errors, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
+    claim_reader,
+    device_conditions,
     health_news,
     health_report,
     health_stream,
@@ -22,6 +24,7 @@ from driver.kubeletplugin import (
     mps_watch,
     publisher,
     reclaim,
+    refusals,
     registration,
     rpc,
     server,
@@ -75,8 +78,16 @@ class App:
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
         self._orphans = stages.Orphans(self._clock)
+        self._conditions = device_conditions.DeviceConditions(
+            config.driver_name,
+            config.node_name,
+            claim_reader.KubeClaimStatus(outside.kube),
+            self._clock,
+            outside.jitter,
+        )
+        self._refusals = refusals.Refusals(self._conditions, core.preparation.check, self._clock)
         self._service = server.DraService(
-            core.preparation, server.Tools(teller, counters, self._clock)
+            core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
         self._dra = rpc.UnixServer(
@@ -149,6 +160,8 @@ class App:
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
+        life.thread("conditions", self._conditions.run, interrupt=self._conditions.interrupt)
+        life.thread("refusals", lifecycle.after(recovered, self._attend, time))
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
@@ -160,6 +173,14 @@ class App:
             interrupt=self._publisher.interrupt,
         )
         life.thread("registration", lifecycle.after(self._dra.serving, registrar.run, time))
+
+    def _attend(self, stop: threading.Event) -> None:
+        """Say again what stands, then watch refusals."""
+        try:
+            self._refusals.stand(self._core.records())
+        except errors.NodeFault as e:
+            _log.warning("not said what stands", error=str(e))
+        self._refusals.run(stop)
 
     def _telemetry(self) -> telemetry_server.Telemetry:
         def stale() -> str | None:

@@ -35,9 +35,13 @@ class Locks:
             yield
 
     @contextlib.contextmanager
-    def gpus(self, uuids: Iterable[ids.GpuUuid]) -> Iterator[None]:
-        """Hold GPUs, taken in sorted order, so that two callers cannot wait for each other."""
-        deadline = self._clock.monotonic() + self._wait_s
+    def gpus(self, uuids: Iterable[ids.GpuUuid], *, wait_s: float | None = None) -> Iterator[None]:
+        """Hold GPUs, taken in sorted order, so that two callers cannot wait for each other.
+
+        `wait_s` is for those with less patience. Raises NodeFault after the wait.
+        """
+        patience_s = self._wait_s if wait_s is None else wait_s
+        deadline = self._clock.monotonic() + patience_s
         with contextlib.ExitStack() as held:
             for uuid in sorted(set(uuids)):
                 held.enter_context(self._thread(f"GPU {uuid}", deadline))
