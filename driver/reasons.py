@@ -48,6 +48,11 @@ class Reason(StrEnum):
         ),
     )
 
+    POD_KEPT = (
+        "PodKept",
+        "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
+    )
+
     # What a Node's condition says of its GPUs.
     GPUS_HEALTHY = ("GPUsHealthy", "Every GPU of the node can be given to claims.")
     GPUS_UNHEALTHY = ("GPUsUnhealthy", "The message says which GPUs are tainted, and by what.")
