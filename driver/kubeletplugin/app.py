@@ -44,6 +44,8 @@ _DRAIN_S = 6.0
 _REGISTRATION_GRACE_S = 0.5
 _REGISTRATION_WORKERS = 4
 _STALE_S = 120.0
+_SAYING_S = 5.0
+"""A call that says something on a claim: nobody waits for it, but for its end at a stop."""
 _LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
@@ -81,7 +83,7 @@ class App:
         self._conditions = device_conditions.DeviceConditions(
             config.driver_name,
             config.node_name,
-            claim_reader.KubeClaimStatus(outside.kube),
+            claim_reader.KubeClaimStatus(outside.kube.within(_SAYING_S)),
             self._clock,
             outside.jitter,
         )

@@ -101,12 +101,10 @@ class DeviceConditions:
         except errors.ApiError as e:
             self._later(uid, e)
             return
-        else:
-            self._troubled = False
         self._written(uid, words)
 
     def _later(self, uid: ids.ClaimUid, error: errors.ApiError) -> None:
-        """Said once until it works again, unless the claim had only changed meanwhile."""
+        """Logged once until nothing waits, unless the claim had only changed meanwhile."""
         if not self._troubled and not isinstance(error, errors.Conflict):
             self._troubled = True
             _log.warning("conditions not written", claim_uid=uid, error=str(error))
@@ -123,6 +121,7 @@ class DeviceConditions:
             said.words = left
             if not left:
                 del self._said[uid]
+            self._troubled = self._troubled and bool(self._said)
 
     def _write(self, ref: ports.ClaimRef, words: Mapping[str, ports.Word]) -> None:
         claim = self._status.read(ref)
