@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from driver import clock, errors, ids, names
+from driver import clock, errors, ids, names, reasons
 from driver.kube import backoff, workqueue
 from driver.kubeletplugin import ports
 from driver.resources import claims, device_status
@@ -134,7 +134,8 @@ class DeviceConditions:
         for device in self._devices(claim.allocation):
             old = before.get(device, device_status.DeviceStatus(device))
             ours = device_status.of_types(old, names.PLUGIN_CONDITIONS)
-            found.append(device_status.changed(ours, wanted, now))
+            timely = {kind: one for kind, one in wanted.items() if not _comes_late(one, ours)}
+            found.append(device_status.changed(ours, timely, now))
         if any(not _stands(one, before) for one in found):
             self._status.apply(ref, claims.render_said(claim, found))
 
@@ -146,6 +147,16 @@ class DeviceConditions:
             if (result.device.driver, result.device.pool) == (self._driver, self._pool)
         )
         return list(dict.fromkeys(found))
+
+
+def _comes_late(wanted: device_status.Condition | None, ours: device_status.DeviceStatus) -> bool:
+    """Whether a refusal is said to be cleared of what is prepared by now.
+
+    In a rolling update the plugin that goes may still watch what the next one has prepared.
+    """
+    ready = ours.condition(names.CONDITION_READY)
+    cleared = wanted is not None and wanted.reason == reasons.Reason.REFUSAL_CLEARED.value
+    return cleared and ready is not None and ready.status == _STATUSES[True]
 
 
 def _stands(

@@ -96,6 +96,20 @@ def test_a_refusal_that_will_not_pass_is_stalled_until_something_else_is_said(
     assert world.found().keys() == {"Ready"}
 
 
+def test_a_refusal_is_not_said_to_be_cleared_of_what_another_plugin_has_prepared(
+    world: World,
+) -> None:
+    reason = reasons.Reason.REFUSAL_CLEARED
+    cleared = ports.Word(names.CONDITION_READY, holds=None, reason=reason, message="now")
+    world.say(cleared)
+    assert world.found() == {"Ready": ("Unknown", "RefusalCleared", FIRST)}
+    next_one = world.plugin()
+    next_one.say(REF, READY)
+    next_one.write_due()
+    world.say(cleared)
+    assert world.found() == {"Ready": ("True", "Prepared", FIRST)}
+
+
 def test_entries_and_conditions_of_others_stay(world: World) -> None:
     raw = objects.a_claim(status=objects.allocated("node-a", "gpu-0"))
     nic = {"driver": "nic.example.com", "pool": "p", "device": "nic-0"}
