@@ -22,8 +22,9 @@ MOST: Final = 1024
 """Claims with something to write; the oldest is dropped first. A node runs 110 pods."""
 _IDLE_S = 60.0
 _STATUSES = {True: "True", False: "False", None: "Unknown"}
-_OVER = (errors.NotFound, errors.Invalid, errors.BadInput)
-"""The claim is gone, has lost its devices, or cannot be read: trying again would change nothing."""
+_OVER = (errors.NotFound, errors.BadInput)
+"""The claim is gone, or cannot be read. Not Invalid: for a right that is lacking the server says so
+too, and a claim that has lost its devices is found out by reading it."""
 
 
 @dataclass(slots=True)

@@ -122,11 +122,17 @@ def wrong(body: Raw) -> Raw:
     return body
 
 
-def a_deployment(template: str, node: str) -> str:
-    """One replica of a pod whose claim is made of a template, as YAML."""
+def apply(field: playground.Playground, *objects: Raw) -> None:
+    """As users do it: what is written with other spaces, the server cannot patch the status of."""
+    documents = yaml.safe_dump_all(objects)
+    field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=documents)
+
+
+def a_deployment(template: str, node: str) -> Raw:
+    """One replica of a pod whose claim is made of a template."""
     pod = playground.a_pod("unused", template=template, nodeSelector=playground.on(node))
     labels = {"app": "web"}
-    body = {
+    return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "web"},
@@ -136,19 +142,16 @@ def a_deployment(template: str, node: str) -> str:
             "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
         },
     }
-    return yaml.safe_dump(body)
 
 
 def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
     field: playground.Playground, scheduler_node: str
 ) -> None:
+    apply(field, wrong(playground.a_claim("bare")), wrong(playground.a_template("odd")))
     field.create(
-        wrong(playground.a_claim("bare")),
-        wrong(playground.a_template("odd")),
-        playground.a_pod("bare", claims=("bare",), nodeSelector=playground.on(scheduler_node)),
+        playground.a_pod("bare", claims=("bare",), nodeSelector=playground.on(scheduler_node))
     )
-    deployment = a_deployment("odd", scheduler_node)
-    field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=deployment)
+    apply(field, a_deployment("odd", scheduler_node))
     try:
         _, reason, message = says(field, "bare", "Stalled", "True")
         assert (reason, "shape: is not a field" in message) == ("ConfigInvalid", True)
@@ -201,18 +204,17 @@ def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotatio
             field_manager=manager,
         )
 
-    def write(body: Raw, manager: str = term) -> None:
-        kube.patch(resource.PODS, "pod", body, namespace=field.namespace, field_manager=manager)
+    def write(body: Raw) -> None:
+        kube.patch(resource.PODS, "pod", body, namespace=field.namespace, field_manager=term)
 
     nudge = {"metadata": {"annotations": {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}}}
     for manager in ("ration-controller/other/0", "any"):
         with pytest.raises(errors.Forbidden, match="does not hold the Lease"):
             evict(manager)
-        with pytest.raises(errors.Forbidden, match="does not hold the Lease"):
-            write(nudge, manager)
     for body in (
         {"metadata": {"annotations": {"example.com/note": "x"}}},
         {"metadata": {"labels": {"app": "x"}}},
+        {"metadata": {"finalizers": ["example.com/stay"]}},
         {"spec": {"activeDeadlineSeconds": 1}},
     ):
         with pytest.raises(errors.Forbidden, match="no more of a pod than annotations"):
@@ -244,7 +246,8 @@ def test_a_plugin_may_say_nothing_of_claims_on_other_nodes_nor_of_other_drivers(
         "metadata": {"name": "there", "namespace": field.namespace},
         "status": {"devices": [entry]},
     }
-    with pytest.raises(errors.Forbidden):
+    # The right to write on every node is what it lacks; the server answers 422 for it.
+    with pytest.raises(errors.Invalid, match="arbitrary-node:patch"):
         kube.patch(
             resource.RESOURCE_CLAIMS,
             "there",
