@@ -16,14 +16,14 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_what_a_policy_reads_is_installed_before_it() -> None:
-    there: dict[tuple[str, str, str], str] = {}
+    there = {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): (path, one)
+        for path, one in documents()
+    }
     for path, one in documents():
-        meta = one["metadata"]
-        there[one["kind"], meta.get("namespace", ""), meta["name"]] = path
-    for path, one in documents():
-        if one["kind"] == "ValidatingAdmissionPolicyBinding" and "paramRef" in one["spec"]:
-            (policy,) = (p for _, p in documents() if p["metadata"]["name"] == one["spec"]["policyName"]
-                         and p["kind"] == "ValidatingAdmissionPolicy")  # fmt: skip
-            wanted = one["spec"]["paramRef"]
-            key = (policy["spec"]["paramKind"]["kind"], wanted["namespace"], wanted["name"])
-            assert there[key] < path
+        if one["kind"] != "ValidatingAdmissionPolicyBinding" or "paramRef" not in one["spec"]:
+            continue
+        _, policy = there["ValidatingAdmissionPolicy", "", one["spec"]["policyName"]]
+        kind, wanted = policy["spec"]["paramKind"]["kind"], one["spec"]["paramRef"]
+        before, _ = there[kind, wanted["namespace"], wanted["name"]]
+        assert before < path
