@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import statistics
 import subprocess
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Figure:
 def figure(
     name: str, unit: str, ours: list[float], reference: list[float] | None = None, bar: str = ""
 ) -> Figure:
-    """Medians of two samples and their ratio."""
+    """Medians of two samples and their ratio; a bar that begins `<= 3.0` is met or not."""
     mine = statistics.median(ours)
     other = statistics.median(reference) if reference else None
     return Figure(
@@ -43,9 +44,15 @@ def figure(
         None if other is None else round(other, 3),
         None if not other else round(mine / other, 2),
         bar,
+        _is_met(mine, bar),
         spread=f"{min(ours):.3f}-{max(ours):.3f}, n={len(ours)}",
         commit=_commit(),
     )
+
+
+def _is_met(ours: float, bar: str) -> bool | None:
+    limit = re.match(r"<= ([0-9.]+) ", bar)
+    return None if limit is None else ours <= float(limit[1])
 
 
 def percentile(sample: list[float], part: float) -> float:
@@ -73,5 +80,6 @@ def write(suite: str, figures: list[Figure]) -> Path:
     path.write_text(json.dumps(found, indent=2) + "\n")
     for one in figures:
         beside = "" if one.reference is None else f"  reference {one.reference} ratio {one.ratio}"
-        print(f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.bar}")
+        missed = "  MISSED" if one.met is False else ""
+        print(f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.bar}{missed}")
     return path

@@ -56,6 +56,8 @@ Its value is the time at which the refusal was cleared, RFC 3339.
 
 CLASS_GPU = "gpu.ration.dev"
 
+POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
+"""On claims made of a template: their name in the pod (k8s.io/api/resource/v1)."""
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """kube-controller-manager deallocates a claim that carries it when its last pod goes (D3)."""
 HOLD_RESOURCE = "holds"

@@ -177,6 +177,14 @@ class Reason(StrEnum):
         "MpsRecovered",
         "The MPS daemon serves again; containers that had the old one must be started anew.",
     )
+    SHARE_EXCEEDED = (
+        "ShareExceeded",
+        (
+            "The claim's processes together use more memory of a GPU than it was given; the "
+            "message names them."
+        ),
+    )
+    SHARE_KEPT = ("ShareKept", "The claim's processes use no more memory than it was given.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
 
     # What the node's GPUs say of themselves.

@@ -31,7 +31,10 @@ def build(base: Path, of: machine.Machine) -> None:
 
 
 def follow(base: Path, of: machine.Machine) -> None:
-    """Bring the files that follow the state in step with it: the boot's id, MIG capabilities."""
+    """Bring the files that follow the state in step with it: the boot's id, MIG capabilities.
+
+    Of the host's processes, proc shows those that have a GPU open.
+    """
     at = layout.Layout(base)
     _write(at.host_root / "proc/sys/kernel/random/boot_id", f"{of.boot_id}\n")
     _write(
@@ -45,6 +48,18 @@ def follow(base: Path, of: machine.Machine) -> None:
         _follow_bus(at, gpu, gone=of.board(gpu).gone)
         _information(at.host_root / "proc", gpu, of.minor(gpu))
     _follow_capabilities(at, of)
+    _follow_processes(at.host_root / "proc", of)
+
+
+def _follow_processes(proc: Path, of: machine.Machine) -> None:
+    """Links to the processes that are connected; those that were only ordered exist nowhere."""
+    boards = of.state.boards.values()
+    held = {str(one.pid) for board in boards for one in board.processes if one.held}
+    shown = {path.name for path in proc.iterdir() if path.is_symlink()}
+    for pid in shown - held:
+        (proc / pid).unlink()
+    for pid in held - shown:
+        _link(proc / pid, f"/proc/{pid}")
 
 
 def _follow_nodes(at: layout.Layout, of: machine.Machine) -> None:

@@ -156,6 +156,8 @@ RECOVERY_SINCE = 560
 
 WHOLE_GPU = 0xFFFFFFFF
 """For an instance id: not one instance, the GPU as a whole."""
+NOT_AVAILABLE = 0xFFFFFFFFFFFFFFFF
+"""`NVML_VALUE_NOT_AVAILABLE`, of a process's memory."""
 
 NVLINK_MAX_LINKS = 36
 NVLINK_REMOTE_SWITCH = 2

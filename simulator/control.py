@@ -91,6 +91,10 @@ class Control:
         """See `faults.shy`."""
         faults.shy(self._machine, self._machine.find(gpu), on=bool(on))
 
+    def veil(self, gpu: str, on: int) -> None:
+        """See `faults.veil`."""
+        faults.veil(self._machine, self._machine.find(gpu), on=bool(on))
+
     def recovery(self, gpu: str, action: str) -> None:
         """See `faults.recovery`."""
         faults.recovery(self._machine, self._machine.find(gpu), action)

@@ -43,7 +43,7 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`nvmlProcessInfo_t`: memory in bytes, ids 0xFFFFFFFF outside MIG."""
+    """`nvmlProcessInfo_t`: memory in bytes or NOT_AVAILABLE, ids 0xFFFFFFFF outside MIG."""
 
     pid: int
     used_gpu_memory: int
@@ -275,13 +275,19 @@ class DeviceCalls(client.Client):
         return self._running(device, mps_only=True)
 
     def _running(self, device: client.Handle, *, mps_only: bool = False) -> list[Process]:
-        processes = self.machine.board(self._owner(device)).processes
+        board = self.machine.board(self._owner(device))
+        processes = board.processes
         if client.is_mig(device):
             _, made, compute = self._mig_device(device)
             here = (made.id, compute.id)
             processes = [p for p in processes if (p.gpu_instance, p.compute_instance) == here]
         return [
-            Process(p.pid, p.memory, p.gpu_instance, p.compute_instance)
+            Process(
+                p.pid,
+                codes.NOT_AVAILABLE if board.veiled else p.memory,
+                p.gpu_instance,
+                p.compute_instance,
+            )
             for p in sorted(processes, key=lambda p: p.pid)
             if p.mps or not mps_only
         ]

@@ -149,6 +149,16 @@ def in_use_by_clients(
     _send(directory, "shy", gpu, int(not off))
 
 
+@app.command("memory-not-told")
+def memory_not_told(
+    directory: Directory,
+    gpu: OneGpu,
+    off: Annotated[bool, typer.Option("--off")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """NVML does not tell how much memory a process uses."""
+    _send(directory, "veil", gpu, int(not off))
+
+
 @app.command()
 def recovery(directory: Directory, action: Action, gpu: OneGpu) -> None:
     """What the GPU asks for (field 230), told by Xid 154."""

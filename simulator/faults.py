@@ -109,6 +109,12 @@ def moves(of: machine.Machine, gpu: machine.Gpu) -> None:
     of.touch()
 
 
+def veil(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
+    """NVML does not tell how much memory a process uses."""
+    of.board(gpu).veiled = on
+    of.touch()
+
+
 def shy(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
     """MIG modes and resets are refused while any other NVML client is open."""
     of.board(gpu).shy = on

@@ -95,6 +95,7 @@ class Board:
 
     A `gone` GPU is `lost`, and no longer enumerated. `minor` is the one it moved to, `moves` says
     that the next MIG mode moves it. `shy` GPUs refuse MIG modes while other NVML clients are open.
+    `veiled` ones do not tell how much memory a process uses.
     """
 
     power_mw: int
@@ -122,6 +123,7 @@ class Board:
     minor: int | None = None
     moves: bool = False
     shy: bool = False
+    veiled: bool = False
     energy_mj: int = 0
     refuse_in_use: int = 0
     refuse_resources: int = 0

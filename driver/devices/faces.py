@@ -169,11 +169,6 @@ def gpu_name(device: str) -> ids.DeviceName | None:
     return ids.DeviceName(found.group()) if found else None
 
 
-def is_part(device: str) -> bool:
-    """Whether a name is that of a MIG face."""
-    return device.startswith(f"{gpu_name(device)}-mig-")
-
-
 def of_gpu(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
     """The faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
     return tuple(face for face in _possible(gpu, offering) if _kind(face) in offering.kinds)
@@ -183,6 +178,11 @@ def every(gpu: model.Gpu) -> Iterator[Face]:
     """Every face that a GPU may be published as now, whatever is offered of it."""
     for mode in MigMode:
         yield from _possible(gpu, Offering(mig=mode))
+
+
+def named(gpu: model.Gpu, name: str) -> Face | None:
+    """The one of `every` that has a name; None: there is none."""
+    return next((face for face in every(gpu) if face.name == name), None)
 
 
 def _possible(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:

@@ -32,6 +32,7 @@ from driver.kubeletplugin import (
     stages,
     supply,
     telling,
+    usage_watch,
     wiring,
 )
 from driver.kubeletplugin.config import PluginConfig
@@ -76,17 +77,17 @@ class App:
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
+        self._conditions = _conditions(config, outside)
+        self._usage = usage_watch.UsageWatch(
+            core.sharers,
+            usage_watch.Tools(teller, self._conditions, counters),
+            config.usage_seconds,
+            self._clock,
+        )
         self._reclaim = reclaim.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
         self._orphans = stages.Orphans(self._clock)
-        self._conditions = device_conditions.DeviceConditions(
-            config.driver_name,
-            config.node_name,
-            claim_reader.KubeClaimStatus(outside.kube.within(_SAYING_S)),
-            self._clock,
-            outside.jitter,
-        )
         self._refusals = refusals.Refusals(self._conditions, core.preparation.check, self._clock)
         self._service = server.DraService(
             core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
@@ -163,6 +164,7 @@ class App:
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
         life.thread("conditions", self._conditions.run, interrupt=self._conditions.interrupt)
+        life.thread("usage", self._usage.run)
         life.thread("refusals", lifecycle.after(recovered, self._attend, time))
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
         life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
@@ -212,6 +214,13 @@ class App:
         idle_s = self._publisher.idle_s()
         limit_s = self._config.rediscover_seconds + _STALE_S
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
+
+
+def _conditions(config: PluginConfig, outside: Outside) -> device_conditions.DeviceConditions:
+    door = claim_reader.KubeClaimStatus(outside.kube.within(_SAYING_S))
+    return device_conditions.DeviceConditions(
+        config.driver_name, config.node_name, door, outside.clock, outside.jitter
+    )
 
 
 def _supply(

@@ -51,6 +51,7 @@ class Record:
     """A claim on this node: the plan as intended, and what carrying it out revealed.
 
     `facts` holds one entry a step, in order. `boot_id` is that of the boot it was carried out in.
+    `pod_claim` is as in the plan.
     """
 
     claim: ports.ClaimRef
@@ -60,6 +61,7 @@ class Record:
     steps: tuple[steps.Step, ...]
     facts: tuple[Facts, ...] = ()
     version: int = VERSION
+    pod_claim: str = ""
 
     @property
     def uid(self) -> ids.ClaimUid:
@@ -153,7 +155,14 @@ class Checkpoint:
 
     def started(self, claim: ports.ClaimRef, intent: plan.Plan) -> Record:
         """Write down what is intended, before anything is done."""
-        record = Record(claim, State.STARTED, self._boot_id, intent.devices, intent.steps)
+        record = Record(
+            claim,
+            State.STARTED,
+            self._boot_id,
+            intent.devices,
+            intent.steps,
+            pod_claim=intent.pod_claim,
+        )
         self._write(record.uid, _FORMAT.dump_python(record, mode="json"))
         return record
 

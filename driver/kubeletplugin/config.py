@@ -80,6 +80,10 @@ class PluginConfig(settings.ClusterSettings):
         default=60.0, gt=0, description="How often the GPUs are looked at again."
     )
 
+    usage_seconds: float = pydantic.Field(
+        default=10.0, gt=0, description="How often the memory that claims use is compared."
+    )
+
     @property
     def xid_classes(self) -> Mapping[int, xids.XidClass]:
         """The overrides of the Xid table."""

@@ -44,7 +44,7 @@ class Granting:
     ) -> tuple[steps.Grant, ...] | ports.Refused:
         """A grant for each result; the caller holds the GPUs."""
         distinct = {gpu.uuid: gpu for gpu in located.values()}
-        known: dict[str, faces.Face] = {}
+        known: dict[str, faces.Face | None] = {}
         try:
             for gpu in distinct.values():
                 known |= self._faces(gpu, [name for name, one in located.items() if one is gpu])
@@ -52,25 +52,27 @@ class Granting:
             return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
         granted: list[steps.Grant] = []
         for result in results:
-            face = known.get(result.device.device)
+            name = result.device.device
+            face = known[name]
             if face is None:
-                text = f"of its GPU there is {', '.join(sorted(known))}"
-                return _unknown([result.device.device], text)
+                now = self._gpus.current().by_uuid(located[name].uuid) or located[name]
+                there = sorted({one.name for one in faces.every(now)})
+                return _unknown([name], f"of its GPU there is {', '.join(there)}")
             if (refused := self._unpreparable(face, result)) is not None:
                 return refused
             granted.append(_grant(result, face))
         return tuple(granted)
 
-    def _faces(self, gpu: model.Gpu, wanted: Sequence[str]) -> dict[str, faces.Face]:
-        """The GPU's faces. It is read again for a part of it, and where a face is missed.
+    def _faces(self, gpu: model.Gpu, wanted: Sequence[str]) -> dict[str, faces.Face | None]:
+        """Faces of the GPU. It is read again for a part of it, and where a face is missed.
 
         What lies at a part's place decides what is done.
         """
         now = self._gpus.current().by_uuid(gpu.uuid) or gpu
-        known: dict[str, faces.Face] = {face.name: face for face in faces.every(now)}
-        if any(faces.is_part(name) or name not in known for name in wanted):
+        known = {name: faces.named(now, name) for name in wanted}
+        if any(face is None or isinstance(face, faces.MigFace) for face in known.values()):
             now = self._gpus.again(gpu.uuid)
-            known = {face.name: face for face in faces.every(now)}
+            known = {name: faces.named(now, name) for name in wanted}
         return known
 
     def _unpreparable(self, face: faces.Face, result: claims.Result) -> ports.Refused | None:
@@ -101,6 +103,7 @@ def _grant(result: claims.Result, face: faces.Face) -> steps.Grant:
         face=face,
         admin_access=result.admin_access,
         share_id=result.share_id,
+        subrequest=result.subrequest,
     )
 
 

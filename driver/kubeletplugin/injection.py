@@ -5,7 +5,7 @@ minor that moved, or a driver that was replaced, ends in the right spec.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from driver import errors, ids
 from driver.devices import mig
@@ -13,9 +13,11 @@ from driver.devices import model as devices
 from driver.kubeletplugin import (
     capabilities,
     checkpoint,
+    device_metadata,
     discovery,
     driver_files,
     driver_root,
+    metadata_files,
     ports,
     steps,
 )
@@ -26,19 +28,31 @@ _PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
 """CUDA's own default, where a client looks without being told."""
 _SHM = "/dev/shm"  # noqa: S108 - a path in containers
 _SHARED_OPTIONS = ("rw", "nosuid", "nodev", "rbind", "rprivate")
+_TOLD_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "bind", "rprivate")
 NVIDIA_MAJOR = 195
 """Of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where a claim's files are: its spec, and what its containers are told of its devices."""
+
+    specs: store.Store
+    metadata: metadata_files.MetadataFiles
+
+
 class Injection:
-    """Writes, checks for and removes specs. Raises NodeFault, DriverNotReady, BadInput."""
+    """Writes, checks for and removes specs, and the files that they put into containers.
+
+    Raises NodeFault, DriverNotReady, BadInput.
+    """
 
     def __init__(
         self,
         kind: str,
         gpus: discovery.Discovery,
         driver: driver_files.DriverFiles,
-        files: store.Store,
+        files: Files,
         opening: capabilities.Capabilities,
         daemons: ports.Daemons | None = None,
     ) -> None:
@@ -52,8 +66,15 @@ class Injection:
         self._daemons = daemons
 
     def write(self, record: checkpoint.Record) -> None:
-        """Write the claim's spec from what the node is now."""
-        self._files.write(record.uid, self.render(record))
+        """Write the claim's spec from what the node is now; before it what it mounts."""
+        spec = self.render(record)
+        now, driver = self._gpus.current(), self._driver_name
+        told = {
+            request: device_metadata.render(record, request, driver, now)
+            for request in device_metadata.bearers(record)
+        }
+        self._files.metadata.write(record.uid, told)
+        self._files.specs.write(record.uid, spec)
 
     def render(self, record: checkpoint.Record) -> bytes:
         """The spec's bytes: checked, canonical, the same for the same node and record.
@@ -66,7 +87,8 @@ class Injection:
         text = template.render(self.kind, shown, tuple(self._devices(record)))
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
-        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook))
+        told = str(self._files.metadata.directory)
+        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told))
         if known is None:
             self._checked = (common, spec.containerEdits)
             return model.canonical(spec)
@@ -78,7 +100,7 @@ class Injection:
         What a step reveals is not looked for. Raises as `write` would.
         """
         self._common.read()
-        self._files.probe()
+        self._files.specs.probe()
         for gpu in gpus:
             self._gpu_node(gpu)
 
@@ -91,25 +113,26 @@ class Injection:
         return all(self._is_there(place) for place in places if place is not None)
 
     def exists(self, uid: ids.ClaimUid) -> bool:
-        """Whether the claim's spec is there."""
-        return self._files.exists(uid)
+        """Whether the claim's spec is there, and what it mounts."""
+        return self._files.specs.exists(uid) and self._files.metadata.exists(uid)
 
     def remove(self, uid: ids.ClaimUid) -> None:
-        """Remove the claim's spec; none to remove is fine."""
-        self._files.remove(uid)
+        """Remove the claim's spec and files; none to remove is fine."""
+        self._files.specs.remove(uid)
+        self._files.metadata.remove(uid)
 
     def gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
         """The GPUs that the claim's spec on disk gives to containers, wholly or in part, sorted.
 
         A torn spec names none: only the machine's death tears it, and that ends its containers.
         """
-        data = self._files.read(uid)
+        data = self._files.specs.read(uid)
         minors = model.minors(data) if data is not None else frozenset()
         return tuple(sorted(gpu.uuid for gpu in self._gpus.current().gpus if gpu.minor in minors))
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
-        """Claims that have a spec of ours."""
-        return self._files.uids()
+        """Claims that have a spec or a file of ours."""
+        return tuple(sorted({*self._files.specs.uids(), *self._files.metadata.uids()}))
 
     def _is_there(self, place: mig.Place) -> bool:
         try:
@@ -118,6 +141,10 @@ class Injection:
             return True
         there = found.at(place) if found else None
         return there is not None and there.uuid is not None
+
+    @property
+    def _driver_name(self) -> str:
+        return self.kind.partition("/")[0]
 
     def _devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
         for device in {one.cdi_id: one for one in record.devices}.values():
@@ -135,8 +162,21 @@ class Injection:
                 device.cdi_name,
                 nodes,
                 tuple(f"{key}={value}" for key, value in sorted(environment.items())),
-                self._daemon_mounts(daemon) if daemon else (),
+                (
+                    *(self._daemon_mounts(daemon) if daemon else ()),
+                    *self._told(device, record),
+                ),
             )
+
+    def _told(
+        self, device: steps.PlannedDevice, record: checkpoint.Record
+    ) -> Iterator[template.Mount]:
+        """The files of the requests whose first device it is (KEP-5304)."""
+        for request, bearer in device_metadata.bearers(record).items():
+            if bearer == device.cdi_id:
+                host = str(self._files.metadata.path(record.uid, request))
+                place = device_metadata.container_path(record, request, self._driver_name)
+                yield template.Mount(host, place, _TOLD_OPTIONS)
 
     def _daemon_mounts(self, key: str) -> tuple[template.Mount, ...]:
         """What a daemon's clients have in common with it, where it is now."""

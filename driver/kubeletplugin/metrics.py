@@ -69,6 +69,8 @@ class Metrics:
             registry=registry,
         )
 
+        self.claims_over_share, self.share_overruns = _over_use(registry)
+
     def xid(self, row: xids.Xid) -> None:
         """The driver reported an Xid."""
         code = str(row.code) if row.code in xids.TABLE else "other"
@@ -77,6 +79,22 @@ class Metrics:
     def finished(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""
         self._seconds[call][result].observe(seconds)
+
+
+def _over_use(
+    registry: prometheus.CollectorRegistry,
+) -> tuple[prometheus.Gauge, prometheus.Counter]:
+    claims = prometheus.Gauge(
+        "dra_gpu_plugin_claims_over_share",
+        "Claims whose processes together use more memory of a GPU than they were given.",
+        registry=registry,
+    )
+    overruns = prometheus.Counter(
+        "dra_gpu_plugin_share_overruns",
+        "Times a claim was found to use more than its share of a GPU; once an episode.",
+        registry=registry,
+    )
+    return claims, overruns
 
 
 def _histogram(

@@ -14,10 +14,14 @@ from driver.kubeletplugin.sharing import exclusive, mig, mps, own_mps, terms, ti
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a claim needs on this node: hardware steps in order, devices with their edits."""
+    """Everything a claim needs on this node: hardware steps in order, devices with their edits.
+
+    `pod_claim` is the pod's own name for a claim made of a template: its containers know it so.
+    """
 
     devices: tuple[steps.PlannedDevice, ...]
     steps: tuple[steps.Step, ...]
+    pod_claim: str = ""
 
     @property
     def gpus(self) -> tuple[ids.GpuUuid, ...]:

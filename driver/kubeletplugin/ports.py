@@ -140,6 +140,29 @@ class Processes(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on a GPU: its pid as the host counts, and the bytes of the GPU that it uses.
+
+    `used_bytes` is None where the GPU does not tell.
+    """
+
+    pid: int
+    used_bytes: int | None
+
+
+class Users(Protocol):
+    """Who uses how much of a GPU. Raises DeviceFault."""
+
+    def of(self, gpu: ids.GpuUuid) -> tuple[GpuProcess, ...]:
+        """Every process that computes on the whole GPU, MPS's clients included, by pid."""
+        ...
+
+
+PodsOf = Callable[[int], tuple[ids.PodUid, ...]]
+"""The pods that a process of the host may be of, the outermost first; () when it is of none."""
+
+
 class Daemons(Protocol):
     """MPS daemons, by key; one caller a key. Raises NodeFault."""
 

@@ -1,7 +1,7 @@
 """Preparing and unpreparing claims: the use case behind the kubelet's calls (architecture, §4)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driver import errors, ids, names, reasons
 from driver.api import decode, offerings
@@ -41,6 +41,7 @@ class _Asked:
     documents: tuple[decode.Document, ...]
     located: granting.Located
     namespace: str
+    pod_claim: str
 
 
 class Preparer:
@@ -157,7 +158,8 @@ class Preparer:
             return configured
         others = [one for one in self._executor.records.all() if one.uid != ref.uid]
         on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
-        intent = plan.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
+        made = plan.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
+        intent = replace(made, pod_claim=asked.pod_claim)
         # Records are read by now, and the damaged among them known to be.
         refused = _met(ref, intent, self._unaccounted()) or _overlapping(ref, intent, others)
         return intent if refused is None else refused
@@ -206,7 +208,7 @@ class Preparer:
         located = self._granting.located(result.device.device for result in results)
         if isinstance(located, ports.Refused):
             return located
-        return _Asked(tuple(results), documents, located, claim.namespace)
+        return _Asked(tuple(results), documents, located, claim.namespace, claim.pod_claim)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from driver import errors
-from driver.kubeletplugin import checkpoint
+from driver.kubeletplugin import checkpoint, ports
 from driver.resources import claims
 
 LOOKS = 2
@@ -45,19 +45,24 @@ def judge(record: checkpoint.Record, answer: Answer, gone: int) -> Verdict:
     A claim that exists with the record's UID keeps it, allocated or not: the kubelet may still be
     at it. Any failure but the server's word that there is no such object keeps it too.
     """
-    why = _gone(record, answer)
+    why = _gone(record.claim, answer)
     if not why:
         return Verdict(Act.KEEP)
     act = Act.RECLAIM if gone + 1 >= LOOKS else Act.WATCH
     return Verdict(act, gone + 1, why)
 
 
-def _gone(record: checkpoint.Record, answer: Answer) -> str:
+def is_gone(ref: ports.ClaimRef, answer: Answer) -> bool:
+    """Whether the server said that there is no such claim, at this look."""
+    return bool(_gone(ref, answer))
+
+
+def _gone(ref: ports.ClaimRef, answer: Answer) -> str:
     """How the claim is known to be gone; empty when it is not."""
     if isinstance(answer, claims.Claim):
-        return "" if answer.uid == record.uid else f"its name is now that of {answer.uid}"
+        return "" if answer.uid == ref.uid else f"its name is now that of {answer.uid}"
     # A server that does not serve the kind, and a proxy, answer 404 as well: they name no claim.
-    named = f'"{record.claim.name}" not found'
+    named = f'"{ref.name}" not found'
     if isinstance(answer, errors.NotFound) and named in answer.message:
         return "it was deleted"
     return ""

@@ -61,7 +61,8 @@ class Edits:
 class PlannedDevice:
     """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name.
 
-    `terms` are those of a GPU that other claims have too.
+    `terms` are those of a GPU that other claims have too. `subrequest` is the chosen alternative of
+    a `firstAvailable` request.
     """
 
     request: str
@@ -73,6 +74,7 @@ class PlannedDevice:
     admin_access: bool = False
     share_id: str = ""
     terms: shares.Terms | None = None
+    subrequest: str = ""
 
     @property
     def cdi_name(self) -> str:
@@ -95,6 +97,7 @@ class Grant:
     admin_access: bool = False
     share_id: str = ""
     terms: shares.Terms | None = None
+    subrequest: str = ""
 
     def of_share(self) -> shares.Terms:
         """The terms of a share: whoever grants a shared face says on which."""
@@ -128,4 +131,5 @@ def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
         admin_access=grant.admin_access,
         share_id=grant.share_id,
         terms=grant.terms,
+        subrequest=grant.subrequest,
     )

@@ -21,8 +21,10 @@ from driver.kubeletplugin import (
     health_watch,
     injection,
     locks,
+    metadata_files,
     mig_acts,
     mps_door,
+    owners,
     patience,
     ports,
     prepare,
@@ -32,6 +34,7 @@ from driver.kubeletplugin import (
     share_acts,
     shared_settings,
     tombstones,
+    usage_watch,
 )
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
@@ -51,7 +54,7 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim.
+    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share.
     """
 
     preparation: ports.Preparation
@@ -63,6 +66,7 @@ class Core:
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
     leftovers: reclaim.Node
+    sharers: usage_watch.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -83,14 +87,13 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot.boot_id(config.host_root))
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
-    kind = spec_model.kind(config.driver_name)
     root = driver_root.DriverRoot(config.driver_root)
     door = mps_door.MpsDoor(config.mps_dir, boot.boot_id(config.host_root), time)
     specs = injection.Injection(
-        kind,
+        spec_model.kind(config.driver_name),
         gpus,
         driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time),
-        store.Store(config.cdi_root, kind),
+        _files(config),
         capabilities.Capabilities(config.host_root),
         door,
     )
@@ -135,7 +138,15 @@ def core(config: PluginConfig, reader: ports.ClaimReader, time: clock.Clock) -> 
             preparer.unprepare,
             settings.mend,
         ),
+        usage_watch.Node(records.all, on_gpus, owners.Owners(config.host_root), reader),
     )
+
+
+def _files(config: PluginConfig) -> injection.Files:
+    """Where the files of claims go."""
+    told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
+    specs = store.Store(config.cdi_root, spec_model.kind(config.driver_name))
+    return injection.Files(specs, metadata_files.MetadataFiles(told))
 
 
 def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:

@@ -66,6 +66,11 @@ class Result:
         """The request's own name, without the subrequest."""
         return self.request.partition("/")[0]
 
+    @property
+    def subrequest(self) -> str:
+        """The alternative of `firstAvailable` that was chosen; empty where there are none."""
+        return self.request.partition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class AllocatedConfig:
@@ -108,7 +113,11 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A ResourceClaim as the driver needs it; `said` is what drivers say of its devices."""
+    """A ResourceClaim as the driver needs it.
+
+    `said` is what drivers say of its devices. `pod_claim` is the pod's own name for a claim that
+    was made for it of a template.
+    """
 
     namespace: str
     name: str
@@ -121,6 +130,7 @@ class Claim:
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
     beyond: tuple[str, ...] = ()
+    pod_claim: str = ""
     said: tuple[device_status.DeviceStatus, ...] = ()
 
     @property
@@ -138,6 +148,7 @@ def parse(obj: fields.Raw) -> Claim:
     meta = fields.mapping(obj, "metadata")
     spec = fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")
     status = fields.mapping(obj, "status")
+    annotations = fields.mapping(meta, "annotations", "metadata")
     at = "spec.devices"
     return Claim(
         namespace=fields.text(meta, "namespace", "metadata"),
@@ -156,6 +167,7 @@ def parse(obj: fields.Raw) -> Claim:
         finalizers=fields.texts(meta, "finalizers", "metadata"),
         deleting=bool(meta.get("deletionTimestamp")),
         beyond=tuple(f"spec.devices.{key}" for key in ("constraints",) if spec.get(key)),
+        pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
         said=device_status.parse(status),
     )
 

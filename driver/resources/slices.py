@@ -94,7 +94,7 @@ def render_device(device: Device) -> Raw:
     """As the API writes it."""
     shown: Raw = {
         "name": device.name,
-        "attributes": {key: _render_value(value) for key, value in device.attributes.items()},
+        "attributes": {key: render_value(value) for key, value in device.attributes.items()},
         "capacity": {key: capacities.render(amount) for key, amount in device.capacity.items()},
     }
     if device.allow_multiple:
@@ -121,7 +121,8 @@ def _render_counters(found: Amounts) -> Raw:
     return {key: {"value": amount.text} for key, amount in found.items()}
 
 
-def _render_value(value: description.Value) -> dict[str, object]:
+def render_value(value: description.Value) -> dict[str, object]:
+    """One attribute (DeviceAttribute): the field that its type has."""
     match value:
         case bool():
             return {"bool": value}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from hack.cluster import control, errors, kubectl, layout, membership, store
+from hack.cluster import control, errors, kubectl, layout, membership, reboot, store
 
 
 class Cluster:
@@ -97,6 +97,10 @@ class Cluster:
             plugin_flags=tuple(plugin_flags),
         )
         membership.add(self._where, new)
+
+    def reboot(self, node: str) -> None:
+        """Cut a node's power and boot it; it is Ready some seconds later."""
+        reboot.reboot(self._where, node)
 
     def remove_node(self, name: str) -> None:
         """Take a node away as if its machine were gone."""

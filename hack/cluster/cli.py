@@ -26,6 +26,7 @@ from hack.cluster import (
     membership,
     plan,
     progress,
+    reboot,
     state,
     store,
     toolchain,
@@ -204,6 +205,13 @@ def add_node(
     )
     with _steps().step(f"Add node {name}", 12):
         membership.add(_where(), new)
+
+
+@app.command("reboot")
+def reboot_(name: Annotated[str, typer.Argument(help="the node's name")]) -> None:
+    """Cut a node's power and boot it again; it is Ready some seconds later."""
+    with _steps().step(f"Reboot node {name}", 5):
+        reboot.reboot(_where(), name)
 
 
 @app.command()

@@ -6,7 +6,7 @@ Layout: outputs under 550 and newer in public repositories.
 from collections.abc import Iterator
 
 from simulator import codes, device_calls
-from simulator.smi import log, selection, tree
+from simulator.smi import log, selection, tree, words
 from simulator.smi.selection import Nvml, Target
 
 _WIDTH = 89
@@ -165,7 +165,7 @@ def _process(target: Target, process: device_calls.Process) -> str:
         for one in (process.gpu_instance_id, process.compute_instance_id)
     )
     gi, ci = ids
-    memory = f"{process.used_gpu_memory // device_calls.MIB}MiB"
+    memory = words.mib(process.used_gpu_memory).replace(" ", "")
     return (
         f"| {target.index:>4} {gi:>5} {ci:>4} {process.pid:>16}      C   {'N/A':<34} {memory:>10} |"
     )

@@ -1,5 +1,7 @@
 """Values as `nvidia-smi` writes them."""
 
+from simulator import codes
+
 NOT_THERE = "N/A"
 MIB = 1 << 20
 
@@ -28,7 +30,7 @@ def percent(value: int | None) -> str:
 
 def mib(size: int) -> str:
     """Bytes, in MiB."""
-    return f"{size // MIB} MiB"
+    return NOT_THERE if size == codes.NOT_AVAILABLE else f"{size // MIB} MiB"
 
 
 def watts(milliwatts: int) -> str:

@@ -14,7 +14,15 @@ import pytest
 from driver import ids
 from driver.devices import mig, model
 from driver.kubeletplugin import capabilities as opened
-from driver.kubeletplugin import checkpoint, discovery, driver_files, driver_root, injection, steps
+from driver.kubeletplugin import (
+    checkpoint,
+    discovery,
+    driver_files,
+    driver_root,
+    injection,
+    metadata_files,
+    steps,
+)
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.nvml import library as nvml
 from hack.cluster import shell
@@ -174,7 +182,9 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     found = tuple(one for gpu in seen.refresh().gpus for one in devices(gpu))
     root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
     opening = opened.Capabilities(at.host_root)
-    writer = injection.Injection(KIND, seen, root, store.Store(base, KIND), opening)
+    told = metadata_files.MetadataFiles(base / "told")
+    files = injection.Files(store.Store(base, KIND), told)
+    writer = injection.Injection(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
     text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
     library.close()

@@ -10,97 +10,25 @@ import pytest
 from driver.kube import client, resource
 from hack.cluster import api
 from simulator import control
-from simulator import store as machines
-from tests.e2e import playground
+from tests.e2e import one_gpu, playground
 
 NODE = "e2e-m"
-CLASS = "e2e-share"
 GIB = 1 << 30
-HOLD = "simclient --allocate max --hold forever"
+TOLD = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/*/*/*-metadata.json"
 
 
 @pytest.fixture(scope="module")
 def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
-    """A node of kube-scheduler's, shares included, and a class for any face."""
-    selector = {"cel": {"expression": 'device.driver == "gpu.ration.dev"'}}
-    body = {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
-    flags = ("--share-domain=cluster",)
-    try:
-        kube.create(resource.DEVICE_CLASSES, body)
-        playground.add_node(cluster, NODE, allocator="scheduler", plugin_flags=flags)
+    with one_gpu.a_node(cluster, kube, NODE, "--usage-seconds=2"):
         yield NODE
-    finally:
-        kube.delete(resource.DEVICE_CLASSES, CLASS)
-        if NODE in cluster.nodes():
-            cluster.remove_node(NODE)
-
-
-class Gpu:
-    """The first GPU of the node, and pods that ask for a face of it."""
-
-    def __init__(self, field: playground.Playground, node: str) -> None:
-        self.field = field
-        self.node = node
-        self.base = field.cluster.node_dir(node) / "gpu"
-        self.uuid = machines.load(self.base).gpus[0].uuid
-        self.pods: list[str] = []
-
-    def ask(
-        self, name: str, terms: str, *, capacity: Any = None, config: Any = None, **pod: Any
-    ) -> None:
-        owner = "parentUUID" if "profile" in terms else "uuid"
-        domain = 'device.attributes["gpu.ration.dev"]'
-        words = f'{terms.replace("$", domain)} && {domain}.{owner} == "{self.uuid}"'
-        exactly: dict[str, Any] = {"selectors": [{"cel": {"expression": words}}]}
-        if capacity:
-            exactly["capacity"] = {"requests": capacity}
-        claim = playground.a_claim(name, deviceClassName=CLASS, **exactly)
-        if config:
-            parameters = {
-                "apiVersion": "resource.ration.dev/v1alpha1",
-                "kind": "GpuConfig",
-                **config,
-            }
-            opaque = {"driver": "gpu.ration.dev", "parameters": parameters}
-            claim["spec"]["devices"]["config"] = [{"opaque": opaque}]
-        pod = {"command": HOLD, **pod}
-        self.field.create(
-            claim,
-            playground.a_pod(name, claims=(name,), nodeSelector=playground.on(self.node), **pod),
-        )
-        self.pods.append(name)
-
-    def sees(self, name: str) -> Any:
-        """What the CUDA client in the container says that it has."""
-        self.field.running(name)
-        lines = playground.until(
-            lambda: self.field.cluster.kubectl(
-                "logs", "-n", self.field.namespace, name
-            ).splitlines(),
-            20,
-            f"{name} says what it has",
-        )
-        return json.loads(lines[0])
-
-    def free(self) -> None:
-        for name in self.pods:
-            self.field.delete_pod(name)
-            self.field.kube.delete(resource.RESOURCE_CLAIMS, name, self.field.namespace)
-        self.pods.clear()
-        gone = lambda: not self.field.claims()  # noqa: E731 - read once
-        playground.until(gone, 60, "the claims are gone")
-
-    def board(self) -> Any:
-        of = machines.load(self.base)
-        return of.board(of.gpus[0])
 
 
 def test_one_gpu_serves_every_mode_one_after_another(
     field: playground.Playground, node: str
 ) -> None:
-    gpu = Gpu(field, node)
+    gpu = one_gpu.OneGpu(field, node)
 
-    gpu.ask("whole", '$.type == "gpu"')
+    gpu.ask("whole", one_gpu.WHOLE)
     seen = gpu.sees("whole")
     assert [one["uuid"] for one in seen["devices"]] == [gpu.uuid]
     assert seen["devices"][0]["limit"] is None
@@ -110,7 +38,9 @@ def test_one_gpu_serves_every_mode_one_after_another(
     shares = {"a": (20, 10), "b": (30, 40), "c": (25, 50)}
     for name, (gib, percent) in shares.items():
         amounts = {"memory": f"{gib}Gi", "compute": str(percent)}
-        gpu.ask(name, '$.type == "gpu-share" && $.sharing == "mps"', capacity=amounts)
+        gpu.ask(name, one_gpu.MPS, capacity=amounts)
+        # kube-scheduler may count a share twice while it binds, and then waits for an event.
+        playground.until(functools.partial(field.device_of, name), 30, f"{name} is allocated")
     servers = set()
     for name, (gib, percent) in shares.items():
         seen = gpu.sees(name)
@@ -136,35 +66,35 @@ def test_one_gpu_serves_every_mode_one_after_another(
     for name in ("x", "y"):
         gpu.ask(
             name,
-            '$.type == "gpu-share" && $.sharing == "time-slicing"',
+            one_gpu.TURNS,
             capacity={"memory": "16Gi"},
             config=long,
-            command="env | grep RATION_GPU; simclient --allocate 4Gi --hold forever",
+            command=f"env | grep RATION_GPU; cat {TOLD}; simclient --allocate 4Gi --hold forever",
         )
     for name in ("x", "y"):
         field.running(name)
     assert gpu.board().timeslice == 3
     told = field.cluster.kubectl("logs", "-n", field.namespace, "x")
     assert f"memory={16 * GIB}," in told
+    newest = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    attributes = newest["requests"][0]["devices"][0]["attributes"]
+    assert attributes["memory"] == {"int": 16 * GIB}
+    assert attributes["uuid"] == {"string": gpu.uuid}
     gpu.free()
     assert gpu.board().timeslice == 0
-
-
-MPS = '$.type == "gpu-share" && $.sharing == "mps"'
-TURNS = '$.type == "gpu-share" && $.sharing == "time-slicing"'
 
 
 def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
     field: playground.Playground, node: str
 ) -> None:
-    gpu = Gpu(field, node)
+    gpu = one_gpu.OneGpu(field, node)
     gpu.ask(
         "greedy",
-        MPS,
+        one_gpu.MPS,
         capacity={"memory": "20Gi"},
         command="simclient --allocate 40Gi --hold forever",
     )
-    gpu.ask("calm", MPS, capacity={"memory": "30Gi"})
+    gpu.ask("calm", one_gpu.MPS, capacity={"memory": "30Gi"})
     greedy, calm = gpu.sees("greedy"), gpu.sees("calm")
     assert greedy["refused"]["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
     assert greedy["allocated"] == 20 * GIB
@@ -173,17 +103,47 @@ def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
     gpu.free()
 
 
+def test_two_clients_of_one_container_are_summed_and_reported(
+    field: playground.Playground, node: str
+) -> None:
+    gpu = one_gpu.OneGpu(field, node)
+    client = "simclient --allocate 15Gi --hold"
+    pair = f"{client} 15 & exec {client} forever"
+    gpu.ask("pair", one_gpu.MPS, capacity={"memory": "20Gi"}, command=pair)
+    gpu.ask("calm", one_gpu.MPS, capacity={"memory": "30Gi"})
+    assert gpu.sees("calm")["allocated"] == 30 * GIB
+
+    def both() -> list[Any]:
+        lines = field.cluster.kubectl("logs", "-n", field.namespace, "pair").splitlines()
+        return [json.loads(line) for line in lines] if len(lines) == 2 else []
+
+    field.running("pair")
+    clients = playground.until(both, 20, "both clients say what they have")
+    for one in clients:  # each is within the limit that binds it
+        assert (one["allocated"], one["devices"][0]["limit"]) == (15 * GIB, 20 * GIB)
+        assert one["refused"] is None
+    (told,) = field.told("pair", "ShareExceeded")
+    assert f"uses 30.0 GiB of {gpu.uuid}, was given 20.0 GiB" in told
+    assert f"of pod {field.namespace}/pair" in told
+    for one in clients:
+        assert f"{one['pid']} (15.0 GiB)" in told
+    (kept,) = field.told("pair", "ShareKept", 30)
+    assert "uses 15.0 GiB" in kept
+    assert field.events("calm", "ShareExceeded") == []
+    gpu.free()
+
+
 def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone(
     field: playground.Playground, node: str
 ) -> None:
-    gpu = Gpu(field, node)
-    gpu.ask("first", MPS, capacity={"memory": "20Gi"}, restartPolicy="Never")
+    gpu = one_gpu.OneGpu(field, node)
+    gpu.ask("first", one_gpu.MPS, capacity={"memory": "20Gi"}, restartPolicy="Never")
     before = gpu.sees("first")["mps"]["server"]
     control.send(gpu.base, "mps_death", gpu.uuid, "0")
     (told, *_) = field.told("first", "MpsFailed", 10)
     assert gpu.uuid in told
     gpu.free()
-    gpu.ask("second", MPS, capacity={"memory": "20Gi"})
+    gpu.ask("second", one_gpu.MPS, capacity={"memory": "20Gi"})
     after = gpu.sees("second")
     assert after["allocated"] == 20 * GIB
     assert after["mps"]["server"] != before
@@ -192,13 +152,13 @@ def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone
 
 @pytest.mark.parametrize(
     "terms",
-    ['$.type == "gpu"', MPS, '$.type == "mig" && $.profile == "1g.10gb"', TURNS],
+    [one_gpu.WHOLE, one_gpu.MPS, one_gpu.A_PART, one_gpu.TURNS],
     ids=["whole", "mps", "mig", "time-slicing"],
 )
 def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_nothing_else(
     field: playground.Playground, node: str, terms: str
 ) -> None:
-    gpu = Gpu(field, node)
+    gpu = one_gpu.OneGpu(field, node)
     gpu.ask("pod", terms)
     playground.until(lambda: field.device_of("pod"), 20, "the claim is allocated")
     field.cluster.kill("plugin", node)
@@ -217,13 +177,15 @@ def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_no
 def test_the_pod_after_a_force_deleted_one_gets_its_gpu_once_nothing_runs_on_it(
     field: playground.Playground, node: str
 ) -> None:
-    gpu = Gpu(field, node)
-    modes = ['$.type == "gpu"', MPS, '$.type == "mig" && $.profile == "1g.10gb"', TURNS]
-    lasting = f"trap '' TERM; exec {HOLD}"
+    gpu = one_gpu.OneGpu(field, node)
+    modes = [one_gpu.WHOLE, one_gpu.MPS, one_gpu.A_PART, one_gpu.TURNS]
+    lasting = f"trap '' TERM; exec {one_gpu.HOLD}"
 
     def alone_and_running(name: str) -> bool:
         on_it = [one for one in gpu.board().processes if one.memory]
-        assert len(on_it) <= 1, on_it  # an MPS server is on it too, and has nothing of its own
+        assert len(on_it) <= 1, (
+            on_it
+        )  # an one_gpu.MPS server is on it too, and has nothing of its own
         return bool(field.pod(name)["status"].get("phase") == "Running")
 
     gpu.ask("pod-0", modes[0], command=lasting)

@@ -20,6 +20,7 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
+    metadata_files,
     mig_acts,
     ports,
     prepare,
@@ -137,6 +138,11 @@ class GpuNode:
         return self.base / "cdi"
 
     @property
+    def told(self) -> Path:
+        """What containers are told of their devices."""
+        return self.base / "told"
+
+    @property
     def records(self) -> Path:
         return self.base / "state/claims"
 
@@ -164,7 +170,10 @@ class GpuNode:
             KIND,
             gpus,
             driver_files.DriverFiles(driver_root.DriverRoot(self.root, self.numbers), self.host),
-            store.Store(self.cdi, KIND, watch),
+            injection.Files(
+                store.Store(self.cdi, KIND, watch),
+                metadata_files.MetadataFiles(self.told, watch),
+            ),
             capabilities.Capabilities(self.host),
             self.daemons,
         )
@@ -191,9 +200,9 @@ class GpuNode:
 
     def files(self) -> dict[str, bytes]:
         """Everything on disk that the plugin wrote, locks aside."""
-        folders = (self.cdi, self.records)
-        paths = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
-        return {path.name: path.read_bytes() for path in paths}
+        folders = (self.cdi, self.records, self.told)
+        paths = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.base)): path.read_bytes() for path in paths}
 
 
 def write(path: Path, text: str) -> None:

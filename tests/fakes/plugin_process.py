@@ -11,10 +11,10 @@ from driver import clock, errors
 from driver.api import offerings
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import app, reclaim, wiring
+from driver.kubeletplugin import app, reclaim, usage_watch, wiring
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
-from tests.fakes import gpunode, health, plugin_shell, preparation, sharing
+from tests.fakes import gpunode, health, plugin_shell, preparation, sharing, users
 
 
 def _fail() -> model.Inventory:
@@ -48,6 +48,7 @@ def main() -> int:
         sharing.FakeDaemons(config.mps_dir),
         tuple,
         reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
+        usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
     )
     outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
     try:

@@ -19,6 +19,7 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
+    metadata_files,
     mig_acts,
     ports,
     prepare,
@@ -52,6 +53,7 @@ class SimulatedNode:
         self.time = fake_clock.FakeClock()
         self.cdi = base / "cdi"
         self.claims = base / "claims"
+        self.told = base / "told"
 
     def gpus(self) -> tuple[model.Gpu, ...]:
         return self.library.inventory().gpus
@@ -87,7 +89,10 @@ class SimulatedNode:
             driver_files.DriverFiles(
                 driver_root.DriverRoot(self.at.driver_root), self.at.host_root
             ),
-            store.Store(self.cdi, gpunode.KIND, watch),
+            injection.Files(
+                store.Store(self.cdi, gpunode.KIND, watch),
+                metadata_files.MetadataFiles(self.told, watch),
+            ),
             capabilities.Capabilities(self.at.host_root),
             self.daemons,
         )
@@ -112,8 +117,8 @@ class SimulatedNode:
 
     def files(self) -> list[Path]:
         """Everything the plugin wrote for claims."""
-        folders = (self.cdi, self.claims)
-        return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        folders = (self.cdi, self.claims, self.told)
+        return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 // The oracle answers what kube-scheduler's own allocator would do: one scenario a line on standard
-// input, one answer a line on standard output, both JSON, until standard input ends.
+// input, one answer a line on standard output, both JSON, until standard input ends. With the
+// argument `metadata` it reads one device metadata file instead.
 package main
 
 import (
@@ -34,7 +35,11 @@ func wrong(where, format string, values ...any) *Problem {
 }
 
 func main() {
-	if err := serve(os.Stdin, os.Stdout); err != nil {
+	work := serve
+	if len(os.Args) == 2 && os.Args[1] == "metadata" {
+		work = readMetadata
+	}
+	if err := work(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		os.Exit(1)
 	}

@@ -1,8 +1,9 @@
 """What a spec of ours may hold at all, whatever it was made of. Pure.
 
-NVIDIA's device nodes only; mounts from the driver root or of an MPS daemon only; variables of
-CUDA's MPS, of the toolkit and of ours; hooks of the one program we were told of, with words of
-ours and file names of the driver's. Nothing that a tenant wrote fits (reliability §3).
+NVIDIA's device nodes only; mounts from the driver root, of an MPS daemon or of what is told of
+devices only; variables of CUDA's MPS, of the toolkit and of ours; hooks of the one program we were
+told of, with words of ours and file names of the driver's. Nothing that a tenant wrote fits
+(reliability §3) but the names of a claim and its requests, as Kubernetes allows them.
 """
 
 import re
@@ -31,6 +32,12 @@ _SETTING = (
 )
 _PLACE = re.compile(rf"{_LIBRARY}|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+|{_SETTING}")
 _SHARED_PLACES = frozenset({"/tmp/nvidia-mps", "/dev/shm"})  # noqa: S108 - in containers
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_NAME = rf"{_LABEL}(?:\.{_LABEL})*"
+_CLAIM = rf"(?:resourceclaims/{_NAME}|resourceclaimtemplates/{_LABEL})"
+_METADATA = re.compile(
+    rf"/var/run/kubernetes\.io/dra-device-attributes/{_CLAIM}/{_LABEL}/{_NAME}-metadata\.json"
+)
 _ENVIRONMENT = re.compile(
     r"NVIDIA_VISIBLE_DEVICES=void"
     rf"|NVIDIA_CTK_LIBCUDA_DIR={_FOLDER}"
@@ -57,12 +64,14 @@ class Limits:
     """What is so on this node.
 
     Mounts and nodes may come from `driver_root` only; what clients of an MPS daemon share with it
-    from `shared_root`, where there is one; hooks may run `program` only, where there is one.
+    from `shared_root`, where there is one; what is told of devices from `metadata_root`; hooks may
+    run `program` only, where there is one.
     """
 
     driver_root: str
     shared_root: str = ""
     program: str = ""
+    metadata_root: str = ""
 
     def node(self, path: str, host: str) -> Iterator[Problem]:
         """What is wrong with a device node."""
@@ -74,11 +83,11 @@ class Limits:
 
     def mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
         """What is wrong with a mount."""
-        shared = place in _SHARED_PLACES
-        root = self.shared_root if shared else self.driver_root
+        shared, told = place in _SHARED_PLACES, _METADATA.fullmatch(place) is not None
+        root = self.shared_root if shared else self.metadata_root if told else self.driver_root
         if not root or not _is_under(host, str(PurePosixPath(root))):
             yield "mounts.hostPath", f"is {host!r}", f"a path under {root or 'no root at all'}"
-        if not shared and not is_place(place):
+        if not (shared or told or is_place(place)):
             yield "mounts.containerPath", f"is {place!r}", "a place of NVIDIA's files"
         missing = {"rw" if shared else "ro", "nosuid", "nodev"} - set(options)
         if missing:

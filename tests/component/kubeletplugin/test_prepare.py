@@ -19,6 +19,7 @@ from driver.kubeletplugin import (
     executor,
     injection,
     locks,
+    metadata_files,
     ports,
     prepare,
     recovery,
@@ -63,7 +64,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
         kind,
         gpus,
         driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root),
-        store.Store(cdi, kind),
+        injection.Files(store.Store(cdi, kind), metadata_files.MetadataFiles(at.base / "told")),
         capabilities.Capabilities(at.host_root),
     )
     records = checkpoint.Checkpoint(at.base / "claims", boot.boot_id(at.host_root))

@@ -82,6 +82,16 @@ def test_clients_get_unequal_limits_at_once_and_no_more(gpu: Gpu) -> None:
     assert gpu.run("nvidia-smi", *used)[1].splitlines()[gpu.minor] == "51200"
 
 
+def test_processes_with_a_gpu_open_are_in_the_hosts_proc_until_they_end(gpu: Gpu) -> None:
+    proc = layout.Layout(gpu.base).host_root / "proc"
+    process, answer = gpu.start("--allocate", "1Gi")
+    shown = proc / str(answer["pid"])
+    assert (shown / "cgroup").read_text() == Path(f"/proc/{process.pid}/cgroup").read_text()
+    process.kill()
+    ended(process)
+    waiting.until(lambda: not shown.is_symlink(), WITHIN_S)
+
+
 def test_the_server_is_a_process_of_its_own_program(gpu: Gpu) -> None:
     daemon = gpu.daemon()
     _, client = gpu.start()

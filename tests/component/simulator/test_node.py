@@ -268,6 +268,7 @@ def board_of(base: Path, minor: str) -> state.Board:
         ("recovery", "drain-and-reset", "--gpu", "3"),
         ("in-use", "--gpu", "3", "--times", "4"),
         ("insufficient-resources", "--gpu", "3"),
+        ("memory-not-told", "--gpu", "3"),
         ("slow", "5"),
         ("driver-upgrade", "590.48.01"),
         ("reboot",),

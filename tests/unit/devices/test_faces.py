@@ -98,12 +98,13 @@ def test_a_part_knows_what_lies_at_its_place_whoever_made_it() -> None:
     assert there == {**dict.fromkeys([*FREE, f"{NAME}-mig-3g40gb-4"]), FREE[2]: ours}
 
 
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [(NAME, False), (FREE[0], True), (SHARES[0], False), ("nic-0-mig-1", False), ("", False)],
-)
-def test_parts_are_known_by_their_names(name: str, part: bool) -> None:  # noqa: FBT001 - a table
-    assert faces.is_part(name) is part
+def test_a_face_is_found_by_its_name_and_no_other_is() -> None:
+    gpu = a_gpu()
+    shown = list(faces.every(gpu))
+    assert {face.name: faces.named(gpu, face.name) for face in shown} == {
+        face.name: face for face in shown
+    }
+    assert faces.named(gpu, f"{NAME}-mig-9g90gb-0") is None
 
 
 def test_static_mig_is_the_instances_that_exist() -> None:

@@ -72,12 +72,13 @@ def points(tmp_path: Path, *, undo: bool) -> int:
 
 
 def test_every_act_is_a_point(tmp_path: Path) -> None:
-    # Record (2), two steps, spec (2), record (2); two inverses, spec, record.
-    assert points(tmp_path / "a", undo=False) == 8
-    assert points(tmp_path / "b", undo=True) == 4
+    # Record (2), two steps, what is told (2), spec (2), record (2); two inverses, spec, what was
+    # told, record.
+    assert points(tmp_path / "a", undo=False) == 10
+    assert points(tmp_path / "b", undo=True) == 5
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(10))
 def test_a_death_while_carrying_out_is_taken_back_by_the_next_start(
     node: gpunode.GpuNode, number: int
 ) -> None:
@@ -86,7 +87,7 @@ def test_a_death_while_carrying_out_is_taken_back_by_the_next_start(
         carried_out(node, hardware, gpunode.DiesAt(number))
     process = node.process(acts=hardware.acts)
     process.recover()
-    if number == 7:  # the record was complete
+    if number == 9:  # the record was complete
         assert process.executor.records.read(builders.UID) is not None
         assert hardware.settings
         return
@@ -95,7 +96,7 @@ def test_a_death_while_carrying_out_is_taken_back_by_the_next_start(
     assert list(hardware.settings.values()) == [{"a", "b"}]
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("recovers", [False, True])
 def test_a_death_while_taking_back_ends_with_nothing(
     node: gpunode.GpuNode, number: int, *, recovers: bool
@@ -167,4 +168,4 @@ def test_prepare_after_a_death_at_any_point_ends_as_if_undisturbed(tmp_path: Pat
         assert isinstance(answer, ports.Prepared)
         process.preparer.unprepare(ref)
         count += 1
-    assert count == 6
+    assert count == 8

@@ -12,6 +12,7 @@ from tests import builders
 from tests.fakes import gpunode, partitioning
 
 DEVICES = ("gpu-0000-53-00-0-mig-3g40gb-0", "gpu-0000-53-00-0-mig-1g10gb-4")
+WRITTEN = ["temporary written", "file written"]
 PREPARE = [
     "temporary written",
     "file written",
@@ -24,10 +25,7 @@ PREPARE = [
     "GPU instance made",
     "compute instance made",
     "step done: mig-make",
-    "temporary written",
-    "file written",
-    "temporary written",
-    "file written",
+    *WRITTEN * 4,  # what is told of each request, the spec, the record
 ]
 UNPREPARE = [
     "compute instance destroyed",
@@ -39,8 +37,7 @@ UNPREPARE = [
     "step done: mig-destroy",
     "MIG mode asked for",
     "step done: mig-off-again",
-    "file removed",
-    "file removed",
+    *["file removed"] * 4,  # the spec, what was told of each request, the record
 ]
 
 

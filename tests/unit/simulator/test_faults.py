@@ -122,6 +122,18 @@ def test_processes_use_memory_and_end_with_a_reset() -> None:
     assert nvml.device_get_compute_running_processes(gpu) == []
 
 
+def test_a_veiled_gpu_does_not_tell_what_a_process_uses() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    faults.process(of, of.gpus[0], state.Process(41, 3 << 30))
+    faults.veil(of, of.gpus[0], on=True)
+    (found,) = nvml.device_get_compute_running_processes(gpu)
+    assert (found.pid, found.used_gpu_memory) == (41, codes.NOT_AVAILABLE)
+    assert nvml.device_get_memory_info(gpu).used == 3 << 30
+    faults.veil(of, of.gpus[0], on=False)
+    assert nvml.device_get_compute_running_processes(gpu)[0].used_gpu_memory == 3 << 30
+
+
 def test_a_process_on_a_mig_device_is_that_devices() -> None:
     nvml = a_client()
     of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)

@@ -81,6 +81,15 @@ def test_mig_devices_and_processes_are_told_below_their_gpu() -> None:
     assert told.findtext("utilization/gpu_util") == "N/A"
 
 
+def test_memory_that_is_not_told_is_told_as_such() -> None:
+    nvml = a_client("hgx-h100")
+    board = nvml.machine.board(nvml.machine.gpus[0])
+    board.processes.append(state.Process(41, 300 << 20))
+    board.veiled = True
+    assert log(nvml).findall("gpu")[0].findtext("processes/process_info/used_memory") == "N/A"
+    assert f"{'N/A':<34} {'N/A':>10} |" in said(nvml, "-i 0")
+
+
 def test_errors_and_repairs_are_told() -> None:
     nvml = a_client("hgx-h100")
     board = nvml.machine.board(nvml.machine.gpus[0])

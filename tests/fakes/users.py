@@ -1,0 +1,36 @@
+"""Who uses how much of a GPU, over the simulator's machine model and without its C library."""
+
+from driver import errors, ids
+from driver.kubeletplugin import ports
+from simulator import codes, library
+
+
+class FakeUsers:
+    """Implements `ports.Users`; `asked` are the GPUs that were looked at, in order."""
+
+    def __init__(self, ask: library.Library) -> None:
+        self._ask = ask
+        self.asked: list[ids.GpuUuid] = []
+
+    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+        self.asked.append(gpu)
+        try:
+            handle = self._ask.device_get_handle_by_uuid(gpu)
+            listed = (
+                *self._ask.device_get_compute_running_processes(handle),
+                *self._ask.device_get_mps_compute_running_processes(handle),
+            )
+        except codes.NvmlError as e:
+            raise errors.DeviceFault(gpu, "who uses it", e.code, str(e)) from e
+        told = {one.pid: one.used_gpu_memory for one in listed}
+        return tuple(
+            ports.GpuProcess(pid, None if size == codes.NOT_AVAILABLE else size)
+            for pid, size in sorted(told.items())
+        )
+
+
+class Nobody:
+    """There is nothing to look at."""
+
+    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+        raise AssertionError(f"{gpu} was looked at")

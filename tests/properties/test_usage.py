@@ -1,0 +1,187 @@
+"""Who is told of over-use, whatever claims, pods and processes there are, and whatever fails."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import prometheus_client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver import errors, ids
+from driver.kubeletplugin import checkpoint, metrics, ports, steps, telling, usage, usage_watch
+from driver.kubeletplugin.sharing import terms
+from driver.resources import claims
+from tests.fakes import clock as fake_clock
+from tests.fakes import plugin_shell
+
+GPUS = (ids.GpuUuid("GPU-a"), ids.GpuUuid("GPU-b"))
+PODS = tuple(ids.PodUid(f"pod-{number}") for number in range(5))
+REFS = tuple(
+    ports.ClaimRef("team", f"claim-{number}", ids.ClaimUid(f"uid-{number}")) for number in range(4)
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim: bytes of each GPU (absent: it has none of that), and its pods."""
+
+    given: Mapping[ids.GpuUuid, int]
+    pods: frozenset[ids.PodUid]
+
+
+@dataclass(frozen=True)
+class Process:
+    gpu: ids.GpuUuid
+    pod: ids.PodUid | None
+    used: int | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What there is to see, by pid, `times` in a row, and who cannot be asked about."""
+
+    processes: tuple[Process, ...]
+    silent: frozenset[ports.ClaimRef] = frozenset()
+    lost: frozenset[ids.GpuUuid] = frozenset()
+    times: int = 1
+
+
+held = st.builds(
+    Held,
+    st.dictionaries(st.sampled_from(GPUS), st.integers(0, 40), min_size=1),
+    st.frozensets(st.sampled_from(PODS[:4]), max_size=2),
+)
+processes = st.builds(
+    Process,
+    st.sampled_from(GPUS),
+    st.one_of(st.none(), st.sampled_from(PODS)),
+    st.one_of(st.none(), st.integers(0, 60)),
+)
+looks = st.builds(
+    Look,
+    st.lists(processes, max_size=6).map(tuple),
+    st.frozensets(st.sampled_from(REFS)),
+    st.frozensets(st.sampled_from(GPUS), max_size=1),
+    st.integers(1, 3),
+)
+worlds = st.lists(held, min_size=1, max_size=4)
+
+
+class World:
+    """The node and the API server that a watch sees."""
+
+    def __init__(self, there: Sequence[Held]) -> None:
+        self.there = dict(zip(REFS, there, strict=False))
+        self.now = Look(())
+        self.told = plugin_shell.Events()
+        node = usage_watch.Node(self.records, self, self.pods_of, self)
+        counters = metrics.Metrics(prometheus_client.CollectorRegistry())
+        tools = usage_watch.Tools(telling.Teller(self.told), self, counters)
+        self.watch = usage_watch.UsageWatch(node, tools, 10, fake_clock.FakeClock())
+
+    def records(self) -> tuple[checkpoint.Record, ...]:
+        return tuple(
+            checkpoint.Record(
+                ref,
+                checkpoint.State.COMPLETED,
+                "boot-1",
+                tuple(a_device(gpu, size) for gpu, size in one.given.items()),
+                (),
+            )
+            for ref, one in self.there.items()
+        )
+
+    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+        if gpu in self.now.lost:
+            raise errors.DeviceFault(gpu, "who uses it", 15, "GPU is lost")
+        return tuple(
+            ports.GpuProcess(pid, one.used)
+            for pid, one in enumerate(self.now.processes)
+            if one.gpu == gpu
+        )
+
+    def pods_of(self, pid: int) -> tuple[ids.PodUid, ...]:
+        pod = self.now.processes[pid].pod
+        return () if pod is None else (pod,)
+
+    def read(self, ref: ports.ClaimRef) -> claims.Claim:
+        if ref in self.now.silent:
+            kinds = (errors.Unreachable, errors.Forbidden)
+            raise kinds[len(self.now.silent) % 2](0, "", "timed out")
+        pods = sorted(self.there[ref].pods)
+        consumers = tuple(claims.Consumer("", "pods", pod, pod) for pod in pods)
+        return claims.Claim(ref.namespace, ref.name, ref.uid, "1", (), consumers=consumers)
+
+    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+        """Heard by nobody."""
+
+    def look(self, seen: Look) -> set[str]:
+        """The claims that are told that they use too much."""
+        self.now = seen
+        before = len(self.told.told)
+        self.watch.look()
+        return {name for _, name, _, _ in self.told.told[before:]}
+
+    def over(self, gpu: ids.GpuUuid) -> set[str]:
+        """Those that truly do, by name: with all the claims that their pods link them to."""
+        here = {ref: one for ref, one in self.there.items() if gpu in one.given}
+        found: set[str] = set()
+        for ref, one in here.items():
+            linked, pods = {ref}, one.pods
+            while more := {r for r in here if r not in linked and here[r].pods & pods}:
+                linked |= more
+                pods = pods.union(*(here[r].pods for r in more))
+            sizes = [here[other].given[gpu] for other in linked]
+            used = sum(
+                process.used or 0
+                for process in self.now.processes
+                if process.gpu == gpu and process.pod in pods
+            )
+            if all(sizes) and used > sum(sizes):
+                found.add(ref.name)
+        return found
+
+
+def a_device(gpu: ids.GpuUuid, size: int) -> steps.PlannedDevice:
+    share = terms.Terms("mps", "team", size, 10)
+    name = ids.DeviceName("gpu-0000-53-00-0-mps")
+    return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=share)
+
+
+@given(worlds, st.lists(looks, max_size=8))
+def test_nobody_is_told_who_uses_no_more_than_his_share(
+    there: list[Held], seen: list[Look]
+) -> None:
+    world = World(there)
+    for look in (one for one in seen for _ in range(one.times)):
+        told = world.look(look)
+        assert told <= world.over(GPUS[0]) | world.over(GPUS[1])
+
+
+@given(worlds, looks)
+def test_whoever_uses_more_at_two_looks_is_told(there: list[Held], seen: Look) -> None:
+    world = World(there)
+    answered = Look(seen.processes)
+    assert world.look(answered) == set()
+    told = world.look(answered)
+    assert told == world.over(GPUS[0]) | world.over(GPUS[1])
+    assert world.look(answered) == set()
+
+
+@given(worlds, st.lists(processes, max_size=8))
+def test_sums_are_exact(there: list[Held], running: list[Process]) -> None:
+    world = World(there)
+    given_of = {ref: one.given[GPUS[0]] for ref, one in world.there.items() if GPUS[0] in one.given}
+    pods = {ref.uid: one.pods for ref, one in world.there.items()}
+    seen = [
+        usage.Held(ports.GpuProcess(pid, one.used), one.pod)
+        for pid, one in enumerate(running)
+        if one.pod is not None
+    ]
+    for use in usage.uses(GPUS[0], given_of, seen, pods):
+        counted = (use.claim, *use.others)
+        assert use.given_bytes == sum(given_of[one] for one in counted)
+        theirs = frozenset().union(*(pods[one.uid] for one in counted))
+        sizes = [one.process.used_bytes or 0 for one in seen if one.pod in theirs]
+        assert use.used_bytes == sum(sizes)
+        assert sorted(one.used_bytes for one in use.processes) == sorted(sizes)
