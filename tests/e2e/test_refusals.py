@@ -31,27 +31,6 @@ def scheduler_node(cluster: api.Cluster) -> Iterator[str]:
             cluster.remove_node(SCHEDULED)
 
 
-def conditions(claim: Raw) -> dict[str, tuple[str, str, str]]:
-    """Of the claim's only device, by type: status, reason, message."""
-    devices = claim.get("status", {}).get("devices") or [{}]
-    return {
-        one["type"]: (one["status"], one["reason"], one["message"])
-        for one in devices[0].get("conditions", ())
-    }
-
-
-def says(field: playground.Playground, claim: str, kind: str, status: str) -> tuple[str, str, str]:
-    """Wait until a condition has that status."""
-
-    def found() -> tuple[str, str, str] | None:
-        one = conditions(field.claim(claim)).get(kind)
-        return one if one and one[0] == status else None
-
-    answer = playground.until(found, 40, f"{kind} of {claim} is {status}")
-    assert answer is not None
-    return answer
-
-
 @contextlib.contextmanager
 def without(library: str, root: Path) -> Iterator[None]:
     """A driver whose library is away for a while, as during an upgrade."""
@@ -70,7 +49,7 @@ def without(library: str, root: Path) -> Iterator[None]:
 def test_a_prepared_claim_says_so_under_the_plugins_name(field: playground.Playground) -> None:
     field.create(playground.a_claim("mine"), playground.a_pod("pod", claims=("mine",)))
     field.running("pod")
-    assert says(field, "mine", "Ready", "True")[1] == "Prepared"
+    assert field.says("mine", "Ready", "True")[1] == "Prepared"
     claim = field.claim("mine")
     (ours,) = [
         one
@@ -98,17 +77,17 @@ def test_a_pod_that_was_refused_runs_soon_after_the_cause_has_ended(
             playground.a_claim("late"),
             playground.a_pod("pod", claims=("late",), nodeSelector=playground.on(NODE)),
         )
-        _, reason, message = says(field, "late", "Ready", "False")
+        _, reason, message = field.says("late", "Ready", "False")
         assert reason == "DriverNotReady"
         assert "libcuda" in message
-        assert "Stalled" not in conditions(field.claim("late"))
+        assert "Stalled" not in field.conditions("late")
         time.sleep(6)
         assert field.pod("pod")["status"]["phase"] == "Pending"
         assert "annotations" not in field.pod("pod")["metadata"]
     ended = time.monotonic()
     field.running("pod", 30)
     took_s = time.monotonic() - ended
-    says(field, "late", "Ready", "True")
+    field.says("late", "Ready", "True")
     assert "ration.dev/prepare-again" in field.pod("pod")["metadata"]["annotations"]
     assert took_s < 30
     print(f"running {took_s:.1f} s after the cause had ended")  # noqa: T201 - what was measured
@@ -153,7 +132,7 @@ def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
     )
     apply(field, a_deployment("odd", scheduler_node))
     try:
-        _, reason, message = says(field, "bare", "Stalled", "True")
+        _, reason, message = field.says("bare", "Stalled", "True")
         assert (reason, "shape: is not a field" in message) == ("ConfigInvalid", True)
         uid = field.pod("bare")["metadata"]["uid"]
         playground.until(lambda: evictions(field), 40, "a pod of the Deployment is evicted")
@@ -164,7 +143,7 @@ def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
         assert all("ReplicaSet web-" in one and "ConfigInvalid" in one for one in told)
         assert field.pod("bare")["metadata"]["uid"] == uid
         assert field.events("bare", "PodEvicted") == []
-        assert conditions(field.claim("bare"))["Ready"][:2] == ("False", "ConfigInvalid")
+        assert field.conditions("bare")["Ready"][:2] == ("False", "ConfigInvalid")
     finally:
         field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
 
@@ -233,7 +212,7 @@ def test_a_plugin_may_say_nothing_of_claims_on_other_nodes_nor_of_other_drivers(
         playground.a_pod("pod", claims=("there",), nodeSelector=playground.on("e2e-b")),
     )
     field.running("pod")
-    says(field, "there", "Ready", "True")
+    field.says("there", "Ready", "True")
     config = field.cluster.node_dir(NODE)
     (kubeconfig,) = config.rglob("plugin.kubeconfig")
     kube = client.KubeClient.connect(kubeconfig, "ration-e2e")
@@ -258,4 +237,4 @@ def test_a_plugin_may_say_nothing_of_claims_on_other_nodes_nor_of_other_drivers(
             field_manager="ration-kubeletplugin",
             force=True,
         )
-    assert conditions(field.claim("there"))["Ready"][2] != "forged"
+    assert field.conditions("there")["Ready"][2] != "forged"

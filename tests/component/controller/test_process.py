@@ -38,13 +38,14 @@ def controllers() -> Iterator[list[Process]]:
         process.wait()
 
 
-def start(running: list[Process], api: api_server.ApiServer, folder: Path) -> Process:
+def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flags: str) -> Process:
     command = [
         sys.executable,
         "-m",
         "driver.controller",
         f"--kubeconfig={api.kubeconfig(folder)}",
         f"--identity=replica-{len(running)}",
+        *flags,
     ]
     log = (folder / f"log-{len(running)}").open("w")
     with log:
@@ -116,6 +117,21 @@ def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_evictio
     written = [one for one in api.requests if one.method != "GET" and "/pods/" in one.path]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
     waiting.until(lambda: {one["reason"] for one in api.all(resource.EVENTS)} == {"PodEvicted"})
+
+
+def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_asked_for(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path, "--evict-over-share")
+    refused(api, "greedy", ("Ready", "True", "Prepared"), ("WithinShare", "False", "ShareExceeded"))
+    pod = api.read(resource.PODS, "pod-greedy", "default") or {}
+    api.put(resource.PODS, {**pod, "status": {"phase": "Running"}})
+
+    def leaves() -> bool:
+        found = api.read(resource.PODS, "pod-greedy", "default") or {}
+        return "deletionTimestamp" in found["metadata"]
+
+    waiting.until(leaves, within_s=25)
 
 
 def test_sigterm_ends_it_cleanly_and_the_next_leads_at_once(
