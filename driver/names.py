@@ -39,8 +39,20 @@ NODE_CONDITION = "ration.dev/GPUsHealthy"
 
 CONDITION_READY = "Ready"
 """Condition of a claim's devices, by the plugin: they are prepared on their node, or why not."""
+CONDITION_STALLED = "Stalled"
+"""Condition of a claim's devices, by the plugin: Ready is False and will not change by waiting.
+
+It is there only while it is True (the convention of kstatus).
+"""
 CONDITION_WITHIN_SHARE = "WithinShare"
 """Condition of a claim's devices, by the plugin: its processes use no more than it was given."""
+PLUGIN_CONDITIONS = frozenset({CONDITION_READY, CONDITION_STALLED, CONDITION_WITHIN_SHARE})
+"""What the plugin owns of an entry in `status.devices`; every other type is another's."""
+PREPARE_AGAIN = "ration.dev/prepare-again"
+"""Annotation on a pod, by the controller: the kubelet tries again at once when it changes.
+
+Its value is the time at which the refusal was cleared, RFC 3339.
+"""
 
 CLASS_GPU = "gpu.ration.dev"
 

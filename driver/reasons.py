@@ -40,6 +40,19 @@ class Reason(StrEnum):
         "The devices were chosen but the API server refused the write; it is tried again.",
     )
 
+    POD_EVICTED = (
+        "PodEvicted",
+        (
+            "The pod's claim can never be prepared, or is used beyond its share; the pod's owner "
+            "makes another pod. The message says which."
+        ),
+    )
+
+    POD_KEPT = (
+        "PodKept",
+        "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
+    )
+
     # What a Node's condition says of its GPUs.
     GPUS_HEALTHY = ("GPUsHealthy", "Every GPU of the node can be given to claims.")
     GPUS_UNHEALTHY = ("GPUsUnhealthy", "The message says which GPUs are tainted, and by what.")
@@ -94,6 +107,13 @@ class Reason(StrEnum):
         "The device uses a field of the API that the controller does not weigh yet.",
     )
     POOL_INCOMPLETE = ("PoolIncomplete", "Slices of the device's pool are missing or invalid.")
+
+    # How a claim's devices are on their node.
+    PREPARED = ("Prepared", "The claim's devices are ready on their node.")
+    REFUSAL_CLEARED = (
+        "RefusalCleared",
+        "What kept the claim from being prepared is over; the kubelet is asked to try again.",
+    )
 
     # Why a node refuses to prepare a claim.
     CLAIM_REPLACED = ("ClaimReplaced", "A claim of that name exists, with another UID.")

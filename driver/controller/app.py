@@ -151,6 +151,7 @@ class App:
             self._config.driver_name,
             policies.POLICIES[self._config.policy],
             turn.Patience(refused_s=self._config.refused_seconds),
+            evict_over_share=self._config.evict_over_share,
         )
         return reconcile.Reconciler(self._stores, self._items, tools, settings, self._clock)
 

@@ -114,6 +114,15 @@ class Commit:
             kind=client.PatchType.STRATEGIC,
         )
 
+    def nudge(self, pod: pods.Pod, stamp: str) -> None:
+        """Change the annotation at which the kubelet looks at a pod again."""
+        body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
+        self._writer.patch(resource.PODS, pod.name, body, namespace=pod.namespace)
+
+    def evict(self, pod: pods.Pod) -> None:
+        """Ask for the pod to leave, by the Eviction API. Raises ApiError."""
+        self._writer.create_eviction(pod.name, pod.namespace, uid=pod.uid)
+
     def _patch_status(
         self, claim: claims.Claim, body: dict[str, object], kind: client.PatchType
     ) -> claims.Claim:

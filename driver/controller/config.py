@@ -32,6 +32,10 @@ class ControllerConfig(settings.ClusterSettings):
         gt=0,
         description="Free an unbound allocation so long after the scheduler refused the pod.",
     )
+    evict_over_share: bool = pydantic.Field(
+        default=False,
+        description="Evict pods that use more than their share of a GPU for over a minute.",
+    )
 
     @pydantic.field_validator("policy")
     @classmethod

@@ -22,6 +22,12 @@ class Writer(Protocol):
         """Patch an object; the object as the server answered it."""
         ...
 
+    def create_eviction(
+        self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
+    ) -> None:
+        """Ask for the pod `uid` to leave; raises TooManyRequests while a budget forbids it."""
+        ...
+
 
 class Observe(Protocol):
     """Shows the caches an object the server just answered."""

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from driver import clock, ids, reasons
-from driver.controller import memory, node_condition, stores, turn, writers
+from driver.controller import (
+    attending,
+    memory,
+    node_condition,
+    refused,
+    stores,
+    turn,
+    writers,
+)
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, assemble, outcome, requests, words
 from driver.controller.allocation.policies import base
@@ -29,6 +37,7 @@ class Settings:
     driver: str
     policy: base.Policy
     patience: turn.Patience = field(default_factory=turn.Patience)
+    evict_over_share: bool = False
 
 
 class Reconciler:
@@ -49,6 +58,8 @@ class Reconciler:
         self._settings = settings
         self._clock = time
         self._memory = memory.Memory()
+        rules = refused.Rules(settings.driver, settings.evict_over_share)
+        self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
 
     def run(self, stop: threading.Event) -> None:
         """Decide until told to stop."""
@@ -237,8 +248,12 @@ class Reconciler:
         claim = self._stores.claims.get(item.key)
         if claim is None:
             self._memory.unreserved.pop(item.key, None)
+            self._attendant.forget(item.key)
             self._items.forget(item)
             return
+        again_s = self._attendant.attend(claim)
+        if again_s is not None:
+            self._items.add_after(item, again_s)
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)
         known = self._stores.pods.snapshot()

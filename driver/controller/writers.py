@@ -127,6 +127,29 @@ class Writers:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
 
+    def nudge(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
+        """Have the kubelet prepare a pod's claims again; the refusal was cleared at `stamp`."""
+        self._submit(claim, lambda _: self._nudge(pod, stamp))
+
+    def _nudge(self, pod: pods.Pod, stamp: str) -> None:
+        self._tools.commit.nudge(pod, stamp)
+        self._tools.metrics.decided("nudged")
+        _log.info("kubelet asked to try again", pod=pod.key, cleared=stamp)
+
+    def evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        """Have a pod leave, and say why on it and on its claim."""
+        self._submit(claim, lambda _: self._evict(claim, pod, message))
+
+    def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        self._tools.commit.evict(pod)
+        self._tools.metrics.decided("evicted")
+        _log.info("pod evicted", pod=pod.key, why=message)
+        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
+
+    def tell_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        """Say that a pod stays which should leave."""
+        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
+
     def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
         self._tools.pool.submit(self._attempt, claim, act)
 

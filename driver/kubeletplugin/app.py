@@ -11,10 +11,12 @@ import grpc
 import prometheus_client
 import structlog
 
-from driver import clock, ids, lifecycle, reasons
+from driver import clock, errors, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
+    claim_reader,
+    device_conditions,
     health_news,
     health_report,
     health_stream,
@@ -22,9 +24,9 @@ from driver.kubeletplugin import (
     metrics,
     mps_watch,
     newest,
-    ports,
     publisher,
     reclaim,
+    refusals,
     registration,
     reset_watch,
     rpc,
@@ -46,6 +48,8 @@ _DRAIN_S = 6.0
 _REGISTRATION_GRACE_S = 0.5
 _REGISTRATION_WORKERS = 4
 _STALE_S = 120.0
+_SAYING_S = 5.0
+"""A call that says something on a claim: nobody waits for it, but for its end at a stop."""
 _LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
@@ -56,13 +60,6 @@ class Outside:
     kube: client.KubeClient
     jitter: backoff.Jitter
     clock: clock.Clock
-
-
-class _Silent:
-    """`ports.Conditions` that are not written yet."""
-
-    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
-        """Nothing is said."""
 
 
 class App:
@@ -83,9 +80,10 @@ class App:
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
+        self._conditions = _conditions(config, outside)
         self._usage = usage_watch.UsageWatch(
             core.sharers,
-            usage_watch.Tools(teller, _Silent(), counters),
+            usage_watch.Tools(teller, self._conditions, counters),
             config.usage_seconds,
             self._clock,
         )
@@ -93,8 +91,9 @@ class App:
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
         self._orphans = stages.Orphans(self._clock)
+        self._refusals = refusals.Refusals(self._conditions, core.preparation.check, self._clock)
         self._service = server.DraService(
-            core.preparation, server.Tools(teller, counters, self._clock)
+            core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
         self._dra = rpc.UnixServer(
@@ -186,7 +185,9 @@ class App:
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
         life.thread("mps", self._mps.run)
+        life.thread("conditions", self._conditions.run, interrupt=self._conditions.interrupt)
         life.thread("usage", self._usage.run)
+        life.thread("refusals", lifecycle.after(recovered, self._attend, time))
         life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
         if self._resets is not None:
             resets = self._resets
@@ -203,6 +204,14 @@ class App:
             interrupt=self._publisher.interrupt,
         )
         life.thread("registration", lifecycle.after(self._dra.serving, registrar.run, time))
+
+    def _attend(self, stop: threading.Event) -> None:
+        """Say again what stands, then watch refusals."""
+        try:
+            self._refusals.stand(self._core.records())
+        except errors.NodeFault as e:
+            _log.warning("not said what stands", error=str(e))
+        self._refusals.run(stop)
 
     def _telemetry(self) -> telemetry_server.Telemetry:
         def stale() -> str | None:
@@ -232,6 +241,13 @@ class App:
         idle_s = self._publisher.idle_s()
         limit_s = self._config.rediscover_seconds + _STALE_S
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
+
+
+def _conditions(config: PluginConfig, outside: Outside) -> device_conditions.DeviceConditions:
+    door = claim_reader.KubeClaimStatus(outside.kube.within(_SAYING_S))
+    return device_conditions.DeviceConditions(
+        config.driver_name, config.node_name, door, outside.clock, outside.jitter
+    )
 
 
 def _supply(

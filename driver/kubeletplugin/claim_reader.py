@@ -1,5 +1,8 @@
-"""Claims, read from the API server at the moment they are asked for."""
+"""Claims, read from the API server at the moment they are asked for, and what we say of them."""
 
+from collections.abc import Mapping
+
+from driver import names
 from driver.kube import client, resource
 from driver.kubeletplugin import ports
 from driver.resources import claims
@@ -19,3 +22,24 @@ class KubeClaimReader:
             BadInput: what the server holds is no claim that we can read.
         """
         return claims.parse(self._kube.get(resource.RESOURCE_CLAIMS, ref.name, ref.namespace))
+
+
+class KubeClaimStatus(KubeClaimReader):
+    """`ports.ClaimStatus` on the API server."""
+
+    def apply(self, ref: ports.ClaimRef, body: Mapping[str, object]) -> None:
+        """Apply to the claim's status under the plugin's name; what it says is taken by force.
+
+        Raises:
+            ApiError: Conflict when the claim has changed since, or is another one by now.
+        """
+        self._kube.patch(
+            resource.RESOURCE_CLAIMS,
+            ref.name,
+            body,
+            namespace=ref.namespace,
+            subresource="status",
+            kind=client.PatchType.APPLY,
+            field_manager=names.PLUGIN_FIELD_MANAGER,
+            force=True,
+        )

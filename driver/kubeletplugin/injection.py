@@ -4,7 +4,7 @@ Records name GPUs by UUID; numbers and paths are looked up when the spec is writ
 minor that moved, or a driver that was replaced, ends in the right spec.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from driver import errors, ids
@@ -93,6 +93,16 @@ class Injection:
             self._checked = (common, spec.containerEdits)
             return model.canonical(spec)
         return model.canonical(spec.model_copy(update={"containerEdits": known}))
+
+    def ready(self, gpus: Iterable[devices.Gpu] = ()) -> None:
+        """Look whether a spec, with these whole GPUs in it, could be written now.
+
+        What a step reveals is not looked for. Raises as `write` would.
+        """
+        self._common.read()
+        self._files.specs.probe()
+        for gpu in gpus:
+            self._gpu_node(gpu)
 
     def stands(self, record: checkpoint.Record) -> bool:
         """Whether the claim's MIG instances are there, which a reset takes away.

@@ -50,6 +50,10 @@ class Patient:
         """Undo it; nothing to wait for."""
         return self._inner.unprepare(ref)
 
+    def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
+        """Whether it would be refused now; nothing is waited for."""
+        return self._inner.check(ref)
+
     def _worth_waiting(self, answer: ports.Refused) -> bool:
         """Whether the holder is one the API server no longer gives the device to."""
         holder = answer.holder

@@ -1,6 +1,6 @@
 """The plugin's world: what its rooms ask of each other and of the node. Values and protocols."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -63,6 +63,13 @@ class Preparation(Protocol):
 
     def unprepare(self, ref: ClaimRef) -> Refused | None:
         """Undo it, from the record alone; None when nothing of the claim is left."""
+        ...
+
+    def check(self, ref: ClaimRef) -> Refused | None:
+        """Whether the claim would be refused now; changes nothing and waits for nobody.
+
+        Raises RationError where that cannot be said now.
+        """
         ...
 
 
@@ -193,11 +200,12 @@ class Daemons(Protocol):
 class Word:
     """One condition of a claim's devices (`status.devices[].conditions`, KEP-4817).
 
-    `type` is one of `names.CONDITION_*`; `permanent`: it will not change by waiting.
+    `type` is one of `names.CONDITION_*`; `holds` None: it is not known; `permanent`: it will not
+    change by waiting.
     """
 
     type: str
-    holds: bool
+    holds: bool | None
     reason: reasons.Reason
     message: str
     permanent: bool = False
@@ -216,4 +224,12 @@ class ClaimReader(Protocol):
 
     def read(self, ref: ClaimRef) -> claims.Claim:
         """The claim of that name as it is now, whatever its UID."""
+        ...
+
+
+class ClaimStatus(ClaimReader, Protocol):
+    """What of a claim the plugin may change: what it says of the devices. Raises ApiError."""
+
+    def apply(self, ref: ClaimRef, body: Mapping[str, object]) -> None:
+        """Have the claim's status say this of us, and no more (server-side apply)."""
         ...

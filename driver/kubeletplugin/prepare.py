@@ -95,6 +95,24 @@ class Preparer:
                 self._let_go.put(ref.uid)
         return None
 
+    def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
+        """Whether the claim would be refused now, as far as looking tells; nothing is changed.
+
+        The node is looked at before the API server is asked, and GPUs that somebody works on are
+        not waited for: NodeFault.
+        """
+        try:
+            self._executor.specs.ready()
+            asked = self._asked(ref)
+            if isinstance(asked, ports.Refused):
+                return asked
+            self._executor.specs.ready(asked.located.values())
+            with self._locks.gpus((gpu.uuid for gpu in asked.located.values()), wait_s=0.0):
+                intent = self._intended(ref, asked)
+        except driver_root.DriverNotReady as problem:
+            return _refused(reasons.Reason.DRIVER_NOT_READY, str(problem))
+        return intent if isinstance(intent, ports.Refused) else None
+
     def _from_record(self, ref: ports.ClaimRef) -> ports.Prepared | None:
         """The answer of a completed record; a started one is taken back first."""
         record = self._executor.records.read(ref.uid)
@@ -128,20 +146,23 @@ class Preparer:
         with self._locks.gpus(gpu.uuid for gpu in asked.located.values()):
             if (done := self._settled(ref)) is not None:
                 return done
-            configured = self._configured(asked)
-            if isinstance(configured, ports.Refused):
-                return configured
-            others = [one for one in self._executor.records.all() if one.uid != ref.uid]
-            on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
-            kind = self._executor.specs.kind
-            made = plan.make_plan(ref.uid, kind, configured, on_for_us)
-            intent = replace(made, pod_claim=asked.pod_claim)
-            # Records are read by now, and the damaged among them known to be.
-            if (refused := _met(ref, intent, self._unaccounted())) is not None:
-                return refused
-            if (refused := _overlapping(ref, intent, others)) is not None:
-                return refused
+            intent = self._intended(ref, asked)
+            if isinstance(intent, ports.Refused):
+                return intent
             return self._executor.carry_out(ref, intent, cancelled).answer()
+
+    def _intended(self, ref: ports.ClaimRef, asked: _Asked) -> plan.Plan | ports.Refused:
+        """What is to be done for the claim, or why nothing may be; the caller holds its GPUs."""
+        configured = self._configured(asked)
+        if isinstance(configured, ports.Refused):
+            return configured
+        others = [one for one in self._executor.records.all() if one.uid != ref.uid]
+        on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
+        made = plan.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
+        intent = replace(made, pod_claim=asked.pod_claim)
+        # Records are read by now, and the damaged among them known to be.
+        refused = _met(ref, intent, self._unaccounted()) or _overlapping(ref, intent, others)
+        return intent if refused is None else refused
 
     def _unaccounted(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
         """The GPUs that claims with a damaged record have, by their CDI specs."""

@@ -15,7 +15,7 @@ import grpc
 import structlog
 
 from driver import clock, errors, ids, reasons
-from driver.kubeletplugin import jobs, metrics, ports, telling
+from driver.kubeletplugin import jobs, metrics, ports, refusals, telling
 from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc
 
 _log = structlog.get_logger(__name__)
@@ -74,6 +74,7 @@ class Tools:
 
     teller: telling.Teller
     metrics: metrics.Metrics
+    refusals: refusals.Refusals
     clock: clock.Clock
     deadline_s: float = DEADLINE_S
 
@@ -187,6 +188,22 @@ class DraService:
         _log.info("claim worked on", result=result, duration_s=round(duration_s, 4))
         if isinstance(outcome, ports.Refused | Failed):
             self._tools.teller.claim_warning(ref, outcome.reason, outcome.message)
+        if call == "prepare":
+            self._say(ref, outcome)
+        elif outcome is None:
+            self._tools.refusals.unprepared(ref)
+
+    def _say(self, ref: ports.ClaimRef, outcome: Outcome) -> None:
+        """Have it said on the claim how its Prepare ended; of one that was broken off, nothing."""
+        match outcome:
+            case ports.Prepared():
+                self._tools.refusals.prepared(ref)
+            case ports.Refused(reason=reason, message=message, permanent=permanent):
+                self._tools.refusals.refused(ref, reason, message, permanent=permanent)
+            case Failed(reason, message):
+                self._tools.refusals.refused(ref, reason, message)
+            case _:
+                pass
 
 
 class _Plugin:

@@ -4,12 +4,12 @@ A claim that uses what this version does not weigh yet is not misread: `Request.
 `Claim.beyond` name the fields, and the claim ends as not allocated with that reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids, names
-from driver.resources import classes, fields, quantity, selectors, toleration
+from driver.resources import classes, device_status, fields, quantity, selectors, toleration
 
 MAX_RESULTS = 32
 MAX_RESERVATIONS = 256
@@ -115,7 +115,8 @@ class Consumer:
 class Claim:
     """A ResourceClaim as the driver needs it.
 
-    `pod_claim` is the pod's own name for a claim that was made for it of a template.
+    `said` is what drivers say of its devices. `pod_claim` is the pod's own name for a claim that
+    was made for it of a template.
     """
 
     namespace: str
@@ -130,6 +131,7 @@ class Claim:
     deleting: bool = False
     beyond: tuple[str, ...] = ()
     pod_claim: str = ""
+    said: tuple[device_status.DeviceStatus, ...] = ()
 
     @property
     def key(self) -> ids.Key:
@@ -166,6 +168,7 @@ def parse(obj: fields.Raw) -> Claim:
         deleting=bool(meta.get("deletionTimestamp")),
         beyond=tuple(f"spec.devices.{key}" for key in ("constraints",) if spec.get(key)),
         pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
+        said=device_status.parse(status),
     )
 
 
@@ -268,6 +271,24 @@ def _render_config(config: AllocatedConfig) -> dict[str, object]:
     if config.requests:
         shown["requests"] = list(config.requests)
     return {**shown, "opaque": dict(config.opaque)}
+
+
+def render_said(claim: Claim, said: Iterable[device_status.DeviceStatus]) -> dict[str, object]:
+    """What to apply to the claim's status to have this said of its devices.
+
+    It is for the claim as it was read: the devices may be another's after a change.
+    """
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.uid,
+            "resourceVersion": claim.version,
+        },
+        "status": {"devices": [device_status.render(one) for one in said]},
+    }
 
 
 def render_consumer(consumer: Consumer) -> dict[str, object]:

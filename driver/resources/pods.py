@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from driver import ids
+from driver import ids, names
 from driver.resources import fields, nodes, selectors, toleration
 
 _TERMINAL = frozenset({"Succeeded", "Failed"})
@@ -45,8 +45,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that a pod belongs to (`ownerReferences`): a ReplicaSet, a Job."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod. `requests` are its effective requests, init containers and overhead included."""
+    """A pod. `requests` are its effective requests, init containers and overhead included.
+
+    `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one.
+    """
 
     namespace: str
     name: str
@@ -67,6 +79,8 @@ class Pod:
     host_ports: frozenset[HostPort] = frozenset()
     volume_claims: tuple[str, ...] = ()
     verdict: Verdict = Verdict()
+    owner: Owner | None = None
+    asked_again: str = ""
 
     @property
     def key(self) -> ids.Key:
@@ -108,7 +122,19 @@ def parse(obj: fields.Raw) -> Pod:
         host_ports=frozenset(_host_ports(spec)),
         volume_claims=_volume_claims(spec, meta),
         verdict=_verdict(status),
+        owner=_owner(meta),
+        asked_again=fields.text(
+            fields.mapping(meta, "annotations", "metadata"), names.PREPARE_AGAIN
+        ),
     )
+
+
+def _owner(meta: fields.Raw) -> Owner | None:
+    for at, one in fields.objects(meta, "ownerReferences", "metadata"):
+        if fields.flag(one, "controller", at):
+            texts = (fields.text(one, key, at) for key in ("kind", "name", "uid"))
+            return Owner(*texts)
+    return None
 
 
 def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:

@@ -191,6 +191,27 @@ class Playground:
         """Wait for an event of that reason about an object."""
         return until(lambda: self.events(name, reason), within_s, f"{reason} about {name}")
 
+    def conditions(self, claim: str) -> dict[str, tuple[str, str, str]]:
+        """What is said of a claim's first device, by type: status, reason, message."""
+        devices = self.claim(claim).get("status", {}).get("devices") or [{}]
+        return {
+            one["type"]: (one["status"], one["reason"], one["message"])
+            for one in devices[0].get("conditions", ())
+        }
+
+    def says(
+        self, claim: str, kind: str, status: str, within_s: float = 40
+    ) -> tuple[str, str, str]:
+        """Wait until a condition has that status; all of it."""
+
+        def found() -> tuple[str, str, str] | None:
+            one = self.conditions(claim).get(kind)
+            return one if one and one[0] == status else None
+
+        answer = until(found, within_s, f"{kind} of {claim} is {status}")
+        assert answer is not None
+        return answer
+
     def device_of(self, claim: str) -> tuple[str, str] | None:
         """Pool and device of a claim's first result."""
         allocation = self.claim(claim).get("status", {}).get("allocation")

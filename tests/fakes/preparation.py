@@ -53,3 +53,7 @@ class Preparation:
         self.unprepared.append(one.name)
         answer = self.behave.get(one.name, lambda: prepared(one))()
         return answer if isinstance(answer, ports.Refused) else None
+
+    def check(self, one: ports.ClaimRef) -> ports.Refused | None:
+        answer = self.behave.get(one.name, lambda: prepared(one))()
+        return answer if isinstance(answer, ports.Refused) else None

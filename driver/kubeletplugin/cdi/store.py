@@ -4,6 +4,7 @@ They need not outlive the machine's boot, so there is no fsync: a record of anot
 spec written anew, a spec without a record is removed (recovery), and the usual folder is a tmpfs.
 """
 
+import os
 from pathlib import Path
 
 from driver import errors, ids
@@ -31,6 +32,12 @@ class Store:
     def write(self, uid: ids.ClaimUid, data: bytes) -> None:
         """Put the claim's spec there."""
         durable.replace(self.path(uid), data, _MODE, self._watch, synced=False)
+
+    def probe(self) -> None:
+        """Look whether a spec could be written, without writing: a full disk is not seen."""
+        there = next(one for one in (self._directory, *self._directory.parents) if one.exists())
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            raise errors.NodeFault("write to", str(there), "is no folder that can be written to")
 
     def exists(self, uid: ids.ClaimUid) -> bool:
         """Whether the claim's spec is there."""

@@ -38,13 +38,14 @@ def controllers() -> Iterator[list[Process]]:
         process.wait()
 
 
-def start(running: list[Process], api: api_server.ApiServer, folder: Path) -> Process:
+def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flags: str) -> Process:
     command = [
         sys.executable,
         "-m",
         "driver.controller",
         f"--kubeconfig={api.kubeconfig(folder)}",
         f"--identity=replica-{len(running)}",
+        *flags,
     ]
     log = (folder / f"log-{len(running)}").open("w")
     with log:
@@ -76,6 +77,61 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     ]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
     waiting.until(lambda: len(api.all(resource.EVENTS)) == 2)
+
+
+def refused(api: api_server.ApiServer, name: str, *conditions: tuple[str, str, str]) -> None:
+    """A pod of a ReplicaSet, on a node that says this of its claim."""
+    entry = {"resource": "pods", "name": f"pod-{name}", "uid": objects.uid_of(f"pod-{name}")}
+    said = [
+        {"type": kind, "status": is_so, "reason": reason, "message": "in words",
+         "lastTransitionTime": "2026-11-21T09:00:00Z"}
+        for kind, is_so, reason in conditions
+    ]  # fmt: skip
+    device = {"driver": "gpu.ration.dev", "pool": "node-a", "device": "gpu-0"}
+    status = objects.allocated("node-a", "gpu-0", reserved=[entry])
+    pod = objects.a_pod(f"pod-{name}", name, nodeName="node-a")
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "web-uid", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    api.put(resource.PODS, pod)
+    devices = [{**device, "conditions": said}]
+    api.put(resource.RESOURCE_CLAIMS, objects.a_claim(name, status={**status, "devices": devices}))
+
+
+def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_eviction(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path)
+    refused(api, "late", ("Ready", "Unknown", "RefusalCleared"))
+    refused(api, "never", ("Ready", "False", "ConfigInvalid"), ("Stalled", "True", "ConfigInvalid"))
+
+    def meta(name: str) -> dict[str, Any]:
+        found = api.read(resource.PODS, f"pod-{name}", "default") or {}
+        return dict(found.get("metadata") or {})
+
+    waiting.until(lambda: "annotations" in meta("late"), within_s=25)
+    assert meta("late")["annotations"] == {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}
+    waiting.until(lambda: "deletionTimestamp" in meta("never"))
+    assert "deletionTimestamp" not in meta("late")
+    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    written = [one for one in api.requests if one.method != "GET" and "/pods/" in one.path]
+    assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
+    waiting.until(lambda: {one["reason"] for one in api.all(resource.EVENTS)} == {"PodEvicted"})
+
+
+def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_asked_for(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path, "--evict-over-share")
+    refused(api, "greedy", ("Ready", "True", "Prepared"), ("WithinShare", "False", "ShareExceeded"))
+    pod = api.read(resource.PODS, "pod-greedy", "default") or {}
+    api.put(resource.PODS, {**pod, "status": {"phase": "Running"}})
+
+    def leaves() -> bool:
+        found = api.read(resource.PODS, "pod-greedy", "default") or {}
+        return "deletionTimestamp" in found["metadata"]
+
+    waiting.until(leaves, within_s=25)
 
 
 def test_sigterm_ends_it_cleanly_and_the_next_leads_at_once(

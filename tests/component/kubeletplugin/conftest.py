@@ -8,8 +8,9 @@ import pytest
 
 from driver import clock
 from driver.kube import client, resource
-from driver.kubeletplugin import health_stream, metrics, server, telling
+from driver.kubeletplugin import health_stream, metrics, refusals, server, telling
 from tests.fakes import battering, plugin_shell
+from tests.fakes import conditions as fake_conditions
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fake_preparation
 from tests.fakes.apiserver import server as api_server
@@ -69,8 +70,21 @@ def deadline_s() -> float:
 
 
 @pytest.fixture
-def tools(told: plugin_shell.Events, counters: metrics.Metrics, deadline_s: float) -> server.Tools:
-    return server.Tools(telling.Teller(told), counters, clock.SystemClock(), deadline_s)
+def conditions() -> fake_conditions.Conditions:
+    return fake_conditions.Conditions()
+
+
+@pytest.fixture
+def tools(
+    told: plugin_shell.Events,
+    counters: metrics.Metrics,
+    deadline_s: float,
+    conditions: fake_conditions.Conditions,
+    preparation: fake_preparation.Preparation,
+) -> server.Tools:
+    time = clock.SystemClock()
+    watched = refusals.Refusals(conditions, preparation.check, time)
+    return server.Tools(telling.Teller(told), counters, watched, time, deadline_s)
 
 
 @pytest.fixture

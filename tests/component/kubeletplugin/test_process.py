@@ -10,6 +10,8 @@ import pytest
 from driver import clock
 from driver.kube import resource
 from driver.kubeletplugin import sockets
+from driver.resources import claims
+from tests import objects
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fakes
 from tests.fakes import waiting
@@ -90,6 +92,24 @@ def test_sigterm_ends_it_cleanly_and_leaves_the_slices(
     assert not list((root / "plugins_registry").iterdir())
     assert not list((root / "plugins" / "gpu.ration.dev").iterdir())
     assert api.all(resource.RESOURCE_SLICES)
+
+
+def test_the_claim_itself_says_that_it_is_prepared(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer
+) -> None:
+    claim = objects.a_claim("one", status=objects.allocated("node-a", "gpu-0"))
+    claim["metadata"]["uid"] = "uid-one"
+    api.put(resource.RESOURCE_CLAIMS, claim)
+    start("tests.fakes.plugin_process", "nothing")
+    kubelet.register(within_s=20).prepare(fakes.ref("one"))
+
+    def ready() -> str:
+        found = api.read(resource.RESOURCE_CLAIMS, "one", "default") or {}
+        said = claims.parse(found).said
+        condition = said[0].condition("Ready") if said else None
+        return condition.status if condition else ""
+
+    waiting.until(lambda: ready() == "True")
 
 
 def test_a_second_plugin_is_refused_and_the_first_goes_on(

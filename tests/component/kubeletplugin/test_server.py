@@ -10,6 +10,7 @@ import structlog
 
 from driver import errors, reasons
 from driver.kubeletplugin import metrics, ports
+from tests.fakes import conditions as fake_conditions
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import plugin_shell, waiting
 from tests.fakes import preparation as fakes
@@ -246,3 +247,44 @@ def test_an_unprepare_that_fails_says_so_for_its_own_claim(
     answers = kubelet.register().unprepare(fakes.ref("bad"), fakes.ref("good"))
     assert answers["uid-bad"].error == "UnprepareFailed: remove x.json: busy"
     assert not answers["uid-good"].error
+
+
+def test_how_prepare_ended_is_said_on_the_claim(
+    kubelet: fake_kubelet.Kubelet,
+    preparation: fakes.Preparation,
+    conditions: fake_conditions.Conditions,
+) -> None:
+    never = ports.Refused(reasons.Reason.CONFIG_INVALID, "shape: is not a field", permanent=True)
+    overlap = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "GPU-1 is held by claim x")
+    preparation.behave = {
+        "refused": lambda: overlap,
+        "never": lambda: never,
+        "broken": lambda: raising(errors.NodeFault("write", "x.json", "full")),
+    }
+    plugin = kubelet.register()
+    plugin.prepare(*(fakes.ref(name) for name in ("good", "refused", "never", "broken")))
+    plugin.unprepare(fakes.ref("good"))
+    said = {name: conditions.of(name) for name in ("good", "refused", "never", "broken")}
+    assert said == {
+        "good": [(True, "Prepared", False)],
+        "refused": [(False, "DeviceOverlap", False)],
+        "never": [(False, "ConfigInvalid", True)],
+        "broken": [(False, "PrepareFailed", False)],
+    }
+
+
+def test_of_a_prepare_that_was_broken_off_nothing_is_said(
+    kubelet: fake_kubelet.Kubelet,
+    preparation: fakes.Preparation,
+    conditions: fake_conditions.Conditions,
+) -> None:
+    preparation.hold("one")
+    preparation.behave["one"] = lambda: ports.Refused(reasons.Reason.PREPARE_FAILED, "gone")
+    call = kubelet.register().start_prepare(fakes.ref("one"))
+    waiting.until(lambda: preparation.begun == ["one"])
+    call.cancel()
+    waiting.until(lambda: preparation.gone == ["one"])
+    preparation.behave.clear()
+    preparation.held.clear()
+    kubelet.register().prepare(fakes.ref("two"))
+    assert conditions.of("one") == []

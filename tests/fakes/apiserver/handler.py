@@ -6,7 +6,16 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from tests.fakes.apiserver import faults, patches, rules, selectors, state, streams, target
+from tests.fakes.apiserver import (
+    faults,
+    patches,
+    rules,
+    selectors,
+    state,
+    storage,
+    streams,
+    target,
+)
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -127,19 +136,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.state.storage.update(place.kind, place.key, lambda _: body, place.subresource)
 
     def _patch(self, request: faults.Request, place: target.Target) -> Object:
-        """Apply is a merge here: the fake keeps no field owners."""
         store, body = self.state.storage, request.body
         kind = request.headers.get("Content-Type")
-        if kind == APPLY and isinstance(body, dict):
-            try:
-                store.get(place.kind, place.key)
-            except rules.Refusal:
-                return store.create(place.kind, place.namespace or "", body)
+        if kind == APPLY:
+            return self._apply(request, place, _body(request))
 
         def change(old: Object) -> Object:
             return _patched(kind, old, body)
 
         return store.update(place.kind, place.key, change, place.subresource)
+
+    def _apply(self, request: faults.Request, place: target.Target, body: Object) -> Object:
+        """What is not there is made by its own resource, not by a subresource of it."""
+        if not request.field_manager:
+            raise rules.Refusal(400, "BadRequest", "fieldManager is required for apply patch")
+        force = request.query.get("force") == "true"
+        how = storage.Apply(body, f"{request.field_manager}/{place.subresource}", force)
+        store = self.state.storage
+        if not place.subresource:
+            try:
+                store.get(place.kind, place.key)
+            except rules.Refusal:
+                store.create(place.kind, place.namespace or "", body)
+        return store.apply(place.kind, place.key, how, place.subresource)
 
     def _list(self, request: faults.Request, place: target.Target) -> Object:
         token = request.query.get("continue")
@@ -181,7 +200,7 @@ def _body(request: faults.Request) -> Object:
 def _patched(kind: str | None, old: Object, body: object) -> Object:
     patched: Object
     match kind, body:
-        case (c, dict()) if c in {MERGE, APPLY}:
+        case (c, dict()) if c == MERGE:
             patched = patches.merge(old, body)
         case (c, dict()) if c == STRATEGIC:
             patched = patches.strategic(old, body)

@@ -1,8 +1,11 @@
 """What the API server refuses and keeps from change, for the objects we write. Pure."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 Object = dict[str, Any]
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 HAS_STATUS = {"pods", "nodes", "resourceclaims", "persistentvolumeclaims", "persistentvolumes"}
 
@@ -31,9 +34,28 @@ def written(plural: str, subresource: str, old: Object, new: Object) -> Object:
     if plural not in HAS_STATUS:
         return new
     if subresource == "status":
-        return {**old, "status": new.get("status", {})}
+        status = new.get("status", {})
+        return {**old, "status": _without_freed(old, status) if "devices" in status else status}
     kept = {"status": old["status"]} if "status" in old else {}
     return {k: v for k, v in new.items() if k != "status"} | kept
+
+
+def _without_freed(old: Object, status: Object) -> Object:
+    """What was said of devices that the claim has lost goes with them."""
+    before = old.get("status", {}).get("devices") or []
+    has = _allocated(status)
+    kept = [one for one in status["devices"] or [] if _device(one) in has or one not in before]
+    rest = {key: value for key, value in status.items() if key != "devices"}
+    return {**rest, "devices": kept} if kept else rest
+
+
+def _allocated(status: Object) -> list[tuple[str, ...]]:
+    allocation = status.get("allocation") or {}
+    return [_device(one) for one in allocation.get("devices", {}).get("results", ())]
+
+
+def _device(obj: Object) -> tuple[str, ...]:
+    return tuple(obj.get(key, "") for key in ("driver", "pool", "device", "shareID"))
 
 
 def check(plural: str, old: Object | None, new: Object) -> None:
@@ -65,6 +87,25 @@ def _check_claim(old: Object, new: Object) -> None:
         raise _invalid("status.reservedFor: may not be specified when `allocated` is not set")
     if old and old.get("spec") != new.get("spec"):
         raise _invalid("spec: field is immutable")
+    for index, one in enumerate(status.get("devices") or ()):
+        at = f"status.devices[{index}]"
+        if _device(one) not in _allocated(status):
+            raise _invalid(f"{at}: must be an allocated device in the claim")
+        _check_conditions(f"{at}.conditions", one.get("conditions") or ())
+
+
+def _check_conditions(at: str, found: Sequence[Object]) -> None:
+    if len(found) > 8:
+        raise _invalid(f"{at}: must have at most 8 items")
+    for one in found:
+        if one.get("status") not in {"True", "False", "Unknown"}:
+            raise _invalid(f"{at}.status: Unsupported value")
+        if not one.get("lastTransitionTime"):
+            raise _invalid(f"{at}.lastTransitionTime: Required value")
+        if not _REASON.fullmatch(one.get("reason", "")):
+            raise _invalid(f"{at}.reason: a condition reason must start with alphabetic character")
+        if len(one.get("message", "")) > 32768:
+            raise _invalid(f"{at}.message: Too long")
 
 
 def _check_event(new: Object) -> None:

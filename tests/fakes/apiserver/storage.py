@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import clock
-from tests.fakes.apiserver import rules
+from tests.fakes.apiserver import applying, rules
 
 Object = dict[str, Any]
 Kind = tuple[str, str]
@@ -27,6 +27,15 @@ class Change:
     new: Object | None
 
 
+@dataclass(frozen=True)
+class Apply:
+    """What a manager applies; with `force` it takes fields from others."""
+
+    body: Object
+    manager: str
+    force: bool
+
+
 class Storage:
     """What etcd and the registry do."""
 
@@ -36,6 +45,7 @@ class Storage:
         self.compacted = 0
         self.history: list[Change] = []
         self._objects: dict[Kind, dict[Name, Object]] = {}
+        self._owners: dict[str, applying.Owners] = {}
 
     def get(self, kind: Kind, name: Name) -> Object:
         with self.changed:
@@ -88,6 +98,21 @@ class Storage:
             if meta.get("deletionTimestamp") and not meta.get("finalizers"):
                 return self._drop(kind, name, new)
             return self._store(kind, name, old, new)
+
+    def apply(self, kind: Kind, name: Name, how: Apply, subresource: str = "") -> Object:
+        """Write what the manager applies, and remember that it did."""
+        with self.changed:
+            uid = self.get(kind, name)["metadata"]["uid"]
+            owners = self._owners.get(uid, {})
+
+            def change(old: Object) -> Object:
+                nonlocal owners
+                new, owners = applying.apply(old, how.body, how.manager, owners, force=how.force)
+                return new
+
+            written = self.update(kind, name, change, subresource)
+            self._owners[uid] = owners
+            return written
 
     def delete(self, kind: Kind, name: Name, preconditions: Object | None = None) -> Object:
         """Mark what has finalizers, or is a pod on a node; drop everything else."""

@@ -45,6 +45,16 @@ class Server:
     conditions: list[dict[str, Any]] = field(default_factory=list)
     refuse: dict[str, errors.ApiError] = field(default_factory=dict)
     version: int = 100
+    annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+
+    def create_eviction(
+        self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
+    ) -> None:
+        assert (namespace, uid, grace_s) == ("default", objects.uid_of(name), None)
+        if f"evict {name}" in self.refuse:
+            raise self.refuse.pop(f"evict {name}")
+        self.evicted.append(name)
 
     def patch(
         self,
@@ -57,6 +67,10 @@ class Server:
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
     ) -> dict[str, Any]:
+        if kind_of is resource.PODS:
+            assert not subresource
+            self.annotated.append((name, body["metadata"]["annotations"]))
+            return dict(body)
         if kind_of is resource.NODES:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
             (condition,) = body["status"]["conditions"]
@@ -101,7 +115,7 @@ class Told:
 class World:
     """A controller's inside, without threads: stores, queue, decider."""
 
-    def __init__(self, *gpus_by_node: int) -> None:
+    def __init__(self, *gpus_by_node: int, evict_over_share: bool = False) -> None:
         self.clock = clocks.FakeClock()
         self.server = Server()
         self.told = Told()
@@ -115,7 +129,9 @@ class World:
             telling.Teller(self.told),
             metrics.Metrics(prometheus_client.CollectorRegistry()),
         )
-        settings = reconcile.Settings(names.DRIVER, policies.POLICIES["pack"])
+        settings = reconcile.Settings(
+            names.DRIVER, policies.POLICIES["pack"], evict_over_share=evict_over_share
+        )
         self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
         self.stores.classes.apply(objects.a_class())
         for index, count in enumerate(gpus_by_node or (2,)):

@@ -28,6 +28,11 @@ class Inner:
         del ref
         return None
 
+    def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
+        assert ref == MINE
+        answer = self.answers[0]
+        return answer if isinstance(answer, ports.Refused) else None
+
 
 @dataclass
 class Reader:

@@ -25,7 +25,7 @@ class Said:
     """Implements `ports.Conditions`."""
 
     def __init__(self) -> None:
-        self.words: list[tuple[str, bool, str, str]] = []
+        self.words: list[tuple[str, bool | None, str, str]] = []
 
     def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
         assert word.type == "WithinShare"

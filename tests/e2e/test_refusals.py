@@ -1,0 +1,240 @@
+"""What the plugin says of claims, and what follows: a nudge, an eviction, or nothing."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from driver import errors
+from driver.kube import client, resource
+from hack.cluster import api
+from tests.e2e import playground
+
+NODE, SCHEDULED = "e2e-a", "e2e-r"
+Raw = dict[str, Any]
+WRONG = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": "round"}
+WATCHED_S = 40.0
+
+
+@pytest.fixture(scope="module")
+def scheduler_node(cluster: api.Cluster) -> Iterator[str]:
+    """kube-scheduler allocates here, which reads no configuration: the plugin is the first to."""
+    try:
+        playground.add_node(cluster, SCHEDULED, allocator="scheduler")
+        yield SCHEDULED
+    finally:
+        if SCHEDULED in cluster.nodes():
+            cluster.remove_node(SCHEDULED)
+
+
+@contextlib.contextmanager
+def without(library: str, root: Path) -> Iterator[None]:
+    """A driver whose library is away for a while, as during an upgrade."""
+    moved = [(one, one.with_name(f"away-{one.name}")) for one in root.glob(f"usr/lib/*/{library}*")]
+    assert moved
+    for one, away in moved:
+        one.rename(away)
+    try:
+        yield
+    finally:
+        for one, away in moved:
+            away.rename(one)
+
+
+@pytest.mark.smoke
+def test_a_prepared_claim_says_so_under_the_plugins_name(field: playground.Playground) -> None:
+    field.create(playground.a_claim("mine"), playground.a_pod("pod", claims=("mine",)))
+    field.running("pod")
+    assert field.says("mine", "Ready", "True")[1] == "Prepared"
+    claim = field.claim("mine")
+    (ours,) = [
+        one
+        for one in claim["metadata"]["managedFields"]
+        if one["manager"] == "ration-kubeletplugin"
+    ]
+    assert (ours["operation"], ours["subresource"]) == ("Apply", "status")
+    (entry,) = claim["status"]["devices"]
+    assert (entry["driver"], entry["pool"]) == place_of(claim)
+    field.delete_pod("pod")
+    playground.until(lambda: "devices" not in field.claim("mine")["status"], 20, "nothing is left")
+
+
+def place_of(claim: Raw) -> tuple[str, str]:
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    return result["driver"], result["pool"]
+
+
+def test_a_pod_that_was_refused_runs_soon_after_the_cause_has_ended(
+    field: playground.Playground,
+) -> None:
+    root = field.cluster.node_dir(NODE) / "gpu" / "driver-root"
+    with without("libcuda.so", root):
+        field.create(
+            playground.a_claim("late"),
+            playground.a_pod("pod", claims=("late",), nodeSelector=playground.on(NODE)),
+        )
+        _, reason, message = field.says("late", "Ready", "False")
+        assert reason == "DriverNotReady"
+        assert "libcuda" in message
+        assert "Stalled" not in field.conditions("late")
+        time.sleep(6)
+        assert field.pod("pod")["status"]["phase"] == "Pending"
+        assert "annotations" not in field.pod("pod")["metadata"]
+    ended = time.monotonic()
+    field.running("pod", 30)
+    took_s = time.monotonic() - ended
+    field.says("late", "Ready", "True")
+    assert "ration.dev/prepare-again" in field.pod("pod")["metadata"]["annotations"]
+    assert took_s < 30
+    print(f"running {took_s:.1f} s after the cause had ended")  # noqa: T201 - what was measured
+
+
+def wrong(body: Raw) -> Raw:
+    """A claim, or a template of one, with a configuration that cannot be read."""
+    spec = body["spec"].get("spec", body["spec"])
+    opaque = {"driver": "gpu.ration.dev", "parameters": WRONG}
+    spec["devices"]["config"] = [{"opaque": opaque}]
+    return body
+
+
+def apply(field: playground.Playground, *objects: Raw) -> None:
+    """As users do it: what is written with other spaces, the server cannot patch the status of."""
+    documents = yaml.safe_dump_all(objects)
+    field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=documents)
+
+
+def a_deployment(template: str, node: str) -> Raw:
+    """One replica of a pod whose claim is made of a template."""
+    pod = playground.a_pod("unused", template=template, nodeSelector=playground.on(node))
+    labels = {"app": "web"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
+        },
+    }
+
+
+def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
+    field: playground.Playground, scheduler_node: str
+) -> None:
+    apply(field, wrong(playground.a_claim("bare")), wrong(playground.a_template("odd")))
+    field.create(
+        playground.a_pod("bare", claims=("bare",), nodeSelector=playground.on(scheduler_node))
+    )
+    apply(field, a_deployment("odd", scheduler_node))
+    try:
+        _, reason, message = field.says("bare", "Stalled", "True")
+        assert (reason, "shape: is not a field" in message) == ("ConfigInvalid", True)
+        uid = field.pod("bare")["metadata"]["uid"]
+        playground.until(lambda: evictions(field), 40, "a pod of the Deployment is evicted")
+        time.sleep(WATCHED_S)
+        told = evictions(field)
+        # At once, then after 10 s and 20 s more; the next one comes 40 s later.
+        assert 2 <= len(told) <= 4
+        assert all("ReplicaSet web-" in one and "ConfigInvalid" in one for one in told)
+        assert field.pod("bare")["metadata"]["uid"] == uid
+        assert field.events("bare", "PodEvicted") == []
+        assert field.conditions("bare")["Ready"][:2] == ("False", "ConfigInvalid")
+    finally:
+        field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
+
+
+def evictions(field: playground.Playground) -> list[str]:
+    """What was told on pods that were evicted, one a pod."""
+    found = field.kube.list(resource.EVENTS, namespace=field.namespace).items
+    told = {
+        one["regarding"]["uid"]: str(one["note"])
+        for one in found
+        if one["reason"] == "PodEvicted" and one["regarding"]["kind"] == "Pod"
+    }
+    return list(told.values())
+
+
+def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotations(
+    field: playground.Playground,
+) -> None:
+    field.create(playground.a_pod("pod", command="sleep 3600"))
+    pod = field.running("pod")
+    kube = client.KubeClient.connect(field.cluster.controller_kubeconfig, "ration-e2e")
+    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")["spec"]
+    term = f"ration-controller/{lease['holderIdentity']}/{lease['leaseTransitions']}"
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "pod", "namespace": field.namespace},
+    }
+
+    def evict(manager: str) -> None:
+        kube.create(
+            resource.PODS,
+            eviction,
+            field.namespace,
+            subresource="eviction",
+            name="pod",
+            field_manager=manager,
+        )
+
+    def write(body: Raw) -> None:
+        kube.patch(resource.PODS, "pod", body, namespace=field.namespace, field_manager=term)
+
+    nudge = {"metadata": {"annotations": {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}}}
+    for manager in ("ration-controller/other/0", "any"):
+        with pytest.raises(errors.Forbidden, match="does not hold the Lease"):
+            evict(manager)
+    for body in (
+        {"metadata": {"annotations": {"example.com/note": "x"}}},
+        {"metadata": {"labels": {"app": "x"}}},
+        {"metadata": {"finalizers": ["example.com/stay"]}},
+        {"spec": {"activeDeadlineSeconds": 1}},
+    ):
+        with pytest.raises(errors.Forbidden, match="no more of a pod than annotations"):
+            write(body)
+    write(nudge)
+    assert field.pod("pod")["metadata"]["uid"] == pod["metadata"]["uid"]
+    evict(term)
+    playground.until(lambda: field.find("pod") is None, 40, "the pod is evicted")
+
+
+def test_a_plugin_may_say_nothing_of_claims_on_other_nodes_nor_of_other_drivers(
+    field: playground.Playground,
+) -> None:
+    field.create(
+        playground.a_claim("there"),
+        playground.a_pod("pod", claims=("there",), nodeSelector=playground.on("e2e-b")),
+    )
+    field.running("pod")
+    field.says("there", "Ready", "True")
+    config = field.cluster.node_dir(NODE)
+    (kubeconfig,) = config.rglob("plugin.kubeconfig")
+    kube = client.KubeClient.connect(kubeconfig, "ration-e2e")
+    claim = field.claim("there")
+    (entry,) = claim["status"]["devices"]
+    entry["conditions"][0]["message"] = "forged"
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "there", "namespace": field.namespace},
+        "status": {"devices": [entry]},
+    }
+    # The right to write on every node is what it lacks; the server answers 422 for it.
+    with pytest.raises(errors.Invalid, match="arbitrary-node:patch"):
+        kube.patch(
+            resource.RESOURCE_CLAIMS,
+            "there",
+            body,
+            namespace=field.namespace,
+            subresource="status",
+            kind=client.PatchType.APPLY,
+            field_manager="ration-kubeletplugin",
+            force=True,
+        )
+    assert field.conditions("there")["Ready"][2] != "forged"

@@ -1,0 +1,17 @@
+"""What the plugin says of claims, as it is said: nothing is written anywhere."""
+
+from driver.kubeletplugin import ports
+
+
+class Conditions:
+    """Remembers every word, oldest first."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, ports.Word]] = []
+
+    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+        self.said.append((ref.name, word))
+
+    def of(self, name: str) -> list[tuple[bool | None, str, bool]]:
+        """What was said of a claim: holds, reason, permanent."""
+        return [(w.holds, w.reason.value, w.permanent) for one, w in self.said if one == name]
