@@ -10,7 +10,7 @@ import yaml
 from driver import clock, errors, ids
 from driver.api import offerings
 from driver.devices import mig, model
-from driver.files import boot
+from driver.files import boot, observer
 from driver.kubeletplugin import (
     capabilities,
     checkpoint,
@@ -115,14 +115,17 @@ def core(
     reader: ports.ClaimReader,
     time: clock.Clock,
     wait_s: float = patience.WAIT_S,
+    watch: observer.Observer = observer.NOBODY,
 ) -> Core:
     """The core of this node; a device on its way out is waited for `wait_s`.
+
+    `watch` is told of every act on records, files and hardware.
 
     Raises:
         NodeFault: the host's boot id cannot be read.
         BadInput: the offerings document is wrong.
     """
-    hands, rules = _hands(config, time), _offerings(config.offerings)
+    hands, rules = _hands(config, time, watch), _offerings(config.offerings)
     session = hands.library.session
     preparer = prepare.Preparer(
         prepare.Place(config.node_name, config.driver_name, rules),
@@ -159,9 +162,9 @@ def core(
     )
 
 
-def _hands(config: PluginConfig, time: clock.Clock) -> _Hands:
+def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) -> _Hands:
     boot_id = boot.boot_id(config.host_root)
-    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id)
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
     root = driver_root.DriverRoot(config.driver_root)
@@ -169,10 +172,11 @@ def _hands(config: PluginConfig, time: clock.Clock) -> _Hands:
     smi = processes.Smi(root)
     setting = modes.Modes(library.session)
     sharing = share_acts.ShareActs(records.all, smi, setting, door, gpus.again)
-    partitions = instances.Instances(library.session, time)
+    partitions = instances.Instances(library.session, time, watch)
     acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
     driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
-    acting = executor.Executor(records, _specs(config, gpus, driver, door), acts)
+    specs = _specs(config, gpus, driver, door, watch)
+    acting = executor.Executor(records, specs, acts, watch)
     holding = locks.Locks(config.state_dir / "locks", time)
     settings = shared_settings.SharedSettings(
         records.all, sharing, door, holding, acting.unaccounted
@@ -185,10 +189,13 @@ def _specs(
     gpus: discovery.Discovery,
     driver: driver_files.DriverFiles,
     door: mps_door.MpsDoor,
+    watch: observer.Observer,
 ) -> injection.Injection:
     kind = spec_model.kind(config.driver_name)
     told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
-    files = injection.Files(store.Store(config.cdi_root, kind), metadata_files.MetadataFiles(told))
+    files = injection.Files(
+        store.Store(config.cdi_root, kind, watch), metadata_files.MetadataFiles(told, watch)
+    )
     opening = capabilities.Capabilities(config.host_root)
     return injection.Injection(kind, gpus, driver, files, opening, door)
 

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -23,10 +23,31 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
         yield NODE
 
 
+def configuration(field: playground.Playground, others: Iterable[str]) -> Any:
+    """What nobody touched meanwhile: the node, the plugin's process, and the other GPUs' pods."""
+    found = field.kube.get(resource.NODES, NODE)
+    spec = (found["metadata"]["labels"], found["spec"])
+    containers = {
+        name: [one["containerID"] for one in field.pod(name)["status"]["containerStatuses"]]
+        for name in others
+    }
+    return spec, field.cluster.pid("plugin", NODE), field.cluster.pid("mps", NODE), containers
+
+
 def test_one_gpu_serves_every_mode_one_after_another(
     field: playground.Playground, node: str
 ) -> None:
     gpu = one_gpu.OneGpu(field, node)
+    others = {
+        "part": (one_gpu.OneGpu(field, node, 1), one_gpu.A_PART),
+        "share": (one_gpu.OneGpu(field, node, 2), one_gpu.MPS),
+        "turn": (one_gpu.OneGpu(field, node, 3), one_gpu.TURNS),
+    }
+    for name, (other, mode) in others.items():
+        other.ask(name, mode)
+    for name, (other, _) in others.items():
+        other.sees(name)
+    before = configuration(field, others)
 
     gpu.ask("whole", one_gpu.WHOLE)
     seen = gpu.sees("whole")
@@ -82,6 +103,9 @@ def test_one_gpu_serves_every_mode_one_after_another(
     assert attributes["uuid"] == {"string": gpu.uuid}
     gpu.free()
     assert gpu.board().timeslice == 0
+    assert configuration(field, others) == before
+    for other, _ in others.values():
+        other.free()
 
 
 def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(

@@ -5,6 +5,7 @@ is not, and the API server is whichever the client is of.
 """
 
 import contextlib
+import os
 import random  # noqa: TID251 - the same every time
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from tests.fakes import mpsnode, waiting
 HERE = Path(__file__).parents[2]
 DRIVER = "gpu.ration.dev"
 NAMESPACE = "default"
+PLUGIN, DOOMED = "driver.kubeletplugin", "tests.fakes.doomed_plugin"
 WITHIN_S = 60.0
 SHARE = {"memory": "20Gi", "compute": "25"}
 LONG = {
@@ -35,12 +37,17 @@ LONG = {
 
 
 @contextlib.contextmanager
-def battered(kube: client.KubeClient, kubeconfig: Path, name: str) -> Iterator["Battered"]:
-    """A node on a machine of its own; at the exit all of it has ended, however far it came."""
+def battered(
+    kube: client.KubeClient, kubeconfig: Path, name: str, program: str = PLUGIN
+) -> Iterator["Battered"]:
+    """A node on a machine of its own; at the exit all of it has ended, however far it came.
+
+    `program` is the plugin's module: the product's, or DOOMED for `perish`.
+    """
     with mpsnode.machine() as base, contextlib.ExitStack() as ends:
         node = mpsnode.Node(base)
         ends.callback(node.close)
-        made = Battered(node, kube, kubeconfig, name)
+        made = Battered(node, kube, kubeconfig, name, program)
         ends.callback(made.close)
         made.begin()
         yield made
@@ -54,11 +61,17 @@ class Battered:
     """
 
     def __init__(
-        self, node: mpsnode.Node, kube: client.KubeClient, kubeconfig: Path, name: str
+        self,
+        node: mpsnode.Node,
+        kube: client.KubeClient,
+        kubeconfig: Path,
+        name: str,
+        program: str,
     ) -> None:
         self._kube = kube
         self._node = node
         self._name = name
+        self._program = program
         self._at = layout.Layout(node.base)
         self._root = Path(tempfile.mkdtemp(prefix="k"))
         self._kubelet = fake_kubelet.Kubelet(self._root)
@@ -74,6 +87,7 @@ class Battered:
             "--allocator=scheduler",
             "--share-domain=cluster",
         )
+        self._bomb = self._root / "bomb"
         self._time = clock.SystemClock()
         self.processes: list[subprocess.Popen[bytes]] = []
         self._made = 0
@@ -90,9 +104,10 @@ class Battered:
     def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
         before = self._sockets()
-        command = [sys.executable, "-m", "driver.kubeletplugin", *self._flags, *flags]
+        command = [sys.executable, "-m", self._program, *self._flags, *flags]
+        around = {**os.environ, "RATION_TEST_BOMB": str(self._bomb)}
         with (self._node.own / "plugin.log").open("ab") as log:
-            self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log))
+            self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log, env=around))
         waiting.until(lambda: set(self._sockets()) - set(before), WITHIN_S)
         (made,) = set(self._sockets()) - set(before)
         self.plugin = self._kubelet.register(path=self._sockets()[made])
@@ -148,6 +163,37 @@ class Battered:
             refs = self.claims()
             self.survive(refs, when)
             self.forget(refs)
+
+    def perish(self, face: str, call: str) -> list[str]:
+        """Killed at every point of a prepare or an unprepare of a face, one by one; their names.
+
+        Each death is followed by a start and the retry and, in the end, by nothing left over.
+        """
+        passed: list[str] = []
+        while True:
+            self._made += 1
+            ref = self._claim(f"{self._name}-{self._made}-{face}", self.devices[face])
+            if call == "unprepare":
+                self.again("prepare", (ref,))
+            died = self._dies(call, ref, after=len(passed))
+            if died:
+                passed.append(died)
+                self.start()
+            self.again(call, (ref,))
+            self.again("unprepare", (ref,))
+            assert self.left() == []
+            self.forget((ref,))
+            if not died:
+                return passed
+
+    def _dies(self, call: str, ref: ports.ClaimRef, after: int) -> str:
+        """The point that the process died at; "" when the call had no more of them."""
+        self._bomb.write_text(str(after))
+        if self._start_call(call, (ref,)).exception(WITHIN_S) is None:
+            self._bomb.unlink()
+            return ""
+        self.processes[-1].wait(WITHIN_S)
+        return self._bomb.with_name("bomb.at").read_text()
 
     def again(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> None:
         """What the kubelet does until every claim is answered without an error."""

@@ -219,7 +219,7 @@ def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
 ) -> None:
     before = node.gpus()
     preparing, unpreparing = deaths(node)
-    assert (preparing, unpreparing) == (13, 8)
+    assert (preparing, unpreparing) == (13, 10)
     ref = a_claim(node, "0-mig-1g23gb-5")
     for number in range(preparing - 1):
         with pytest.raises(gpunode.Killed):

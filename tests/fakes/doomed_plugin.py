@@ -1,0 +1,54 @@
+"""The plugin's process, with a bomb: it dies by SIGKILL at the point that a file numbers.
+
+The file is at RATION_TEST_BOMB. Without it the process is the product's; with a number in it the
+process passes so many points and dies at the next. The file is gone by then, and the point's name
+is in `<file>.at`.
+"""
+
+import os
+import secrets
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from driver import clock
+from driver.files import observer
+from driver.kube import client
+from driver.kubeletplugin import app, claim_reader, wiring
+from driver.kubeletplugin.config import PluginConfig
+from driver.telemetry import logs
+
+
+class Bomb(observer.Observer):
+    """Counts the points that are passed while the file is there."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+
+    def at(self, point: str) -> None:
+        with self._lock:
+            if not self._file.exists():
+                return
+            left = int(self._file.read_text())
+            if left:
+                self._file.write_text(str(left - 1))
+                return
+            self._file.with_name(f"{self._file.name}.at").write_text(point)
+            self._file.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    config = PluginConfig.read(sys.argv[1:])
+    logs.configure(config.log_level)
+    time = clock.SystemClock()
+    kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
+    bomb = Bomb(Path(os.environ["RATION_TEST_BOMB"]))
+    core = wiring.core(config, claim_reader.KubeClaimReader(kube), time, watch=bomb)
+    return app.App(config, core, app.Outside(kube, secrets.SystemRandom().random, time)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
