@@ -3,6 +3,9 @@
 The kubelet comes back a minute or more after a refusal. When a look finds that the claim would go
 now, that is said too; the controller then has the kubelet come at once. A look cannot see every
 cause: a claim that is refused again right after is looked at later and later.
+
+That a claim is ready is said at the next look: pods that start together have the processor first,
+and a claim that is gone by then costs no call.
 """
 
 import threading
@@ -48,18 +51,20 @@ class Refusals:
         self._clock = time
         self._lock = threading.Lock()
         self._watched: dict[ids.ClaimUid, _Watched] = {}
+        self._ready: dict[ids.ClaimUid, ports.ClaimRef] = {}
 
     def prepared(self, ref: ports.ClaimRef) -> None:
         """The claim is ready."""
         with self._lock:
             self._watched.pop(ref.uid, None)
-            self._say(ref, reasons.Reason.PREPARED, "ready on its node", holds=True)
+            self._ready[ref.uid] = ref
 
     def refused(
         self, ref: ports.ClaimRef, reason: reasons.Reason, message: str, *, permanent: bool = False
     ) -> None:
         """The claim is not ready, for a reason that may pass or, `permanent`, will not."""
         with self._lock:
+            self._ready.pop(ref.uid, None)
             before = self._watched.pop(ref.uid, None)
             if not permanent:
                 self._watch(ref, before.clearings if before else 0)
@@ -69,6 +74,7 @@ class Refusals:
         """The claim is done with here; the API server drops what was said with the allocation."""
         with self._lock:
             self._watched.pop(ref.uid, None)
+            self._ready.pop(ref.uid, None)
 
     def stand(self, records: Iterable[checkpoint.Record]) -> None:
         """These were prepared before this process: say so, in case the last one had no time to."""
@@ -82,7 +88,8 @@ class Refusals:
             self.look(stop)
 
     def look(self, stop: threading.Event) -> None:
-        """Ask once for each claim that is due."""
+        """Say what is ready, and ask once for each claim that is due."""
+        self._say_ready()
         for one in self._due():
             if stop.is_set():
                 return
@@ -96,6 +103,12 @@ class Refusals:
                 _log.debug("refusal not looked at", claim_uid=one.ref.uid, error=str(e))
             else:
                 self._judge(one, answer)
+
+    def _say_ready(self) -> None:
+        with self._lock:
+            for ref in self._ready.values():
+                self._say(ref, reasons.Reason.PREPARED, "ready on its node", holds=True)
+            self._ready.clear()
 
     def _judge(self, one: _Watched, answer: ports.Refused | None) -> None:
         with self._lock:

@@ -1,5 +1,6 @@
 import dataclasses
 import stat
+import threading
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import structlog
 
 from driver import errors, reasons
-from driver.kubeletplugin import metrics, ports
+from driver.kubeletplugin import metrics, ports, server
 from tests.fakes import conditions as fake_conditions
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import plugin_shell, waiting
@@ -253,6 +254,7 @@ def test_how_prepare_ended_is_said_on_the_claim(
     kubelet: fake_kubelet.Kubelet,
     preparation: fakes.Preparation,
     conditions: fake_conditions.Conditions,
+    tools: server.Tools,
 ) -> None:
     never = ports.Refused(reasons.Reason.CONFIG_INVALID, "shape: is not a field", permanent=True)
     overlap = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "GPU-1 is held by claim x")
@@ -263,6 +265,7 @@ def test_how_prepare_ended_is_said_on_the_claim(
     }
     plugin = kubelet.register()
     plugin.prepare(*(fakes.ref(name) for name in ("good", "refused", "never", "broken")))
+    tools.refusals.look(threading.Event())
     plugin.unprepare(fakes.ref("good"))
     said = {name: conditions.of(name) for name in ("good", "refused", "never", "broken")}
     assert said == {

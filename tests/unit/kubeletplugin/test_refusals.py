@@ -10,6 +10,7 @@ from tests.fakes import conditions as fakes
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid("claim-uid"))
 OVERLAP = reasons.Reason.DEVICE_OVERLAP
 NO = ports.Refused(OVERLAP, "held")
+READY = (True, "Prepared", False)
 STILL_NO, CLEARED = (False, "DeviceOverlap", False), (None, "RefusalCleared", False)
 
 
@@ -70,7 +71,24 @@ def test_a_claim_that_is_prepared_or_unprepared_is_not_looked_at_any_more(world:
         over(REF)
     world.look(10)
     assert world.asked == []
-    assert world.said() == [STILL_NO, (True, "Prepared", False), STILL_NO]
+    assert world.said() == [STILL_NO, STILL_NO]
+
+
+def test_a_claim_is_said_to_be_ready_at_the_next_look_unless_it_is_gone_by_then(
+    world: World,
+) -> None:
+    world.refusals.prepared(REF)
+    assert world.said() == []
+    world.look(4)
+    assert world.said() == [READY]
+    world.refusals.prepared(REF)
+    world.refusals.unprepared(REF)
+    world.look(4)
+    assert world.said() == [READY]
+    world.refusals.prepared(REF)
+    world.refuse()
+    world.look(4)
+    assert world.said() == [READY, STILL_NO]
 
 
 def test_a_claim_that_was_prepared_during_a_look_is_not_said_to_be_cleared(world: World) -> None:
@@ -81,8 +99,8 @@ def test_a_claim_that_was_prepared_during_a_look_is_not_said_to_be_cleared(world
 
     world.refusals = refusals.Refusals(world.conditions, check, world.time)
     world.refuse()
-    world.look()
-    assert world.said()[-1] == (True, "Prepared", False)
+    world.look(4)
+    assert world.said()[-1] == READY
 
 
 @pytest.mark.parametrize(
@@ -170,6 +188,7 @@ def test_what_stood_before_this_process_is_said_again(world: World) -> None:
             checkpoint.Record(half, begun, "boot", (), ()),
         ]
     )
+    world.look()
     assert [(name, word.holds) for name, word in world.conditions.said] == [("claim", True)]
 
 
