@@ -69,7 +69,12 @@ def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.
     if device.endswith("-mps"):
         amounts = {"memory": "10Gi", "compute": "10", "shares": "1"}
         result |= {"shareID": str(uuid.uuid4()), "consumedCapacity": amounts}
-    body = {"status": {"allocation": {"devices": {"results": [result]}}}}
+    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
+    }
+    body = {"status": {"allocation": allocation}}
     made = ground.kube.patch(
         resource.RESOURCE_CLAIMS, name, body, namespace=ground.namespace, subresource="status"
     )
