@@ -48,20 +48,32 @@ def test_one_gpu_serves_every_mode_one_after_another(
     for name, (other, _) in others.items():
         other.sees(name)
     before = configuration(field, others)
+    for serve in (serve_whole, serve_shares, serve_parts, serve_turns):
+        serve(gpu)
+        gpu.free()
+        board = gpu.board()
+        assert (board.compute_mode, board.timeslice, board.instances) == (0, 0, [])
+    assert configuration(field, others) == before
+    for other, _ in others.values():
+        other.free()
 
+
+def serve_whole(gpu: one_gpu.OneGpu) -> None:
     gpu.ask("whole", one_gpu.WHOLE)
     seen = gpu.sees("whole")
     assert [one["uuid"] for one in seen["devices"]] == [gpu.uuid]
     assert seen["devices"][0]["limit"] is None
     assert seen["mps"] is None
-    gpu.free()
 
+
+def serve_shares(gpu: one_gpu.OneGpu) -> None:
     shares = {"a": (20, 10), "b": (30, 40), "c": (25, 50)}
     for name, (gib, percent) in shares.items():
         amounts = {"memory": f"{gib}Gi", "compute": str(percent)}
         gpu.ask(name, one_gpu.MPS, capacity=amounts)
         # kube-scheduler may count a share twice while it binds, and then waits for an event.
-        playground.until(functools.partial(field.device_of, name), 30, f"{name} is allocated")
+        allocated = functools.partial(gpu.field.device_of, name)
+        playground.until(allocated, 30, f"{name} is allocated")
     servers = set()
     for name, (gib, percent) in shares.items():
         seen = gpu.sees(name)
@@ -70,9 +82,9 @@ def test_one_gpu_serves_every_mode_one_after_another(
         assert seen["mps"]["threadPercentage"] == percent
         servers.add(seen["mps"]["server"])
     assert len(servers) == 1
-    gpu.free()
-    assert gpu.board().compute_mode == 0
 
+
+def serve_parts(gpu: one_gpu.OneGpu) -> None:
     profiles = {"one": "1g.10gb", "two": "2g.20gb", "three": "3g.40gb"}
     for name, profile in profiles.items():
         gpu.ask(name, f'$.type == "mig" && $.profile == "{profile}"')
@@ -80,9 +92,9 @@ def test_one_gpu_serves_every_mode_one_after_another(
     assert len({one["uuid"] for one in parts.values()}) == 3
     assert all(one["uuid"].startswith("MIG-") for one in parts.values())
     assert parts["one"]["total"] < parts["two"]["total"] < parts["three"]["total"]
-    gpu.free()
-    assert not gpu.board().instances
 
+
+def serve_turns(gpu: one_gpu.OneGpu) -> None:
     long = {"sharing": {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}}}
     for name in ("x", "y"):
         gpu.ask(
@@ -93,19 +105,14 @@ def test_one_gpu_serves_every_mode_one_after_another(
             command=f"env | grep RATION_GPU; cat {TOLD}; simclient --allocate 4Gi --hold forever",
         )
     for name in ("x", "y"):
-        field.running(name)
+        gpu.field.running(name)
     assert gpu.board().timeslice == 3
-    told = field.cluster.kubectl("logs", "-n", field.namespace, "x")
+    told = gpu.field.cluster.kubectl("logs", "-n", gpu.field.namespace, "x")
     assert f"memory={16 * GIB}," in told
     newest = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
     attributes = newest["requests"][0]["devices"][0]["attributes"]
     assert attributes["memory"] == {"int": 16 * GIB}
     assert attributes["uuid"] == {"string": gpu.uuid}
-    gpu.free()
-    assert gpu.board().timeslice == 0
-    assert configuration(field, others) == before
-    for other, _ in others.values():
-        other.free()
 
 
 def test_a_client_over_its_limit_is_refused_and_its_neighbour_goes_on(
