@@ -61,13 +61,16 @@ class Injection:
         self._driver = driver.root
         self._common = driver
         self._checked: tuple[template.Common, model.ContainerEdits] | None = None
+        self._made_of: dict[ids.ClaimUid, template.Common] = {}
         self._files = files
         self._opening = opening
         self._daemons = daemons
 
     def write(self, record: checkpoint.Record) -> None:
         """Write the claim's spec from what the node is now; before it what it mounts."""
-        spec = self.render(record)
+        self._put(record, *self._made(record))
+
+    def _put(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
         now, driver = self._gpus.current(), self._driver_name
         told = {
             request: device_metadata.render(record, request, driver, now)
@@ -75,11 +78,35 @@ class Injection:
         }
         self._files.metadata.write(record.uid, told)
         self._files.specs.write(record.uid, spec)
+        self._made_of[record.uid] = common
+
+    def is_of_this_driver(self, uid: ids.ClaimUid) -> bool:
+        """Whether the claim's spec is known to be made of the driver's and toolkit's files of now.
+
+        Raises DriverNotReady.
+        """
+        return self._made_of.get(uid) is self._common.read()
+
+    def renew(self, record: checkpoint.Record) -> bool:
+        """Have a spec that is there say what it would say now; whether it said something else.
+
+        The caller holds the claim's GPUs.
+        """
+        common, spec = self._made(record)
+        if self._files.specs.read(record.uid) == spec:
+            self._made_of[record.uid] = common
+            return False
+        self._put(record, common, spec)
+        return True
 
     def render(self, record: checkpoint.Record) -> bytes:
-        """The spec's bytes: checked, canonical, the same for the same node and record.
+        """The spec's bytes: checked, canonical, the same for the same node and record."""
+        return self._made(record)[1]
 
-        What all claims have in common is checked once, for as long as it is the same.
+    def _made(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
+        """The spec, and what of it all claims have in common.
+
+        That is checked once, for as long as it is the same.
         """
         common, checked = self._common.read(), self._checked
         known = checked[1] if checked is not None and checked[0] is common else None
@@ -91,8 +118,9 @@ class Injection:
         spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told))
         if known is None:
             self._checked = (common, spec.containerEdits)
-            return model.canonical(spec)
-        return model.canonical(spec.model_copy(update={"containerEdits": known}))
+        else:
+            spec = spec.model_copy(update={"containerEdits": known})
+        return common, model.canonical(spec)
 
     def ready(self, gpus: Iterable[devices.Gpu] = ()) -> None:
         """Look whether a spec, with these whole GPUs in it, could be written now.
@@ -118,6 +146,7 @@ class Injection:
 
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec and files; none to remove is fine."""
+        self._made_of.pop(uid, None)
         self._files.specs.remove(uid)
         self._files.metadata.remove(uid)
 

@@ -1,7 +1,8 @@
 """What a new process does with what the last one left, before it listens to the kubelet.
 
 It may be repeated: when the NVIDIA driver comes up only later, the specs it could not write then.
-And what it looks for from then on: CDI specs that somebody removed.
+And what it looks for from then on: CDI specs that somebody removed, or that are of a driver or
+toolkit that was replaced.
 """
 
 from dataclasses import dataclass, field
@@ -61,34 +62,42 @@ def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
 
 
 def put_back_specs(acting: executor.Executor, holding: locks.Locks) -> tuple[str, ...]:
-    """Have the CDI specs of all claims that are prepared; names what could not be had.
+    """Have the CDI specs of all claims that are prepared as they should be; names what is not.
 
     A container that is started again needs its spec, and the kubelet does not ask us before.
     Raises NodeFault when the records cannot be read.
     """
     problems: list[str] = []
     for record in acting.records.all():
-        if not _lacks_spec(record, acting):
-            continue
         try:
-            with holding.claim(record.uid), holding.gpus(record.gpus):
-                _put_back_spec(record.uid, acting)
+            _look_after(record, acting, holding)
         except errors.RationError as e:
             problems.append(f"CDI spec of claim {record.uid}: {e}")
     return tuple(problems)
 
 
-def _lacks_spec(record: checkpoint.Record, acting: executor.Executor) -> bool:
+def _look_after(record: checkpoint.Record, acting: executor.Executor, holding: locks.Locks) -> None:
+    specs = acting.specs
+    well = specs.exists(record.uid) and specs.is_of_this_driver(record.uid)
+    if _stands(record, acting) and not well:
+        with holding.claim(record.uid), holding.gpus(record.gpus):
+            _put_back_spec(record.uid, acting)
+
+
+def _stands(record: checkpoint.Record, acting: executor.Executor) -> bool:
     """One of an earlier boot is for `recover`, and one half done for its claim's next call."""
-    done = record.state is checkpoint.State.COMPLETED and acting.records.is_of_this_boot(record)
-    return done and not acting.specs.exists(record.uid)
+    return record.state is checkpoint.State.COMPLETED and acting.records.is_of_this_boot(record)
 
 
 def _put_back_spec(uid: ids.ClaimUid, acting: executor.Executor) -> None:
     record = acting.records.read(uid)
-    if record is not None and _lacks_spec(record, acting):
+    if record is None or not _stands(record, acting):
+        return
+    if not acting.specs.exists(uid):
         acting.restore(record)
         log.warning("a CDI spec was gone, and is back", claim_uid=uid)
+    elif acting.specs.renew(record):
+        log.warning("a CDI spec was of another driver or toolkit, and is renewed", claim_uid=uid)
 
 
 def _recover(

@@ -132,6 +132,29 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
     assert hooks() == set()
 
 
+def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_kubelet() -> None:
+    reader = gpunode.FakeReader()
+    claim = builders.an_allocated_claim()
+    reader.claims[claim.key] = claim
+    with supervised.node() as node, supervised.core(node, reader) as core:
+        host = layout.Layout(node.base).host_root
+        first, second = (host / path.lstrip("/") for path in driver_files.HOOKS)
+        gpunode.write(first, "1.17")
+        core.recover()
+        core.preparation.prepare(builders.a_ref(), gpunode.never)
+        assert core.leftovers.mend() == ()
+
+        def hooks() -> set[str]:
+            (spec,) = specs(node.own / "cdi").values()
+            return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
+
+        assert hooks() == {driver_files.HOOKS[0]}
+        gpunode.write(second, "1.19")
+        first.unlink()
+        assert core.leftovers.mend() == ()
+        assert hooks() == {driver_files.HOOKS[1]}
+
+
 def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:

@@ -69,6 +69,42 @@ def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.G
     assert node.files() == before
 
 
+def test_a_spec_of_a_driver_or_toolkit_that_was_replaced_is_renewed_and_only_then(
+    node: gpunode.GpuNode,
+) -> None:
+    hook = node.host / "usr/bin/nvidia-cdi-hook"
+    gpunode.write(hook, "")
+    prepare(node)
+    hooked = node.spec_path().read_bytes()
+    process = node.process()
+
+    def look() -> tuple[bytes, int]:
+        assert recovery.put_back_specs(process.executor, process.locks) == ()
+        return node.spec_path().read_bytes(), node.spec_path().stat().st_mtime_ns
+
+    before = look()
+    assert before[0] == hooked
+    assert look() == before
+    hook.unlink()  # as when the toolkit goes elsewhere: no container could start with this spec
+    after = look()
+    assert b"nvidia-cdi-hook" not in after[0]
+    assert look() == after
+    gpunode.write(hook, "")
+    assert look()[0] == hooked
+
+
+def test_while_a_driver_is_replaced_specs_stay_as_they_are(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.spec_path().read_bytes()
+    away = node.root.rename(node.root.with_name("away"))
+    (problem,) = put_back(node)
+    assert problem.startswith(f"CDI spec of claim {builders.UID}: ")
+    assert node.spec_path().read_bytes() == before
+    away.rename(node.root)
+    assert put_back(node) == ()
+    assert node.spec_path().read_bytes() == before
+
+
 def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuNode) -> None:
     ref = prepare(node)
     records = node.process().executor.records
