@@ -1,15 +1,18 @@
 """The plugin's side of the MPS supervisor's files: what is wanted, and whether it is so."""
 
+import os
 import threading
 from pathlib import Path
 
 from driver import clock, errors
 from driver.devices import mps
-from driver.files import durable, observer
+from driver.files import durable, flock, observer
 
 READY_S = 20.0
 """A daemon is ready in a quarter of a second; what takes longer is failing (the kubelet: 45 s)."""
 GONE_S = 10.0
+ALONE_S = 2.0
+"""Where no supervisor runs, as right after a boot: what waits for one holds up nobody else."""
 _POLL_S = 0.02
 _MODE = 0o644
 
@@ -52,10 +55,10 @@ class MpsDoor:
     def forget(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
         durable.remove(self._files.desired(key), observer.NOBODY)
-        deadline = self._clock.monotonic() + GONE_S
+        began = self._clock.monotonic()
         while self._files.status(key).exists():
-            if self._clock.monotonic() > deadline:
-                raise errors.NodeFault("end", f"MPS daemon {key}", f"not gone after {GONE_S:.0f} s")
+            if problem := self._given_up(began, GONE_S):
+                raise errors.NodeFault("end", f"MPS daemon {key}", problem)
             self._clock.wait(threading.Event(), _POLL_S)
 
     def status(self, key: str) -> mps.Status | None:
@@ -78,17 +81,30 @@ class MpsDoor:
         return tuple(path.name.removesuffix(mps.SUFFIX) for path in found)
 
     def _wait(self, key: str, digest: str) -> None:
-        deadline = self._clock.monotonic() + READY_S
+        began = self._clock.monotonic()
         while True:
             found = self.status(key)
             if found is not None and found.serves(digest, self._boot_id):
                 return
-            if self._clock.monotonic() > deadline:
-                raise errors.NodeFault("start", f"MPS daemon {key}", _problem(found))
+            if problem := self._given_up(began, READY_S):
+                said = found.problem if found is not None else ""
+                raise errors.NodeFault("start", f"MPS daemon {key}", said or problem)
             self._clock.wait(threading.Event(), _POLL_S)
 
+    def _given_up(self, began: float, patience_s: float) -> str:
+        """Why what was begun at a moment is waited for no more; "" while it is."""
+        waited_s = self._clock.monotonic() - began
+        if waited_s > ALONE_S and not self._is_supervised():
+            return "ration-mps-supervisor does not run on this node, or has another --state-dir"
+        return f"not after {patience_s:.0f} s" if waited_s > patience_s else ""
 
-def _problem(found: mps.Status | None) -> str:
-    if found is None:
-        return f"no word from the supervisor for {READY_S:.0f} s; does ration-mps-supervisor run?"
-    return found.problem or f"it is {found.state.value} after {READY_S:.0f} s"
+    def _is_supervised(self) -> bool:
+        """Whether a supervisor has its lock; one that takes it just now may seem to be absent."""
+        try:
+            handle = os.open(self._files.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return not flock.taken(handle)
+        finally:
+            os.close(handle)

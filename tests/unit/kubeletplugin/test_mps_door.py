@@ -1,0 +1,56 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import errors
+from driver.devices import mps
+from driver.files import flock
+from driver.kubeletplugin import mps_door
+from tests.fakes import clock as clocks
+
+DESIRED = mps.Desired(key="GPU-1", devices=("GPU-1",), pinned_memory=(mps.MIB,))
+
+
+@pytest.fixture
+def time() -> clocks.FakeClock:
+    return clocks.FakeClock()
+
+
+@pytest.fixture
+def door(tmp_path: Path, time: clocks.FakeClock) -> mps_door.MpsDoor:
+    return mps_door.MpsDoor(tmp_path, "boot-1", time)
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> Iterator[None]:
+    """As by a supervisor that never does anything."""
+    handle = os.open(mps.Layout(tmp_path).lock, os.O_RDWR | os.O_CREAT)
+    assert flock.taken(handle)
+    yield
+    os.close(handle)
+
+
+def test_without_a_supervisor_nobody_waits_long_for_a_daemon_or_for_its_end(
+    door: mps_door.MpsDoor, time: clocks.FakeClock, tmp_path: Path
+) -> None:
+    with pytest.raises(errors.NodeFault, match="start MPS daemon GPU-1: ration-mps-supervisor"):
+        door.want(DESIRED)
+    status = mps.Layout(tmp_path).status("GPU-1")
+    status.parent.mkdir()
+    status.write_text("of another day")
+    with pytest.raises(errors.NodeFault, match="end MPS daemon GPU-1: ration-mps-supervisor"):
+        door.forget("GPU-1")
+    assert time.elapsed_s < 3 * mps_door.ALONE_S
+    assert door.wanted() == ()
+
+
+@pytest.mark.usefixtures("supervised")
+def test_a_supervisor_is_given_the_time_that_a_daemon_takes(
+    door: mps_door.MpsDoor, time: clocks.FakeClock
+) -> None:
+    with pytest.raises(errors.NodeFault, match="start MPS daemon GPU-1: not after 20 s"):
+        door.want(DESIRED)
+    assert time.elapsed_s > mps_door.READY_S
+    assert door.wanted() == ("GPU-1",)
