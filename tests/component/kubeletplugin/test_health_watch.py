@@ -58,7 +58,8 @@ class Running:
 
     def start(self) -> None:
         self._thread.start()
-        waiting.until(lambda: self.found() == WELL)
+        # What was found is there a moment before it is told.
+        waiting.until(lambda: self.found() == WELL and self.changes == len(GPUS))
 
     def stop(self) -> None:
         self._stop.set()
