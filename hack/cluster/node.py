@@ -66,11 +66,16 @@ def start_runtime(where: layout.Layout, node: state.NodeState) -> None:
     folders, ctr = where.node(node.name), where.program("ctr")
     command = argv.containerd(where.program("containerd"), folders)
     control.launch(where, "containerd", node.name, command)
-    log = control.log_path(where, "containerd", node.name)
-    ask = (str(ctr), "--address", str(folders.socket), "version")
-    kubectl.wait(f"containerd of {node.name} answers", lambda: bool(shell.run(ask)), 30, log)
+    wait_runtime(where, node.name)
     for command in configs.ctr_import(ctr, folders.socket, images.ensure()):
         shell.run(command, timeout=60)
+
+
+def wait_runtime(where: layout.Layout, node: str) -> None:
+    """Wait until containerd answers: a kubelet that finds none ends."""
+    log = control.log_path(where, "containerd", node)
+    ask = (str(where.program("ctr")), "--address", str(where.node(node).socket), "version")
+    kubectl.wait(f"containerd of {node} answers", lambda: bool(shell.run(ask)), 30, log)
 
 
 def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:

@@ -32,6 +32,8 @@ def reboot(where: layout.Layout, name: str) -> None:
         _lose_power(where, name, components)
         for component in components:
             control.start(where, component, name)
+            if component == "containerd":
+                node.wait_runtime(where, name)
 
 
 def _lose_power(where: layout.Layout, name: str, components: tuple[str, ...]) -> None:
