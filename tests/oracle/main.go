@@ -1,6 +1,7 @@
 // The oracle answers what kube-scheduler's own allocator would do: one scenario a line on standard
 // input, one answer a line on standard output, both JSON, until standard input ends. With the
-// argument `metadata` it reads one device metadata file instead.
+// argument `metadata` it reads one device metadata file instead, with `selectors` it answers whether
+// CEL selectors match devices.
 package main
 
 import (
@@ -36,8 +37,12 @@ func wrong(where, format string, values ...any) *Problem {
 
 func main() {
 	work := serve
-	if len(os.Args) == 2 && os.Args[1] == "metadata" {
-		work = readMetadata
+	modes := map[string]func(io.Reader, io.Writer) error{
+		"metadata":  readMetadata,
+		"selectors": answerSelections,
+	}
+	if len(os.Args) == 2 && modes[os.Args[1]] != nil {
+		work = modes[os.Args[1]]
 	}
 	if err := work(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)

@@ -7,17 +7,13 @@ for a claim's allocation mode and count.
 """
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from tests.oracle import program
+from tests.oracle import conversation
 
 Raw = dict[str, Any]
-_END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,50 +105,19 @@ class OracleError(Exception):
         super().__init__(f"{where}: {what}")
 
 
-class Oracle:
+class Oracle(conversation.Conversation):
     """The running program; a context manager. One question at a time.
 
     On two cores about 900 answers a second for one GPU of 21 devices, 110 for eight (140 KiB of
     slices, written anew for each question).
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._process = subprocess.Popen(
-            [path or program.ensure()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # Closes its input, at whose end the program ends.
-        self._process.communicate(timeout=_END_S)
-
     def allocate(self, scenario: Scenario) -> Answer:
         """What the scheduler's allocator answers; OracleError if it cannot."""
-        return _answer(json.loads(self._ask(scenario.line())))
-
-    def _ask(self, line: str) -> str:
-        questions, answers = self._process.stdin, self._process.stdout
-        assert questions is not None
-        assert answers is not None
         try:
-            questions.write(line)
-            questions.flush()
-            told = answers.readline()
-        except BrokenPipeError:
-            told = ""
-        if not told:
-            raise OracleError("process", f"ended with status {self._process.wait(_END_S)}")
-        return told
+            return _answer(json.loads(self.ask(scenario.line())))
+        except conversation.Ended as e:
+            raise OracleError("process", str(e)) from e
 
 
 def _answer(told: Raw) -> Answer:

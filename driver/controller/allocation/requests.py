@@ -201,8 +201,9 @@ def _why_not(
     return next((reason for reason, holds in checks if holds), None)
 
 
-def _matches(resolved: Resolved, driver: str, device: slices.Device) -> bool | cel.Failed:
-    seen = cel.Device(
+def seen(driver: str, device: slices.Device) -> cel.Device:
+    """What selectors see of a device of a driver."""
+    return cel.Device(
         driver,
         {
             key: value if isinstance(value, bool | int | str) else str(value).encode()
@@ -211,8 +212,12 @@ def _matches(resolved: Resolved, driver: str, device: slices.Device) -> bool | c
         {key: amount.value.text.encode() for key, amount in device.capacity.items()},
         device.allow_multiple,
     )
+
+
+def _matches(resolved: Resolved, driver: str, device: slices.Device) -> bool | cel.Failed:
+    shown = seen(driver, device)
     for one in resolved.selectors:
-        answer = one.matches(seen)
+        answer = one.matches(shown)
         if answer is not True:
             return answer
     return True

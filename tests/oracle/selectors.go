@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// selection is one question: does this selector match this device, which is of `driver`?
+type selection struct {
+	Expression string             `json:"expression"`
+	Driver     string             `json:"driver"`
+	Device     resourceapi.Device `json:"device"`
+}
+
+// verdict is what kube-scheduler's CEL says: Refused, why the expression does not compile; Failed,
+// the error at run time; or whether it Matches.
+type verdict struct {
+	Refused string `json:"refused,omitempty"`
+	Failed  string `json:"failed,omitempty"`
+	Matches *bool  `json:"matches,omitempty"`
+}
+
+// answerSelections reads a question a line and writes a verdict a line, until the input ends.
+func answerSelections(questions io.Reader, answers io.Writer) error {
+	reader := bufio.NewReaderSize(questions, 1<<16)
+	writer := json.NewEncoder(answers)
+	compiled := cel.NewCache(1000, cel.Features{
+		EnableConsumableCapacity: true,
+		EnableListTypeAttributes: true,
+	})
+	for {
+		line, err := reader.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(line) > 0 {
+			var asked selection
+			if failed := json.Unmarshal(line, &asked); failed != nil {
+				return failed
+			}
+			if failed := writer.Encode(judged(compiled, asked)); failed != nil {
+				return failed
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func judged(compiled *cel.Cache, asked selection) verdict {
+	program := compiled.GetOrCompile(asked.Expression)
+	if program.Error != nil {
+		return verdict{Refused: program.Error.Error()}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	matches, _, err := program.DeviceMatches(ctx, cel.Device{
+		Driver:                   asked.Driver,
+		AllowMultipleAllocations: asked.Device.AllowMultipleAllocations,
+		Attributes:               asked.Device.Attributes,
+		Capacity:                 asked.Device.Capacity,
+	})
+	if err != nil {
+		return verdict{Failed: err.Error()}
+	}
+	return verdict{Matches: &matches}
+}

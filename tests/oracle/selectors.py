@@ -1,0 +1,47 @@
+"""Kubernetes' own CEL, asked whether a selector matches a device."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.oracle import conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The expression does not compile."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It fails on this device."""
+
+    why: str
+
+
+Verdict = bool | Refused | Failed
+
+
+class Selectors(conversation.Conversation):
+    """As kube-scheduler of the pinned version evaluates selectors, all gates of it on."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__(path, "selectors")
+
+    def matches(self, expression: str, device: Mapping[str, Any], driver: str) -> Verdict:
+        """Of a `Device` of resource.k8s.io/v1, as its slice has it."""
+        question = {"expression": expression, "driver": driver, "device": device}
+        told = json.loads(self.ask(json.dumps(question) + "\n"))
+        match told:
+            case {"refused": str(why)}:
+                return Refused(why)
+            case {"failed": str(why)}:
+                return Failed(why)
+            case {"matches": bool(matches)}:
+                return matches
+            case _:
+                raise conversation.Ended(f"answered {told}")

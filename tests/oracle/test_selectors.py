@@ -1,0 +1,175 @@
+"""Our selectors beside Kubernetes' own: the same answer, or a *no* that says it cannot tell."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver.cel import selector
+from driver.controller.allocation import requests
+from driver.resources import slices
+from tests.oracle import selectors
+
+DRIVER = "gpu.example.com"
+DEVICE = {
+    "name": "gpu-0",
+    "attributes": {
+        "type": {"string": "gpu"},
+        "cores": {"int": 8},
+        "healthy": {"bool": True},
+        "driverVersion": {"version": "580.82.7"},
+        "other.example.com/zone": {"string": "a"},
+    },
+    "capacity": {"memory": {"value": "80Gi"}, "shares": {"value": "8"}},
+    "allowMultipleAllocations": True,
+}
+OURS, THEIRS = f'device.attributes["{DRIVER}"]', 'device.attributes["other.example.com"]'
+MEMORY = f'device.capacity["{DRIVER}"].memory'
+
+SAME = (
+    "true",
+    "!false",
+    f'device.driver == "{DRIVER}"',
+    'device.driver == "another.example.com"',
+    f'{OURS}.type == "gpu"',
+    f'{OURS}["type"] == "gpu"',
+    f'{OURS}.type != "mig" && {OURS}.cores > 4',
+    f'{OURS}.type == "mig" || {OURS}.healthy',
+    f"{OURS}.cores == 8",
+    f"{OURS}.cores % 3 == 2",
+    f"{OURS}.cores / 0 == 1",
+    f"{OURS}.cores == 3",
+    f'{OURS}.cores == "8"',
+    f"{OURS}.type < 3",
+    f"{OURS}.healthy ? {OURS}.cores > 4 : false",
+    f"{OURS}.nothing == 1",
+    f"has({OURS}.nothing)",
+    f"has({OURS}.type) && {OURS}.type == 'gpu'",
+    f'"type" in {OURS}',
+    f'"nothing" in {OURS}',
+    f"{OURS}.size() == 4",
+    f'{THEIRS}.zone == "a"',
+    f'{THEIRS}.zone in ["a", "b"]',
+    'device.attributes["absent.example.com"].size() == 0',
+    'has(device.attributes["absent.example.com"].x)',
+    'device.attributes["absent.example.com"].x == 1',
+    f'{OURS}.?type.orValue("") == "gpu"',
+    f'{OURS}.?nothing.orValue("none") == "none"',
+    f'{OURS}[?"nothing"].hasValue()',
+    f'cel.bind(a, {OURS}, a.type == "gpu" && a.cores == 8)',
+    f'{OURS}.type.startsWith("g") && {OURS}.type.endsWith("u") && {OURS}.type.contains("p")',
+    f'{OURS}.type.matches("^g.u$")',
+    f"{OURS}.type.size() == 3",
+    f'{OURS}.type.upperAscii() == "GPU"',
+    f'{OURS}.type.replace("g", "c") == "cpu"',
+    f'{OURS}.type.charAt(1) == "p"',
+    f'{OURS}.type.indexOf("u") == 2',
+    f'{OURS}.type.substring(1) == "pu"',
+    f'{OURS}.type.split("p") == ["g", "u"]',
+    '["a", "b"].join("-") == "a-b"',
+    '" a ".trim() == "a"',
+    "[1, 2, 3].exists(x, x > 2)",
+    "[1, 2, 3].all(x, x > 2)",
+    "[1, 2, 3].exists_one(x, x > 2)",
+    "[1, 2, 3].map(x, x * 2) == [2, 4, 6]",
+    "[1, 2, 3].filter(x, x > 1).size() == 2",
+    "[1, 2] + [3] == [1, 2, 3]",
+    '{"a": 1}["a"] == 1',
+    '{"a": 1}.a == 2',
+    "int('3') == 3",
+    "string(3) == '3'",
+    "double(1) == 1.0",
+    "duration('1h') > duration('59m')",
+    "timestamp('2026-01-01T00:00:00Z').getFullYear() == 2026",
+    "9223372036854775807 + 1 > 0",
+    "dyn(1) == 1.0",
+    "dyn(1) < 2.5",
+    "device.allowMultipleAllocations",
+    "[1, 2][2] == 1",
+    "1 / 0 == 1",
+    f"type({OURS}.cores) == int",
+)
+"""Matches, fails or is refused here as there."""
+
+REFUSED = (
+    "1",
+    '"a"',
+    "1 == 1.0",
+    '1 == "a"',
+    "undeclared == 1",
+    "undeclared(1)",
+    "true &&",
+    "[1, 2, 3].exists(x, y > 2)",
+    '"abc".nosuch()',
+)
+"""Compiles on neither side."""
+
+LATER = ("device.driver", "device.nothing == 1")
+"""Kubernetes knows the device's type and refuses these; here they fail on every device."""
+
+NOT_YET = (
+    f'{MEMORY}.compareTo(quantity("40Gi")) >= 0',
+    f'{MEMORY}.isGreaterThan(quantity("40Gi"))',
+    f'{OURS}.driverVersion.isGreaterThan(semver("570.0.0"))',
+    f"{OURS}.driverVersion.major() == 580",
+    '"abc 123".find("[0-9]+") == "123"',
+    "[1, 2, 3].sum() == 6",
+    "[2, 1].min() == 1",
+    "sets.contains([1, 2], [1])",
+    f'{OURS}.type.includes("gpu")',
+    'isIP("10.0.0.1")',
+    'url("https://a.example.com/b").getHost() == "a.example.com"',
+    'isQuantity("1Gi")',
+)
+"""Kubernetes has it; here it ends as not allocated, with the reason, until it is provided."""
+
+
+@pytest.fixture(scope="module")
+def reference(built: Path) -> Iterator[selectors.Selectors]:
+    with selectors.Selectors(built) as running:
+        yield running
+
+
+def ours(expression: str) -> selectors.Verdict | selector.Unusable:
+    """What the allocator makes of the device in a slice."""
+    device = requests.seen(DRIVER, slices.parse_device(DEVICE, "device"))
+    compiled = selector.compile_selector(expression)
+    if isinstance(compiled, selector.Unusable):
+        return compiled
+    answer = compiled.matches(device)
+    return selectors.Failed(answer.why) if isinstance(answer, selector.Failed) else answer
+
+
+def kind(verdict: Any) -> Any:
+    """Errors have other words on each side."""
+    return verdict if isinstance(verdict, bool) else type(verdict).__name__
+
+
+@pytest.mark.parametrize("expression", SAME)
+def test_a_selector_gives_the_same_answer(reference: selectors.Selectors, expression: str) -> None:
+    assert kind(ours(expression)) == kind(reference.matches(expression, DEVICE, DRIVER))
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_what_kubernetes_does_not_compile_is_not_compiled(
+    reference: selectors.Selectors, expression: str
+) -> None:
+    assert isinstance(reference.matches(expression, DEVICE, DRIVER), selectors.Refused)
+    assert isinstance(ours(expression), selector.Unusable)
+
+
+@pytest.mark.parametrize("expression", LATER)
+def test_what_only_kubernetes_refuses_matches_nothing_here(
+    reference: selectors.Selectors, expression: str
+) -> None:
+    assert isinstance(reference.matches(expression, DEVICE, DRIVER), selectors.Refused)
+    assert isinstance(ours(expression), selectors.Failed)
+
+
+@pytest.mark.parametrize("expression", NOT_YET)
+def test_what_is_not_provided_yet_is_a_no_and_never_a_guess(
+    reference: selectors.Selectors, expression: str
+) -> None:
+    assert isinstance(reference.matches(expression, DEVICE, DRIVER), bool)
+    assert isinstance(ours(expression), selector.Unusable)
