@@ -1,8 +1,8 @@
 """Device selectors in CEL, as Kubernetes evaluates them (KEP-4381, `cel/compile.go` of DRA).
 
-Provided: core CEL, `has`, `in`, comprehension macros, the strings, optional and bind extensions.
-Not yet provided: quantity, semver, regex, url, ip and cidr, sets and the DRA `includes`. An
-expression that needs one of them does not compile here, and ends as "not allocated" with that
+Provided: core CEL, `has`, `in`, comprehension macros, the strings, optional and bind extensions,
+quantities. Not yet provided: semver, regex, url, ip and cidr, lists, sets and the DRA `includes`.
+An expression that needs one of them does not compile here, and ends as "not allocated" with that
 reason; it is never guessed.
 """
 
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
+from driver.cel import amounts
+from driver.resources import quantity
+
 MAX_EXPRESSION_BYTES = 10 * 1024
 _DOMAIN_LITERAL = re.compile(r"""["']([A-Za-z0-9.-]{1,63})["']""")
 
@@ -24,14 +27,13 @@ _DEVICE = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
 class Device:
     """What a selector sees of a device.
 
-    Keys are `id` (the driver's own domain) or `domain/id`. Versions and quantities are given as
-    `bytes`: opaque until their functions are provided, so that a comparison with a string is
-    false, as it is in Kubernetes, and an ordering fails.
+    Keys are `id` (the driver's own domain) or `domain/id`. Versions are given as `bytes`: opaque
+    until their functions are provided, so that an ordering fails, as it does in Kubernetes.
     """
 
     driver: str
     attributes: Mapping[str, bool | int | str | bytes]
-    capacity: Mapping[str, bytes]
+    capacity: Mapping[str, quantity.Quantity]
     allow_multiple: bool = False
 
 
@@ -68,12 +70,14 @@ class Selector:
 @functools.cache
 def _environment() -> cel.Env:
     return cel.NewEnv(
+        descriptor_pool=amounts.POOL,
         variables={"device": _DEVICE},
         extensions=[
             ext_strings.ExtStrings(),
             ext_optional.ExtOptional(),
             ext_bindings.ExtBindings(),
         ],
+        functions=amounts.functions(),
     )
 
 
@@ -102,7 +106,11 @@ def _variables(device: Device, domains: frozenset[str]) -> dict[str, object]:
     return {
         "driver": device.driver,
         "attributes": _by_domain(device.attributes, device.driver, domains),
-        "capacity": _by_domain(device.capacity, device.driver, domains),
+        "capacity": _by_domain(
+            {key: amounts.of(amount) for key, amount in device.capacity.items()},
+            device.driver,
+            domains,
+        ),
         "allowMultipleAllocations": device.allow_multiple,
     }
 

@@ -1,7 +1,8 @@
 """Kubernetes quantities, exactly: `80Gi`, `1500m`, `1e3`, never a float.
 
-The grammar is that of apimachinery's resource.Quantity. Amounts finer than a nano round up, as
-there; the text that was read is kept, so that writing gives back what was read.
+The grammar is that of apimachinery's resource.Quantity, which takes a suffix without digits for
+none of it. Amounts finer than a nano round up, as there, and binary ones end at 2**63 - 1; the text
+that was read is kept, so that writing gives back what was read.
 """
 
 import re
@@ -12,12 +13,13 @@ from typing import Self
 from driver import errors
 
 _NANO = 10**9
-_PATTERN = re.compile(
-    r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?[0-9]+))?",
+_MOST_BINARY = 2**63 - 1
+PATTERN = re.compile(
+    r"(?!$)([+-]?)([0-9]*(?:\.[0-9]*)?)(?:(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?[0-9]+))?",
     re.ASCII,
 )
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _MAX_EXPONENT = 64
 _MAX_LENGTH = 64
 
@@ -59,7 +61,7 @@ def parse(text: object, where: str = "quantity") -> Quantity:
         BadInput: the text is not a quantity.
     """
     raw = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
-    match = _PATTERN.fullmatch(raw) if len(raw) <= _MAX_LENGTH else None
+    match = PATTERN.fullmatch(raw) if len(raw) <= _MAX_LENGTH else None
     if match is None:
         raise errors.BadInput(where, f"{text!r} is not a quantity", "such as 80Gi, 1500m or 1e3")
     sign, digits, suffix, exponent = match.groups()
@@ -67,21 +69,23 @@ def parse(text: object, where: str = "quantity") -> Quantity:
         raise errors.BadInput(
             where, f"{raw!r} is out of range", f"an exponent within {_MAX_EXPONENT}"
         )
-    amount = Fraction(digits if digits[-1] != "." else digits[:-1]) * _scale(suffix, exponent)
+    amount = Fraction(f"0{digits}0" if "." in digits else f"0{digits}") * _scale(suffix, exponent)
     nanos = -(-amount.numerator * _NANO // amount.denominator)
+    if suffix in BINARY:
+        nanos = min(nanos, _MOST_BINARY * _NANO)
     return Quantity(-nanos if sign == "-" else nanos, raw)
 
 
 def _scale(suffix: str | None, exponent: str | None) -> Fraction:
-    if suffix in _BINARY:
-        return Fraction(2 ** _BINARY[suffix])
-    power = int(exponent) if exponent is not None else _DECIMAL.get(suffix or "", 0)
+    if suffix in BINARY:
+        return Fraction(2 ** BINARY[suffix])
+    power = int(exponent) if exponent is not None else DECIMAL.get(suffix or "", 0)
     return Fraction(10) ** power
 
 
 def of_bytes(count: int) -> Quantity:
     """Bytes in the largest binary suffix that divides them: `81559Mi`."""
-    for suffix, shift in sorted(_BINARY.items(), key=lambda item: -item[1]):
+    for suffix, shift in sorted(BINARY.items(), key=lambda item: -item[1]):
         if count and count % (1 << shift) == 0:
             return Quantity(count * _NANO, f"{count >> shift}{suffix}")
     return of_units(count)

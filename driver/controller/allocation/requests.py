@@ -209,7 +209,7 @@ def seen(driver: str, device: slices.Device) -> cel.Device:
             key: value if isinstance(value, bool | int | str) else str(value).encode()
             for key, value in device.attributes.items()
         },
-        {key: amount.value.text.encode() for key, amount in device.capacity.items()},
+        {key: amount.value for key, amount in device.capacity.items()},
         device.allow_multiple,
     )
 

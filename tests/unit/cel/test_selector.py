@@ -1,6 +1,7 @@
 import pytest
 
 from driver.cel import selector
+from driver.resources import quantity
 
 DEVICE = selector.Device(
     "gpu.ration.dev",
@@ -11,7 +12,7 @@ DEVICE = selector.Device(
         "driverVersion": b"580.105.8",
         "resource.kubernetes.io/pcieRoot": "pci0000:50",
     },
-    {"memory": b"81559Mi"},
+    {"memory": quantity.parse("81559Mi")},
 )
 
 
@@ -35,6 +36,7 @@ def answer(expression: str) -> bool | selector.Failed:
         'cel.bind(a, device.attributes["gpu.ration.dev"], a.type == "gpu")',
         'device.attributes["gpu.ration.dev"].nvlinkPeers > 0',
         "!device.allowMultipleAllocations",
+        'device.capacity["gpu.ration.dev"].memory.compareTo(quantity("40Gi")) >= 0',
     ],
 )
 def test_what_kubernetes_accepts_is_true_here_too(expression: str) -> None:
@@ -62,7 +64,7 @@ def test_a_version_is_never_equal_to_a_string() -> None:
     ("expression", "words"),
     [
         ("device.driver ==", "Syntax error"),
-        ('quantity("1Gi").isLessThan(quantity("2Gi"))', "quantity"),
+        ('semver("1.2.3").isLessThan(semver("2.0.0"))', "semver"),
         ("'a'", "gives"),
         ("unknown == 1", "unknown"),
         ("'" + "x" * 10_300 + "' == device.driver", "longer than"),

@@ -98,12 +98,12 @@ def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
 
 
 def test_a_function_that_is_not_provided_yet_means_not_allocated() -> None:
-    text = 'device.capacity["gpu.ration.dev"].memory.compareTo(quantity("40Gi")) >= 0'
+    text = 'device.attributes["gpu.ration.dev"].driverVersion.isGreaterThan(semver("570.0.0"))'
     answer = refused(
         decide(worlds.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text)))
     )
     assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
-    assert "quantity" in answer.detail
+    assert "semver" in answer.detail
 
 
 def test_a_selector_that_fails_on_a_device_refuses_that_device() -> None:
