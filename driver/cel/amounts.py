@@ -40,6 +40,7 @@ def _described() -> descriptor_pool.DescriptorPool:
         oneof_index=0,
     )
     message.oneof_decl.add(name="_zero")
+    file.message_type.add(name="Nothing")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
@@ -50,6 +51,8 @@ _Message: Final[Any] = message_factory.GetMessageClass(
     POOL.FindMessageTypeByName("kubernetes.Quantity")
 )
 TYPE: Final = cel.Type("kubernetes.Quantity")
+NOTHING: Final = cel.Type("kubernetes.Nothing")
+"""A type that no expression has a value of."""
 
 
 def of(amount: quantity.Quantity) -> object:

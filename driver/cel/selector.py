@@ -1,7 +1,7 @@
 """Device selectors in CEL, as Kubernetes evaluates them (KEP-4381, `cel/compile.go` of DRA).
 
 Provided: core CEL, `has`, `in`, comprehension macros, the strings, optional and bind extensions,
-quantities. Not yet provided: semver, regex, url, ip and cidr, lists, sets and the DRA `includes`.
+quantities, lists with `includes`, sets. Not yet provided: semver, regex, url, ip and cidr, format.
 An expression that needs one of them does not compile here, and ends as "not allocated" with that
 reason; it is never guessed.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from driver.cel import amounts
+from driver.cel import amounts, lists
 from driver.resources import quantity
 
 MAX_EXPRESSION_BYTES = 10 * 1024
@@ -62,7 +62,10 @@ class Selector:
 
     def matches(self, device: Device) -> bool | Failed:
         """Whether the selector is true for a device."""
-        value = self._program.eval(data={"device": _variables(device, self.domains)})
+        try:
+            value = self._program.eval(data={"device": _variables(device, self.domains)})
+        except RuntimeError as error:  # the engine's own, of what it cannot evaluate at all
+            return Failed(_first_complaint(str(error)))
         answer = value.plain_value()
         return answer if isinstance(answer, bool) else Failed(str(answer))
 
@@ -77,7 +80,7 @@ def _environment() -> cel.Env:
             ext_optional.ExtOptional(),
             ext_bindings.ExtBindings(),
         ],
-        functions=amounts.functions(),
+        functions=[*amounts.functions(), *lists.functions(amounts.NOTHING)],
     )
 
 
