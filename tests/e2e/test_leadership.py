@@ -55,6 +55,8 @@ def test_a_frozen_leader_that_wakes_after_the_takeover_writes_nothing(
             field.create(playground.a_pod(f"pod-{number}", template="gpu"))
         for number in range(4):
             field.running(f"pod-{number}")
+        for claim in field.claims():  # which their plugins say a moment later
+            field.says(claim["metadata"]["name"], "Ready", "True")
         before = {one["metadata"]["name"]: one for one in field.claims()}
     finally:
         field.cluster.thaw(first)
