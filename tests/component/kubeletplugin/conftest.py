@@ -9,7 +9,10 @@ import pytest
 from driver import clock
 from driver.kube import client, resource
 from driver.kubeletplugin import health_stream, metrics, refusals, server, telling
-from tests.fakes import battering, plugin_shell
+from driver.kubeletplugin.nvml import library as nvml
+from simulator import builder, layout, node
+from simulator import store as machines
+from tests.fakes import battering, loading, plugin_shell
 from tests.fakes import conditions as fake_conditions
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fake_preparation
@@ -136,3 +139,22 @@ def battered(
     api.put(resource.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
     with battering.battered(kube, api.kubeconfig(tmp_path), BATTERED) as made:
         yield made
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[layout.Layout]:
+    """A simulated machine that runs."""
+    builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
+    running = node.Node(tmp_path)
+    running.start()
+    yield layout.Layout(tmp_path)
+    running.stop()
+
+
+@pytest.fixture
+def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
+    """NVML of that machine, in this process."""
+    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    yield made
+    made.close()
+    loading.forget()

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,27 +25,9 @@ from driver.kubeletplugin import (
 )
 from driver.kubeletplugin.cdi import model, store
 from driver.kubeletplugin.nvml import library as nvml
-from simulator import builder, layout, node
-from simulator import store as machines
+from simulator import layout
 from tests import builders
-from tests.fakes import gpunode, loading
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Iterator[layout.Layout]:
-    builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
-    running = node.Node(tmp_path)
-    running.start()
-    yield layout.Layout(tmp_path)
-    running.stop()
-
-
-@pytest.fixture
-def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
-    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
-    yield made
-    made.close()
-    loading.forget()
+from tests.fakes import gpunode
 
 
 def test_a_claim_is_prepared_recovered_and_unprepared(

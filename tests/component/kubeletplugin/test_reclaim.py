@@ -1,10 +1,7 @@
 """Reclaiming with what it runs on: threads, an API server over HTTP, NVML, files."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from driver import clock
 from driver.devices import mps
@@ -19,11 +16,10 @@ from driver.kubeletplugin import (
 )
 from driver.kubeletplugin.nvml import busy
 from driver.kubeletplugin.nvml import library as nvml
-from simulator import builder, codes, control, layout, node
-from simulator import store as machines
+from simulator import codes, control, layout
 from tests import builders
 from tests.fakes import clock as fake_clock
-from tests.fakes import gpunode, loading, waiting
+from tests.fakes import gpunode, waiting
 from tests.fakes.apiserver import server as api_server
 
 RAW = {
@@ -97,23 +93,6 @@ def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Pa
         assert len(list(tmp_path.glob("*.damaged-*"))) == number + 1
     record = plugins[0].started(builders.a_ref(), plan.Plan((), ()))
     assert plugins[1].all() == (record,)
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Iterator[layout.Layout]:
-    builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
-    running = node.Node(tmp_path)
-    running.start()
-    yield layout.Layout(tmp_path)
-    running.stop()
-
-
-@pytest.fixture
-def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
-    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
-    yield made
-    made.close()
-    loading.forget()
 
 
 def test_the_processes_of_a_gpu_are_counted_by_nvml(
