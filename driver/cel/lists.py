@@ -37,7 +37,7 @@ def functions(unmatched: cel.Type) -> list[cel.FunctionDecl]:
     """The libraries; nothing in an expression is of the type `unmatched`."""
     return [
         _declared("isSorted", _COMPARABLE, _is_sorted, unmatched, gives=_T.BOOL),
-        _declared("sum", _SUMMABLE, _sum, unmatched),
+        _declared("sum", _SUMMABLE, sum, unmatched),
         _declared("min", _COMPARABLE, functools.partial(_least, 1), unmatched),
         _declared("max", _COMPARABLE, functools.partial(_least, -1), unmatched),
         _includes(),
@@ -100,15 +100,6 @@ def _of_sets(name: str, act: Callable[..., bool]) -> cel.FunctionDecl:
 
 def _is_sorted(found: Sequence[Any]) -> bool:
     return all(_order(one, other) != 1 for one, other in itertools.pairwise(found))
-
-
-def _sum(found: Sequence[Any]) -> object:
-    if not found:
-        return 0
-    first, *others = found
-    for one in others:
-        first = first + one
-    return first
 
 
 def _least(sign: int, found: Sequence[Any]) -> object:

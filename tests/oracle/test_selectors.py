@@ -149,6 +149,7 @@ LISTS = (
     "[1, 2].includes(2)", "[1, 2].includes(3)", '"a".includes("a")', '"a".includes("b")',
     '"a".includes(1)', '[1].includes("1")', "[].includes(1)", "1.includes(1)",
     "dyn([1]).includes(1.0)",
+    'dyn(["a"]).sum() == "a"',
     f'{OURS}.type.includes("gpu")', f"{OURS}.cores.includes(8)", f"{OURS}.healthy.includes(true)",
     f'{OURS}.nothing.includes("gpu")',
     "sets.contains([1, 2], [1])", "sets.contains([1], [1, 2])", "sets.contains([], [])",
