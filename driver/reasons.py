@@ -83,6 +83,20 @@ class Reason(StrEnum):
     NODE_PORT_TAKEN = ("NodePortTaken", "A host port of the pod is taken on the node.")
     NODE_VOLUME = ("NodeVolume", "A bound volume of the pod cannot be reached from the node.")
     NODE_PINNED = ("NodePinned", "Another claim of the pod is allocated on another node.")
+    SEARCH_GIVEN_UP = (
+        "SearchGivenUp",
+        (
+            "The search for devices took too many steps and ended; something may fit there. Fewer "
+            "devices a claim, or fewer constraints, make it shorter."
+        ),
+    )
+    SEARCH_BROKEN = (
+        "SearchBroken",
+        (
+            "An error ended the search on the node: a selector that fails on a device, or All "
+            "where a pool is incomplete or a constraint keeps a device out."
+        ),
+    )
     NODE_BACKED_OFF = (
         "NodeBackedOff",
         "The scheduler refused this pod on the node a short while ago.",
@@ -101,6 +115,10 @@ class Reason(StrEnum):
     )
     SELECTOR_MISMATCH = ("SelectorMismatch", "A selector is false for the device.")
     SELECTOR_FAILED = ("SelectorFailed", "A selector failed on the device at run time.")
+    CONSTRAINT_UNMET = (
+        "ConstraintUnmet",
+        "A constraint of the claim keeps the device from going with those chosen before it.",
+    )
     CAPACITY_SHORT = ("CapacityShort", "The device has less of a capacity than is asked.")
     DEVICE_BEYOND = (
         "DeviceBeyond",

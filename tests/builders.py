@@ -46,4 +46,4 @@ def an_allocated_claim(
             for parameters in configs
         ),
     )
-    return claims.Claim("default", name, uid, "1", (), allocation=allocation)
+    return claims.Claim("default", name, uid, "1", allocation=allocation)

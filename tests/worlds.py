@@ -3,11 +3,15 @@
 from collections.abc import Iterable
 
 from driver import ids, names
+from driver.controller import picture
 from driver.controller import view as cluster
+from driver.controller.allocation import filters, policies, settings
 from driver.resources import claims, classes, nodes, pods, slices
 from tests import objects
 
 DRIVER = names.DRIVER
+DECIDING = settings.Settings(policies.POLICIES["pack"], filters.rules(DRIVER))
+"""As the controller decides."""
 
 
 def caches(
@@ -16,9 +20,9 @@ def caches(
     found_claims: Iterable[claims.Claim] = (),
     found_pods: Iterable[pods.Pod] = (),
     found_classes: Iterable[classes.DeviceClass] | None = None,
-) -> cluster.Caches:
+) -> picture.Caches:
     known = [objects.device_class()] if found_classes is None else list(found_classes)
-    return cluster.Caches(
+    return picture.Caches(
         nodes={ids.Key(one.name): one for one in found_nodes},
         slices={ids.Key(one.name): one for one in found_slices},
         classes={ids.Key(one.name): one for one in known},
@@ -29,7 +33,7 @@ def caches(
 
 def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
     """Nodes by name with so many GPUs each, and claims that hold some of them."""
-    return cluster.build(
+    return picture.build(
         DRIVER,
         caches(
             [objects.node(name) for name in sizes],

@@ -21,7 +21,7 @@ from driver.controller import (
     turn,
     writers,
 )
-from driver.controller.allocation import policies
+from driver.controller.allocation import filters, policies, settings
 from driver.controller.config import ControllerConfig
 from driver.kube import (
     backoff,
@@ -147,13 +147,15 @@ class App:
             telling.Teller(self._recorder),
             self._metrics,
         )
-        settings = reconcile.Settings(
+        how = reconcile.Settings(
             self._config.driver_name,
-            policies.POLICIES[self._config.policy],
+            settings.Settings(
+                policies.POLICIES[self._config.policy], filters.rules(self._config.driver_name)
+            ),
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
         )
-        return reconcile.Reconciler(self._stores, self._items, tools, settings, self._clock)
+        return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:

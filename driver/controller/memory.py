@@ -70,4 +70,4 @@ class Memory:
 
     def writes_claim(self, claim: ids.Key) -> bool:
         """Whether a decision in flight is writing the claim."""
-        return any(claim in decision.devices for decision in self.in_flight.values())
+        return any(claim in decision.made for decision in self.in_flight.values())

@@ -12,16 +12,17 @@ import structlog
 from driver import clock, ids, reasons
 from driver.controller import (
     attending,
+    feed,
     memory,
     node_condition,
+    picture,
     refused,
     stores,
     turn,
     writers,
 )
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome, requests, words
-from driver.controller.allocation.policies import base
+from driver.controller.allocation import allocate, assemble, outcome, ownership, settings, words
 from driver.kube import workqueue
 from driver.resources import claims, pods
 
@@ -35,7 +36,7 @@ class Settings:
     """How the decider decides."""
 
     driver: str
-    policy: base.Policy
+    deciding: settings.Settings
     patience: turn.Patience = field(default_factory=turn.Patience)
     evict_over_share: bool = False
 
@@ -58,6 +59,10 @@ class Reconciler:
         self._settings = settings
         self._clock = time
         self._memory = memory.Memory()
+        self._view = picture.Picture(settings.driver)
+        self._feed = feed.Feed(found, self._view)
+        self._allocator = allocate.Allocator(settings.deciding)
+        self._owners = ownership.Owners()
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
 
@@ -112,10 +117,10 @@ class Reconciler:
                     self._items.add(writers.Item("pod", key))
 
     def _settle(self) -> None:
-        """Take in what the writers finished."""
+        """Take in what the writers finished, and what the caches were told."""
         now = self._clock.monotonic()
         for done in self._writers.finished():
-            self._memory.in_flight.pop(done.pod.uid, None)
+            self._land(done.pod.uid)
             if done.error is None:
                 said = done.pod.verdict.message
                 self._memory.placed[done.pod.uid] = turn.Placed(done.node, now, said)
@@ -123,6 +128,15 @@ class Reconciler:
                 self._items.add(done.item)
             else:
                 self._items.retry(done.item)
+
+    def _land(self, uid: ids.PodUid) -> None:
+        """A write ended: from now on its claims are what the caches say, its own words included."""
+        decision = self._memory.in_flight.pop(uid, None)
+        if decision is not None:
+            for key in decision.made:
+                self._feed.changed("claim", key)
+            self._feed.bring()
+            self._view.land(decision)
 
     # Pods.
 
@@ -133,7 +147,7 @@ class Reconciler:
             self._items.forget(item)
             return
         self._memory.meet(item.key, pod.uid)
-        found = cluster.claims_of(pod, self._stores.claims.snapshot())
+        found = cluster.claims_of(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
             return
         now = self._clock.monotonic()
@@ -167,22 +181,20 @@ class Reconciler:
         """Decide for the open claims that are ours; False when none of them is."""
         if any(self._memory.writes_claim(claim.key) for claim in due.open):
             return True  # another pod's decision; the claim's change brings this pod back
-        flying = self._memory.in_flight.values()
-        view = cluster.build(self._settings.driver, self._stores.caches(), flying)
-        mine = _mine(view, pod, due.open)
+        self._feed.bring()
+        mine = self._mine(pod, due.open)
         if not mine:
             return False
         self._memory.waiting.add(item.key)
         if isinstance(mine, outcome.NoFit):
             self._no_fit(pod, due, mine)
         else:
-            self._allocate(item, view, outcome.Workload(pod, mine, due.settled), due)
+            self._allocate(item, outcome.Workload(pod, mine, due.settled), due)
         return True
 
     def _allocate(
         self,
         item: writers.Item,
-        view: cluster.ClusterView,
         workload: outcome.Workload,
         due: turn.Decide,
     ) -> None:
@@ -190,9 +202,9 @@ class Reconciler:
         now = self._clock.monotonic()
         workload = replace(workload, avoid=self._memory.avoided(pod.uid, now))
         with self._tools.metrics.decision_seconds.time():
-            answer = allocate.allocate(view, workload, self._settings.policy)
+            answer = self._allocator.decide(self._view, workload)
         if isinstance(answer, outcome.Placement):
-            self._place(item, view, workload, answer)
+            self._place(item, workload, answer)
             return
         self._no_fit(pod, due, answer)
         ends = self._memory.next_end(pod.uid, now)
@@ -202,20 +214,17 @@ class Reconciler:
     def _place(
         self,
         item: writers.Item,
-        view: cluster.ClusterView,
         workload: outcome.Workload,
         placement: outcome.Placement,
     ) -> None:
         pod = workload.pod
-        devices = {
-            claim.key: tuple(pick.device for pick in placement.of_claim(claim.key))
-            for claim in workload.open
-        }
-        self._memory.in_flight[pod.uid] = cluster.InFlight(pod, placement.node, devices)
+        stamped = clock.rfc3339(self._clock.now())
+        made = assemble.allocations(self._view, workload, placement, stamped)
+        decision = cluster.InFlight(pod, placement.node, made)
+        self._memory.in_flight[pod.uid] = decision
+        self._view.fly(decision)
         self._memory.waiting.discard(item.key)
         self._memory.told.pop(pod.uid, None)
-        stamped = clock.rfc3339(self._clock.now())
-        made = assemble.allocations(view, workload, placement, stamped)
         self._writers.allocate(item, workload, placement, made)
 
     def _no_fit(self, pod: pods.Pod, due: turn.Decide, answer: outcome.NoFit) -> None:
@@ -256,8 +265,7 @@ class Reconciler:
             self._items.add_after(item, again_s)
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)
-        known = self._stores.pods.snapshot()
-        match turn.of_claim(claim, known, since, now, self._settings.patience):
+        match turn.of_claim(claim, self._stores.pods.get, since, now, self._settings.patience):
             case turn.DropHolds(holds=holds):
                 self._writers.drop_holds(claim, holds)
             case turn.ClearUnused():
@@ -280,26 +288,23 @@ class Reconciler:
             self._writers.condition(node, wanted, clock.rfc3339(self._clock.now()))
 
     def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
-        reserved = any(not one.is_hold for one in claim.consumers)
-        loose = claim.allocation is not None and not reserved
-        pools = cluster.gather(self._stores.slices.snapshot().values()) if loose else ()
-        if not turn.unused(claim, pools, self._settings.driver):
+        self._feed.bring()
+        if not turn.unused(claim, self._view):
             self._memory.unreserved.pop(claim.key, None)
             return None
         return self._memory.unreserved.setdefault(claim.key, now)
 
-
-def _mine(
-    view: cluster.ClusterView, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
-) -> tuple[claims.Claim, ...] | outcome.NoFit:
-    """The claims that are ours to allocate now (D2, D23)."""
-    mine: list[claims.Claim] = []
-    for claim in open_claims:
-        whose = requests.ownership(view, claim)
-        if whose is requests.Ownership.MIXED:
-            detail = f"claim {claim.key} also asks devices of another driver"
-            return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
-        leave = whose is requests.Ownership.SHARED and not pod.verdict.refused
-        if whose is not requests.Ownership.FOREIGN and not leave:
-            mine.append(claim)
-    return tuple(mine)
+    def _mine(
+        self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
+    ) -> tuple[claims.Claim, ...] | outcome.NoFit:
+        """The claims that are ours to allocate now (D2, D23)."""
+        mine: list[claims.Claim] = []
+        for claim in open_claims:
+            whose = self._owners.of(self._view, claim)
+            if whose is ownership.Ownership.MIXED:
+                detail = f"claim {claim.key} also asks devices of another driver"
+                return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
+            leave = whose is ownership.Ownership.SHARED and not pod.verdict.refused
+            if whose is not ownership.Ownership.FOREIGN and not leave:
+                mine.append(claim)
+        return tuple(mine)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import ids
-from driver.controller import view as cluster
 from driver.kube import store
 from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 
@@ -23,19 +22,6 @@ class Stores:
     bound_volumes: store.Store[volumes.BoundClaim]
     volumes: store.Store[volumes.Volume]
     rules: store.Store[taint_rules.TaintRule]
-
-    def caches(self) -> cluster.Caches:
-        """What all of them hold now."""
-        return cluster.Caches(
-            nodes=self.nodes.snapshot(),
-            slices=self.slices.snapshot(),
-            classes=self.classes.snapshot(),
-            claims=self.claims.snapshot(),
-            pods=self.pods.snapshot(),
-            bound_volumes=self.bound_volumes.snapshot(),
-            persistent_volumes=self.volumes.snapshot(),
-            rules=self.rules.snapshot(),
-        )
 
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
         """Take the server's answer to a write of ours before the watch brings it."""

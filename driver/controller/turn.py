@@ -4,7 +4,7 @@ A pod's turn: decide for it, wait, or take its unbound allocation back (D5). A c
 holds that have served, or clear an allocation that nobody uses. Moments are monotonic seconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from driver import ids
@@ -155,7 +155,7 @@ ClaimTurn = Nothing | DropHolds | ClearUnused | Look
 
 def of_claim(
     claim: claims.Claim,
-    known_pods: Mapping[ids.Key, pods.Pod],
+    find: Callable[[ids.Key], pods.Pod | None],
     unreserved_since: float | None,
     now: float,
     patience: Patience,
@@ -164,7 +164,7 @@ def of_claim(
     served = tuple(
         one
         for one in claim.consumers
-        if one.is_hold and _served(one, known_pods.get(ids.Key(f"{claim.namespace}/{one.name}")))
+        if one.is_hold and _served(one, find(ids.Key(f"{claim.namespace}/{one.name}")))
     )
     if served and len(served) == len(claim.consumers):
         # kube-controller-manager frees a claim only when it empties reservedFor itself.
@@ -183,22 +183,25 @@ def _served(entry: claims.Consumer, pod: pods.Pod | None) -> bool:
     return pod.node is not None or pod.finished or pod.deleting
 
 
-def unused(claim: claims.Claim, pools: Iterable[cluster.Pool], driver: str) -> bool:
+def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
     """Whether an allocation of ours names no pod; a hold does not count.
 
     Ours: every result is a device of our driver that only the controller allocates.
     """
     if claim.allocation is None or any(not one.is_hold for one in claim.consumers):
         return False
-    ours = {
-        claims.DeviceId(pool.driver, pool.name, device.name)
-        for pool in pools
-        if pool.driver == driver
-        for one in pool.slices
-        for device in one.devices
-        if device.tainted_for("controller")
-    }
     results = claim.allocation.results
     return bool(results) and all(
-        result.device in ours and not result.admin_access for result in results
+        _is_ours(result.device, view) and not result.admin_access for result in results
+    )
+
+
+def _is_ours(device: claims.DeviceId, view: cluster.ClusterView) -> bool:
+    found = view.pools.get((device.driver, device.pool))
+    if found is None or device.driver != view.driver:
+        return False
+    return any(
+        one.name == device.device and one.tainted_for("controller")
+        for part in found.slices
+        for one in part.devices
     )

@@ -13,7 +13,7 @@ from typing import Final
 from driver import names
 from driver.devices import description, faces, model
 from driver.kubeletplugin import checkpoint, steps
-from driver.resources import slices
+from driver.resources import attribute
 
 VERSIONS: Final = ("v1beta1", "v1alpha1")
 _GROUP: Final = "metadata.resource.k8s.io"
@@ -66,7 +66,7 @@ def _device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
     described = attributes(device, inventory)
-    shown = {key: slices.render_value(value) for key, value in described.items()}
+    shown = {key: attribute.render(value) for key, value in described.items()}
     return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
 
 

@@ -93,6 +93,33 @@ def _render_policy(policy: RequestPolicy) -> Raw:
     return shown
 
 
+def consumed(capacity: Capacity, asked: quantity.Quantity | None) -> quantity.Quantity | None:
+    """What a request takes of a capacity, rounded up by its policy; None where that forbids it.
+
+    One that names no amount takes the policy's default, and without a policy all there is.
+    """
+    policy = capacity.policy
+    if asked is None:
+        return capacity.value if policy is None else policy.default
+    if policy is None:
+        return asked
+    if policy.range is not None:
+        return _in_range(policy.range, asked)
+    if policy.values:
+        return next((value for value in policy.values if asked <= value), None)
+    return asked
+
+
+def _in_range(span: Range, asked: quantity.Quantity) -> quantity.Quantity | None:
+    found = asked
+    if asked <= span.minimum:
+        found = span.minimum
+    elif span.step is not None:
+        steps = -(-(asked.nanos - span.minimum.nanos) // span.step.nanos)
+        found = quantity.like(span.minimum.nanos + steps * span.step.nanos, span.step)
+    return None if span.maximum is not None and span.maximum < found else found
+
+
 def in_steps(total: int, share: int, step: int, of: Unit) -> Capacity:
     """A capacity that is given out in steps, `share` of it to a request that names no amount.
 

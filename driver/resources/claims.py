@@ -1,18 +1,14 @@
-"""ResourceClaims both ways: what is asked, what was allocated, and what we write (D3).
-
-A claim that uses what this version does not weigh yet is not misread: `Request.beyond` and
-`Claim.beyond` name the fields, and the claim ends as not allocated with that reason.
-"""
+"""ResourceClaims both ways: what is asked, what was allocated, and what we write (D3)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids, names
-from driver.resources import classes, device_status, fields, quantity, selectors, toleration
+from driver.resources import device_status, fields, quantity, request, selectors
 
 MAX_RESULTS = 32
-MAX_RESERVATIONS = 256
+NOTHING_ASKED = request.Spec()
 
 
 class DeviceId(NamedTuple):
@@ -24,34 +20,12 @@ class DeviceId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """An `exactly` request: `count` devices of a class. `everything` is allocationMode All."""
-
-    name: str
-    device_class: str
-    selectors: tuple[str, ...] = ()
-    count: int = 1
-    everything: bool = False
-    admin_access: bool = False
-    tolerations: tuple[toleration.Toleration, ...] = ()
-    minimums: Mapping[str, quantity.Quantity] | None = None
-    beyond: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Opaque configuration for some requests; () means all of them."""
-
-    requests: tuple[str, ...]
-    opaque: fields.Raw
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """One allocated device of a request (`main` or `main/sub`).
 
     `share_id` and `consumed` are of a device that several claims may have: which share it is, and
-    how much of each capacity it takes (KEP-5075).
+    how much of each capacity it takes (KEP-5075). `binding` and `failing` are the conditions that
+    binding waits for (KEP-5007).
     """
 
     request: str
@@ -60,6 +34,8 @@ class Result:
     share_id: str = ""
     tolerations: tuple[fields.Raw, ...] = ()
     consumed: Mapping[str, quantity.Quantity] = field(default_factory=dict)
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
 
     @property
     def base_request(self) -> str:
@@ -123,13 +99,11 @@ class Claim:
     name: str
     uid: ids.ClaimUid
     version: str
-    requests: tuple[Request, ...]
-    configs: tuple[Config, ...] = ()
+    spec: request.Spec = NOTHING_ASKED
     allocation: Allocation | None = None
     consumers: tuple[Consumer, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
-    beyond: tuple[str, ...] = ()
     pod_claim: str = ""
     said: tuple[device_status.DeviceStatus, ...] = ()
 
@@ -146,50 +120,22 @@ def parse(obj: fields.Raw) -> Claim:
         BadInput: a field has another type than the API's.
     """
     meta = fields.mapping(obj, "metadata")
-    spec = fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")
     status = fields.mapping(obj, "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
-    at = "spec.devices"
     return Claim(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
         uid=ids.ClaimUid(fields.text(meta, "uid", "metadata")),
         version=fields.text(meta, "resourceVersion", "metadata"),
-        requests=tuple(_request(one, path) for path, one in fields.objects(spec, "requests", at)),
-        configs=tuple(
-            Config(fields.texts(one, "requests", path), fields.mapping(one, "opaque", path))
-            for path, one in fields.objects(spec, "config", at)
-        ),
+        spec=request.parse(fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")),
         allocation=_allocation(status),
         consumers=tuple(
             _consumer(one, path) for path, one in fields.objects(status, "reservedFor", "status")
         ),
         finalizers=fields.texts(meta, "finalizers", "metadata"),
         deleting=bool(meta.get("deletionTimestamp")),
-        beyond=tuple(f"spec.devices.{key}" for key in ("constraints",) if spec.get(key)),
         pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
         said=device_status.parse(status),
-    )
-
-
-def _request(obj: fields.Raw, at: str) -> Request:
-    exact = fields.mapping(obj, "exactly", at)
-    inner = f"{at}.exactly"
-    capacity = fields.mapping(fields.mapping(exact, "capacity", inner), "requests", inner)
-    beyond = [key for key in ("firstAvailable",) if obj.get(key)]
-    beyond += [key for key in ("derivedAttributes",) if exact.get(key)]
-    return Request(
-        name=fields.required_text(obj, "name", at),
-        device_class=fields.text(exact, "deviceClassName", inner),
-        selectors=classes.expressions(exact, inner),
-        count=fields.integer(exact, "count", inner, default=1),
-        everything=fields.text(exact, "allocationMode", inner) == "All",
-        admin_access=fields.flag(exact, "adminAccess", inner),
-        tolerations=toleration.parse(exact, "tolerations", inner),
-        minimums={
-            key: quantity.parse(value, f"{inner}.capacity") for key, value in capacity.items()
-        },
-        beyond=tuple(beyond),
     )
 
 
@@ -230,6 +176,8 @@ def _result(obj: fields.Raw, at: str) -> Result:
             key: quantity.parse(amount, f"{at}.consumedCapacity[{key}]")
             for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
         },
+        binding=fields.texts(obj, "bindingConditions", at),
+        failing=fields.texts(obj, "bindingFailureConditions", at),
     )
 
 
@@ -263,6 +211,9 @@ def _render_result(result: Result) -> dict[str, object]:
         shown["shareID"] = result.share_id
     if result.consumed:
         shown["consumedCapacity"] = {key: one.text for key, one in result.consumed.items()}
+    if result.binding:
+        shown["bindingConditions"] = list(result.binding)
+        shown["bindingFailureConditions"] = list(result.failing)
     return shown
 
 

@@ -67,6 +67,42 @@ class NodeSelector:
         return any(term.matches(name, labels) for term in self.terms)
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where devices can be used: on one node, everywhere, or on nodes that a selector matches.
+
+    The first that is set decides, as in the reference (`NodeMatches`); with none, nowhere.
+    """
+
+    node: ids.NodeName | None = None
+    everywhere: bool = False
+    selector: NodeSelector | None = None
+
+    def covers(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
+        """Whether a node is among them."""
+        if self.node is not None:
+            return self.node == name
+        if self.everywhere:
+            return True
+        return self.selector is not None and self.selector.matches(name, labels)
+
+
+NOWHERE = Reach()
+
+
+def parse_reach(obj: fields.Raw, where: str) -> Reach:
+    """Read `nodeName`, `allNodes` and `nodeSelector` of a slice or a device."""
+    node = fields.text(obj, "nodeName", where)
+    selector = fields.mapping(obj, "nodeSelector", where)
+    if not (node or selector or obj.get("allNodes")):
+        return NOWHERE
+    return Reach(
+        node=ids.NodeName(node) if node else None,
+        everywhere=fields.flag(obj, "allNodes", where),
+        selector=parse(selector, f"{where}.nodeSelector") if selector else None,
+    )
+
+
 def only(node: ids.NodeName) -> NodeSelector:
     """The selector of one node by name."""
     return NodeSelector((Term(fields=(Expression(_NAME_FIELD, "In", (node,)),)),))

@@ -8,15 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import ids, names
-from driver.devices import description
-from driver.resources import capacities, fields, quantity, selectors
+from driver.resources import attribute, capacities, fields, quantity, selectors
 
-_BEYOND = (
-    "bindsToNode",
-    "bindingConditions",
-    "nodeAllocatableResources",
-    "skipNodeOperations",
+_SLICE = frozenset(
+    {
+        *("driver", "pool", "nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"),
+        *("devices", "sharedCounters", "partitionTypeAttribute"),
+    }
 )
+_DEVICE = frozenset(
+    {
+        *("name", "attributes", "capacity", "consumesCounters", "taints"),
+        *("nodeName", "nodeSelector", "allNodes", "allowMultipleAllocations"),
+        *("bindsToNode", "bindingConditions", "bindingFailureConditions"),
+    }
+)
+"""What is weighed; a device of which more is said, or whose slice says more, is left alone."""
 Raw = dict[str, object]
 Amounts = Mapping[str, quantity.Quantity]
 
@@ -54,14 +61,23 @@ class CounterSet:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device of a slice. `beyond` names the fields that this version does not weigh yet."""
+    """One device of a slice.
+
+    `reach` is where it can be used, in a slice that says so of each device (KEP-4815).
+    `binding` and `failing` are conditions that binding waits for (KEP-5007). `beyond` names the
+    fields that this version does not weigh.
+    """
 
     name: ids.DeviceName
-    attributes: description.Attributes = field(default_factory=dict)
+    attributes: attribute.Attributes = field(default_factory=dict)
     capacity: Mapping[str, capacities.Capacity] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allow_multiple: bool = False
     consumes: tuple[CounterUse, ...] = ()
+    reach: selectors.Reach = selectors.NOWHERE
+    binds_to_node: bool = False
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
 
     def tainted_for(self, allocator: str) -> bool:
@@ -73,28 +89,36 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One ResourceSlice. Exactly one of `node` and `selector` is set, or `everywhere` is true."""
+    """One ResourceSlice. `reach` is where its devices can be used, unless `per_device` is true."""
 
     name: str
     driver: str
     pool: str
     generation: int
     slice_count: int
-    node: ids.NodeName | None
-    selector: selectors.NodeSelector | None
-    everywhere: bool
+    reach: selectors.Reach
     devices: tuple[Device, ...]
+    per_device: bool = False
     counter_sets: tuple[CounterSet, ...] = ()
     beyond: tuple[str, ...] = ()
     uid: str = ""
     version: str = ""
+
+    @property
+    def node(self) -> ids.NodeName | None:
+        """The one node of its devices, where they are local to one."""
+        return None if self.per_device else self.reach.node
+
+    def reach_of(self, device: Device) -> selectors.Reach:
+        """Where a device of the slice can be used."""
+        return device.reach if self.per_device else self.reach
 
 
 def render_device(device: Device) -> Raw:
     """As the API writes it."""
     shown: Raw = {
         "name": device.name,
-        "attributes": {key: render_value(value) for key, value in device.attributes.items()},
+        "attributes": {key: attribute.render(value) for key, value in device.attributes.items()},
         "capacity": {key: capacities.render(amount) for key, amount in device.capacity.items()},
     }
     if device.allow_multiple:
@@ -121,19 +145,6 @@ def _render_counters(found: Amounts) -> Raw:
     return {key: {"value": amount.text} for key, amount in found.items()}
 
 
-def render_value(value: description.Value) -> dict[str, object]:
-    """One attribute (DeviceAttribute): the field that its type has."""
-    match value:
-        case bool():
-            return {"bool": value}
-        case int():
-            return {"int": value}
-        case description.Version():
-            return {"version": value.text}
-        case str():
-            return {"string": value}
-
-
 def parse(obj: fields.Raw) -> Slice:
     """Read a ResourceSlice.
 
@@ -143,17 +154,14 @@ def parse(obj: fields.Raw) -> Slice:
     meta = fields.mapping(obj, "metadata")
     spec = fields.mapping(obj, "spec")
     pool = fields.mapping(spec, "pool", "spec")
-    node = fields.text(spec, "nodeName", "spec")
-    selector = spec.get("nodeSelector")
     return Slice(
         name=fields.required_text(meta, "name", "metadata"),
         driver=fields.required_text(spec, "driver", "spec"),
         pool=fields.required_text(pool, "name", "spec.pool"),
         generation=fields.integer(pool, "generation", "spec.pool"),
         slice_count=fields.integer(pool, "resourceSliceCount", "spec.pool", default=1),
-        node=ids.NodeName(node) if node else None,
-        selector=selectors.parse(fields.mapping(spec, "nodeSelector")) if selector else None,
-        everywhere=fields.flag(spec, "allNodes", "spec"),
+        reach=selectors.parse_reach(spec, "spec"),
+        per_device=fields.flag(spec, "perDeviceNodeSelection", "spec"),
         devices=tuple(parse_device(d, at) for at, d in fields.objects(spec, "devices", "spec")),
         counter_sets=tuple(
             CounterSet(
@@ -162,7 +170,7 @@ def parse(obj: fields.Raw) -> Slice:
             )
             for at, one in fields.objects(spec, "sharedCounters", "spec")
         ),
-        beyond=tuple(key for key in ("perDeviceNodeSelection",) if spec.get(key)),
+        beyond=_beyond(spec, _SLICE),
         uid=fields.text(meta, "uid", "metadata"),
         version=fields.text(meta, "resourceVersion", "metadata"),
     )
@@ -172,10 +180,14 @@ def parse_device(obj: fields.Raw, at: str) -> Device:
     """Read one device. Raises BadInput."""
     shown = fields.mapping(obj, "attributes", at)
     capacity = fields.mapping(obj, "capacity", at)
-    values: dict[str, description.Value] = {}
-    beyond = [key for key in _BEYOND if obj.get(key)]
+    values: dict[str, attribute.Value] = {}
+    beyond = [*_beyond(obj, _DEVICE)]
+    if any(
+        one.get("compatibilityGroups") for _, one in fields.objects(obj, "consumesCounters", at)
+    ):
+        beyond.append("compatibilityGroups")
     for key in shown:
-        value = _parse_value(fields.mapping(shown, key, at))
+        value = attribute.parse(fields.mapping(shown, key, at))
         if value is None:
             beyond.append(f"attributes[{key}]")
         else:
@@ -196,8 +208,16 @@ def parse_device(obj: fields.Raw, at: str) -> Device:
             )
             for path, one in fields.objects(obj, "consumesCounters", at)
         ),
+        reach=selectors.parse_reach(obj, at),
+        binds_to_node=fields.flag(obj, "bindsToNode", at),
+        binding=fields.texts(obj, "bindingConditions", at),
+        failing=fields.texts(obj, "bindingFailureConditions", at),
         beyond=tuple(beyond),
     )
+
+
+def _beyond(obj: fields.Raw, known: frozenset[str]) -> tuple[str, ...]:
+    return tuple(key for key in obj if key not in known and obj[key])
 
 
 def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
@@ -206,21 +226,6 @@ def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
         key: quantity.parse(fields.mapping(obj, key, where).get("value"), f"{where}[{key}]")
         for key in obj
     }
-
-
-def _parse_value(obj: fields.Raw) -> description.Value | None:
-    """An attribute's value; None for the list kinds, which are weighed later."""
-    match dict(obj):
-        case {"bool": bool(value)}:
-            return value
-        case {"int": int(value)}:
-            return value
-        case {"string": str(value)}:
-            return value
-        case {"version": str(value)}:
-            return description.Version(value)
-        case _:
-            return None
 
 
 def parse_taint(obj: fields.Raw, at: str) -> Taint:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from driver.cel import selector
-from driver.controller.allocation import requests
+from driver.controller.allocation import matching
 from driver.resources import slices
 from tests.oracle import selectors
 
@@ -213,7 +213,7 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
 
 def ours(expression: str) -> selectors.Verdict | selector.Unusable:
     """What the allocator makes of the device in a slice."""
-    device = requests.seen(DRIVER, slices.parse_device(DEVICE, "device"))
+    device = matching.seen(DRIVER, slices.parse_device(DEVICE, "device"))
     compiled = selector.compile_selector(expression)
     if isinstance(compiled, selector.Unusable):
         return compiled

@@ -4,11 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, outcome, policies
+from driver.controller.allocation import allocate, outcome
 from driver.resources import claims
 from tests import objects, worlds
 
-PACK = policies.POLICIES["pack"]
 sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 4), max_size=4)
 demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size=8)
 
@@ -21,14 +20,14 @@ def decide(
         for index, count in enumerate(counts)
     )
     pod = objects.pod(f"pod-{number}", *(claim.name for claim in found))
-    return allocate.allocate(view, outcome.Workload(pod, found), PACK)
+    return allocate.allocate(view, outcome.Workload(pod, found), worlds.DECIDING)
 
 
-def holding(placement: outcome.Placement) -> list[claims.Claim]:
+def holding(name: str, placement: outcome.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
     for pick in placement.picks:
-        by_claim.setdefault(pick.claim.partition("/")[2], []).append(pick.device.device)
-    return [worlds.holding(name, placement.node, *found) for name, found in by_claim.items()]
+        by_claim.setdefault(f"{name}-{pick.claim}", []).append(pick.device.device)
+    return [worlds.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
 
 
 @given(sizes, demands)
@@ -37,7 +36,7 @@ def test_no_device_is_given_twice(fleet: dict[str, int], asked: list[list[int]])
     for number, counts in enumerate(asked):
         answer = decide(worlds.fleet(fleet, *held), number, counts)
         if isinstance(answer, outcome.Placement):
-            held.extend(holding(answer))
+            held.extend(holding(f"claim-{number}", answer))
     devices = [r.device for one in held if one.allocation for r in one.allocation.results]
     assert len(devices) == len(set(devices))
     assert all(int(device.device.removeprefix("gpu-")) < fleet[device.pool] for device in devices)
@@ -56,7 +55,7 @@ def test_a_pod_is_placed_exactly_when_some_node_has_enough_free(
         assert isinstance(answer, outcome.Placement) is fits
         if isinstance(answer, outcome.Placement):
             free[answer.node] -= sum(counts)
-            held.extend(holding(answer))
+            held.extend(holding(f"claim-{number}", answer))
 
 
 @given(sizes, st.lists(st.integers(1, 3), min_size=1, max_size=3), st.randoms())

@@ -110,7 +110,7 @@ class World:
             raise kinds[len(self.now.silent) % 2](0, "", "timed out")
         pods = sorted(self.there[ref].pods)
         consumers = tuple(claims.Consumer("", "pods", pod, pod) for pod in pods)
-        return claims.Claim(ref.namespace, ref.name, ref.uid, "1", (), consumers=consumers)
+        return claims.Claim(ref.namespace, ref.name, ref.uid, "1", consumers=consumers)
 
     def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
         """Heard by nobody."""

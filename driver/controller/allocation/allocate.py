@@ -1,116 +1,98 @@
 """allocate: values in, a Placement or a NoFit out. Pure; `commit` is the only mutation (D4)."""
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 
-from driver import reasons
+from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import nodefit, outcome, requests, search
-from driver.controller.allocation.policies import base
-from driver.resources import claims, nodes
+from driver.controller.allocation import answers, asked, board, outcome, settings
+from driver.resources import pods
+
+_MOST_SHAPES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """One node that does, with its score; compared as (score, fewest free, lowest name)."""
+class Allocator:
+    """Chooses a node and devices. It remembers what nodes answered: that changes no answer."""
 
-    candidate: base.Candidate
-    picks: tuple[outcome.Pick, ...]
-    steps: int
+    def __init__(self, deciding: settings.Settings) -> None:
+        self._settings = deciding
+        self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
+
+    def decide(
+        self, view: cluster.ClusterView, workload: outcome.Workload
+    ) -> outcome.Placement | outcome.NoFit:
+        """A node with devices for a pod's open claims."""
+        wants = asked.wants(view, workload.open)
+        if isinstance(wants, outcome.NoFit):
+            return wants
+        found = self._board(workload)
+        found.renew(view, lambda name: self._ask(view, name, workload, wants))
+        best = found.best(workload.avoid)
+        if best is not None:
+            why = self._settings.policy.explain(best.candidate)
+            return outcome.Placement(best.candidate.node, best.picks, why, best.steps)
+        return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
+
+    def _ask(
+        self,
+        view: cluster.ClusterView,
+        name: ids.NodeName,
+        workload: outcome.Workload,
+        wants: Sequence[asked.Want],
+    ) -> answers.Answer:
+        return answers.ask(view, view.nodes[name], workload, wants, self._settings)
+
+    def _board(self, workload: outcome.Workload) -> board.Board:
+        """Workloads that no node can tell apart share a board."""
+        if workload.settled:
+            return board.Board(self._rank)
+        shape = _shape(workload)
+        known = self._boards.get(shape)
+        if known is None:
+            known = self._boards[shape] = board.Board(self._rank)
+        self._boards.move_to_end(shape)
+        if len(self._boards) > _MOST_SHAPES:
+            self._boards.popitem(last=False)
+        return known
+
+    def _rank(self, fit: answers.Fit) -> board.Rank:
+        """Alternatives that are preferred, the score, fewest free, lowest name (D6)."""
+        candidate = fit.candidate
+        score = self._settings.policy.score(candidate)
+        return fit.preferred, -score, candidate.free, candidate.node
 
 
 def allocate(
-    view: cluster.ClusterView, workload: outcome.Workload, policy: base.Policy
+    view: cluster.ClusterView, workload: outcome.Workload, deciding: settings.Settings
 ) -> outcome.Placement | outcome.NoFit:
-    """Choose a node and devices for a pod's open claims."""
-    asked: list[requests.Resolved] = []
-    for claim in workload.open:
-        resolved = requests.resolve(view, claim)
-        if isinstance(resolved, outcome.NoFit):
-            return resolved
-        asked.extend(resolved)
-    fits: list[_Fit] = []
-    refusals: list[outcome.NodeRefusal] = []
-    steps = 0
-    for _, node in sorted(view.nodes.items()):
-        answer = _try_node(view, node, workload, asked)
-        if isinstance(answer, _Fit):
-            fits.append(answer)
-            steps += answer.steps
-        elif answer is not None:
-            refusals.append(answer)
-    if not fits:
-        return outcome.NoFit(nodes=tuple(refusals), steps=steps)
-    best = min(fits, key=lambda fit: _rank(fit, policy))
-    return outcome.Placement(best.candidate.node, best.picks, policy.explain(best.candidate), steps)
+    """Choose a node and devices for a pod's open claims, without remembering anything."""
+    return Allocator(deciding).decide(view, workload)
 
 
-def _rank(fit: _Fit, policy: base.Policy) -> tuple[int, int, str]:
-    candidate = fit.candidate
-    return -policy.score(candidate), candidate.free, candidate.node
+def _avoided(
+    workload: outcome.Workload, found: board.Board
+) -> dict[outcome.Refusal, Sequence[ids.NodeName]]:
+    """Nodes that would do, were they not to be left out."""
+    out: dict[outcome.Refusal, list[ids.NodeName]] = {}
+    for name, words in sorted(workload.avoid.items()):
+        if found.fits(name):
+            refusal = outcome.Refusal(reasons.Reason.NODE_BACKED_OFF, words)
+            out.setdefault(refusal, []).append(name)
+    return dict(out)
 
 
-def _try_node(
-    view: cluster.ClusterView,
-    node: nodes.Node,
-    workload: outcome.Workload,
-    asked: list[requests.Resolved],
-) -> _Fit | outcome.NodeRefusal | None:
-    """A fit, a refusal, or None for a node that has no devices of ours at all."""
-    if not any(pool.driver == view.driver and pool.reaches(node) for pool in view.pools):
-        return None
-    refused = nodefit.refusal(view, node, workload)
-    if refused is not None:
-        return refused
-    offers = [requests.offer(view, node, resolved) for resolved in asked]
-    slots: list[list[claims.DeviceId]] = []
-    owners: list[requests.Resolved] = []
-    for resolved, offer in zip(asked, offers, strict=True):
-        count = _count(resolved.request, offer)
-        slots.extend([offer.devices] * count)
-        owners.extend([resolved] * count)
-    found = search.match(slots)
-    if found.filled < len(slots):
-        return _short(node, offers, found.filled, len(slots))
-    picks = tuple(
-        outcome.Pick(owner.claim.key, owner.request, device)
-        for owner, device in zip(owners, found.devices, strict=True)
-        if device is not None
+def _shape(workload: outcome.Workload) -> Hashable:
+    """All of a workload that a node's answer depends on."""
+    specs = tuple(claim.spec for claim in workload.open)
+    return workload.pod.namespace, specs, _of_pod(workload.pod)
+
+
+def _of_pod(pod: pods.Pod) -> Hashable:
+    return (
+        tuple(sorted(pod.node_selector.items())),
+        pod.affinity,
+        tuple((one.key, one.operator, one.value, one.effect) for one in pod.tolerations),
+        tuple(sorted(pod.requests.items())),
+        pod.host_ports,
+        pod.volume_claims,
     )
-    return _Fit(_candidate(view, node, picks), picks, found.steps)
-
-
-def _count(request: claims.Request, offer: requests.Offer) -> int:
-    """How many devices are wanted; All wants every one that matches, and at least one."""
-    if not request.everything:
-        return request.count
-    mismatched = offer.refused[reasons.Reason.SELECTOR_MISMATCH]
-    return max(len(offer.devices) + offer.refused.total() - mismatched, 1)
-
-
-def _short(
-    node: nodes.Node, offers: list[requests.Offer], filled: int, wanted: int
-) -> outcome.NodeRefusal:
-    counted: Counter[reasons.Reason] = Counter()
-    for offer in offers:
-        counted |= offer.refused
-    return outcome.NodeRefusal(node.name, fits=filled, wanted=wanted, devices=counted)
-
-
-def _candidate(
-    view: cluster.ClusterView, node: nodes.Node, picks: tuple[outcome.Pick, ...]
-) -> base.Candidate:
-    total = free = 0
-    for pool in view.pools:
-        if pool.driver != view.driver:
-            continue
-        for one in pool.slices:
-            if not cluster.reaches(one, node):
-                continue
-            total += len(one.devices)
-            free += sum(
-                1
-                for device in one.devices
-                if claims.DeviceId(pool.driver, pool.name, device.name) not in view.taken
-            )
-    return base.Candidate(node.name, tuple(pick.device for pick in picks), free, total)

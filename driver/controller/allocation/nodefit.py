@@ -16,13 +16,12 @@ _PODS = "pods"
 
 def refusal(
     view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
-) -> outcome.NodeRefusal | None:
+) -> outcome.Refusal | None:
     """Why the node does not do for the workload's pod; None when it does."""
     pod = workload.pod
     use = view.use.get(node.name, cluster.NodeUse())
     checks = (
         (reasons.Reason.NODE_PINNED, _elsewhere(node, workload)),
-        (reasons.Reason.NODE_BACKED_OFF, workload.avoid.get(node.name, "")),
         (reasons.Reason.NODE_NOT_READY, "" if node.ready else "not ready"),
         (reasons.Reason.NODE_CORDONED, _cordoned(node, pod)),
         (reasons.Reason.NODE_TAINTED, _untolerated(node, pod)),
@@ -33,7 +32,7 @@ def refusal(
     )
     for reason, detail in checks:
         if detail:
-            return outcome.NodeRefusal(node.name, reason, detail)
+            return outcome.Refusal(reason, detail)
     return None
 
 

@@ -1,11 +1,13 @@
 """What is asked of the allocator, and its answers: a Placement, or a NoFit with its reasons."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from driver import ids, reasons
-from driver.resources import claims, pods
+from driver.resources import claims, pods, request, selectors
+
+Counts = tuple[tuple[reasons.Reason, int], ...]
+"""How many devices each reason keeps away, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,23 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """One device for one request of one claim."""
+    """One device for one request, as `result` will say it (without a share's id).
 
-    claim: ids.Key
-    request: claims.Request
-    device: claims.DeviceId
+    `claim` is the place of its claim among the open ones of the workload. `reach` is where the
+    device can be used; `stays` means that its user has to stay on the node.
+    """
+
+    claim: int
+    request: request.Request
+    result: claims.Result
+    reach: selectors.Reach
+    stays: bool = False
+    shared: bool = False
+
+    @property
+    def device(self) -> claims.DeviceId:
+        """The device."""
+        return self.result.device
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +54,26 @@ class Placement:
     why: str
     steps: int = 0
 
-    def of_claim(self, key: ids.Key) -> tuple[Pick, ...]:
+    def of_claim(self, place: int) -> tuple[Pick, ...]:
         """The picks of one claim, in the order of its requests."""
-        return tuple(pick for pick in self.picks if pick.claim == key)
+        return tuple(pick for pick in self.picks if pick.claim == place)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRefusal:
-    """Why one node does not do.
+class Refusal:
+    """Why a node does not do; equal for nodes that lack the same.
 
-    With `node_reason` the node itself does not fit, and `detail` says why. Otherwise `fits` of
-    `wanted` devices were found, and `devices` counts why the others did not do.
+    With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
+    of `wanted` devices can be had at once, and `devices` counts why the others do not do; with
+    `given_up` the search took too long, and it is not known that nothing fits.
     """
 
-    node: ids.NodeName
     node_reason: reasons.Reason | None = None
     detail: str = ""
     fits: int = 0
     wanted: int = 0
-    devices: Counter[reasons.Reason] = field(default_factory=Counter)
+    devices: Counts = ()
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +82,10 @@ class NoFit:
 
     blocker: reasons.Reason | None = None
     detail: str = ""
-    nodes: tuple[NodeRefusal, ...] = ()
+    nodes: Mapping[Refusal, Sequence[ids.NodeName]] = field(default_factory=dict)
     steps: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a node might do after all: the search there ended at its budget."""
+        return any(refusal.given_up for refusal in self.nodes)

@@ -1,77 +1,224 @@
-"""Which device goes to which request on one node. Pure; its steps are counted.
+"""Which device goes to which request on one node. Pure; its steps are counted and bounded.
 
-Without constraints between devices this is a matching: every slot (one device of one request)
-wants a device of its own, and an augmenting path finds room where a first choice blocked it.
+Depth first, over claims, requests, alternatives and devices in the order in which they are
+preferred, so that the first solution is the one that kube-scheduler's allocator finds: what is
+skipped, or cut off early, leads to no solution. Without recursion: a workload may ask hundreds of
+devices.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from driver.controller import view as cluster
+from driver.controller.allocation import constraints, likeness, offers, prospects, tally
 from driver.resources import claims
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """`devices[i]` is for slot i; None where no device was left for it."""
+class Choice:
+    """A device for a request: the place of its request, the way that was taken, its spot."""
 
-    devices: tuple[claims.DeviceId | None, ...]
+    want: int
+    offer: offers.Offer
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Every request has its devices, in the order of requests."""
+
+    choices: tuple[Choice, ...]
     steps: int
 
-    @property
-    def filled(self) -> int:
-        """How many slots got a device: the most that is possible."""
-        return sum(1 for device in self.devices if device is not None)
 
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """No solution. `broken` says what error ended the search.
 
-def match(slots: Sequence[Sequence[claims.DeviceId]]) -> Found:
-    """Give each slot one of its devices, none twice, filling as many slots as can be.
-
-    Devices are taken in the order offered, so equal inputs give equal answers.
+    With `given_up` the budget of steps ended first: there may be a solution.
     """
-    holder: dict[claims.DeviceId, int] = {}
-    steps = 0
-    for slot in range(len(slots)):
-        steps += _augment(slots, slot, holder)
-    given = {slot: device for device, slot in holder.items()}
-    return Found(tuple(given.get(slot) for slot in range(len(slots))), steps)
+
+    steps: int
+    broken: str = ""
+    given_up: bool = False
 
 
-def _augment(
-    slots: Sequence[Sequence[claims.DeviceId]], start: int, holder: dict[claims.DeviceId, int]
-) -> int:
-    """Find a device for a slot, moving others where that helps; the steps it took.
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A node's devices, and for each request of the workload (in order) an offer a way."""
 
-    A breadth-first search over slots: `via` remembers by which device each slot was reached.
-    """
-    came_from: dict[claims.DeviceId, int] = {}
-    frontier = [start]
-    steps = 0
-    while frontier:
-        slot = frontier.pop(0)
-        for device in slots[slot]:
-            steps += 1
-            if device in came_from:
-                continue
-            came_from[device] = slot
-            if device not in holder:
-                _shift(device, came_from, holder, start)
-                return steps
-            frontier.append(holder[device])
-    return steps
+    view: cluster.ClusterView
+    spots: Sequence[offers.Spot]
+    offers: Sequence[Sequence[offers.Offer]]
+    claim_of: Sequence[int]
+    """The place of each request's claim in the workload."""
+    bonds: Sequence[constraints.Bond]
 
 
-def _shift(
-    device: claims.DeviceId,
-    came_from: dict[claims.DeviceId, int],
-    holder: dict[claims.DeviceId, int],
-    start: int,
-) -> None:
-    """Hand devices along the path that ends at a free one, back to the slot it started from."""
-    while True:
-        slot = came_from[device]
-        previous = next((held for held, by in holder.items() if by == slot), None)
-        holder[device] = slot
-        if slot == start or previous is None:
+class _Error(Exception):
+    """The reference ends the search on the node here."""
+
+
+class _Spent(Exception):
+    pass
+
+
+@dataclass(slots=True)
+class _Ways:
+    """The choice of a way for a request."""
+
+    want: int
+    next: int = 0
+
+
+@dataclass(slots=True)
+class _Devices:
+    """The choice of the next device of a way: `number` of them are chosen before it."""
+
+    want: int
+    offer: offers.Offer
+    number: int
+    next: int
+    place: int | None = None
+    kind: Hashable | None = None
+    failed: set[Hashable] = field(default_factory=set)
+
+
+def solve(problem: Problem, budget: int | None = None) -> Solved | Unsolved:
+    """The first solution, or that there is none; at most `budget` devices are tried."""
+    return _Search(problem, budget).run()
+
+
+class _Search:
+    def __init__(self, problem: Problem, budget: int | None) -> None:
+        self._problem = problem
+        self._budget = budget
+        self._tally = tally.Tally(problem.view, problem.spots)
+        self._prospects = prospects.Prospects(problem.spots, problem.bonds, self._tally)
+        self._likeness = likeness.Likeness(
+            problem.spots, problem.offers, problem.bonds, self._tally
+        )
+        self._stack: list[_Ways | _Devices] = []
+        self._had = [0] * (max(problem.claim_of, default=-1) + 1)
+        self._steps = 0
+
+    def run(self) -> Solved | Unsolved:
+        try:
+            found = self._run()
+        except _Error as error:
+            return Unsolved(self._steps, broken=str(error))
+        except _Spent:
+            return Unsolved(self._steps, given_up=True)
+        if found is None:
+            return Unsolved(self._steps)
+        return Solved(found, self._steps)
+
+    def _run(self) -> tuple[Choice, ...] | None:
+        if not self._problem.offers:
+            return ()
+        if not self._hopeful(0, None):
+            return None
+        self._stack.append(_Ways(0))
+        while self._stack:
+            top = self._stack[-1]
+            follow = self._way(top) if isinstance(top, _Ways) else self._device(top)
+            if follow is None:
+                self._stack.pop()
+            elif isinstance(follow, _Ways) and follow.want == len(self._problem.offers):
+                return tuple(self._chosen())
+            else:
+                self._stack.append(follow)
+        return None
+
+    def _chosen(self) -> Iterator[Choice]:
+        for one in self._stack:
+            if isinstance(one, _Devices) and one.place is not None:
+                yield Choice(one.want, one.offer, one.place)
+
+    def _way(self, at: _Ways) -> _Devices | None:
+        """The next way that may do, with the choice of its first device."""
+        ways = self._problem.offers[at.want]
+        had = self._had[self._problem.claim_of[at.want]]
+        while at.next < len(ways):
+            offer = ways[at.next]
+            at.next += 1
+            if had + offer.count <= claims.MAX_RESULTS and offer.places and not offer.barred:
+                return _Devices(at.want, offer, number=0, next=0)
+        return None
+
+    def _device(self, at: _Devices) -> _Ways | _Devices | None:
+        """The next device that may do, with the choice that follows it."""
+        self._undo(at)
+        places = at.offer.places
+        last = at.number + 1 if at.offer.way.request.everything else len(places)
+        at.next = max(at.next, at.number) if at.offer.way.request.everything else at.next
+        while at.next < last:
+            place = places[at.next]
+            at.next += 1
+            if self._do(at, place):
+                if at.number + 1 < at.offer.count:
+                    return _Devices(at.want, at.offer, at.number + 1, at.next)
+                return _Ways(at.want + 1)
+        return None
+
+    def _do(self, at: _Devices, place: int) -> bool:
+        """Take a device, unless it, or what it leaves, cannot do."""
+        claim = self._problem.claim_of[at.want]
+        if place in at.offer.failing:
+            if self._tally.used(place):
+                return False
+            raise _Error(f"{self._problem.spots[place].id.device}: {at.offer.failing[place]}")
+        kind = self._likeness.kind(place) if at.failed else None
+        if kind is not None and kind in at.failed:
+            return False
+        self._steps += 1
+        if self._budget is not None and self._steps > self._budget:
+            raise _Spent
+        if not self._tally.take(place, at.offer, claim):
+            return False
+        bonds = [one for one in self._problem.bonds if one.covers(claim, at.offer.way.name)]
+        if not all(bond.accepts(place) for bond in bonds):
+            self._tally.give_back(place, at.offer)
+            if at.offer.way.request.everything:
+                name = self._problem.spots[place].id.device
+                raise _Error(f"a constraint keeps {name} from All, which needs it")
+            return False
+        for bond in bonds:
+            bond.add(place)
+        self._had[claim] += 1
+        at.place = place
+        if not self._hopeful(at.want + 1, at):
+            self._undo(at)
+            return False
+        return True
+
+    def _undo(self, at: _Devices) -> None:
+        """Give the chosen device back, and remember that its like will not do either."""
+        if at.place is None:
             return
-        del holder[previous]
-        device = previous
+        claim = self._problem.claim_of[at.want]
+        for bond in self._problem.bonds:
+            if bond.covers(claim, at.offer.way.name):
+                bond.drop()
+        self._tally.give_back(at.place, at.offer)
+        self._had[claim] -= 1
+        kind = self._likeness.kind(at.place)
+        at.place = None
+        if kind is not None:
+            at.failed.add(kind)
+
+    def _hopeful(self, want: int, at: _Devices | None) -> bool:
+        """Whether the rest of a way, and every request from `want` on, may still be had."""
+        claim_of, made = self._problem.claim_of, self._problem.offers
+        demands: list[prospects.Demand] = []
+        if at is not None and at.number + 1 < at.offer.count:
+            rest = prospects.Option(at.offer, at.offer.count - at.number - 1, at.next)
+            demands.append(prospects.Demand(claim_of[at.want], (rest,)))
+        for later in range(want, len(made)):
+            options = tuple(
+                prospects.Option(offer, offer.count)
+                for offer in made[later]
+                if offer.places and not offer.barred
+            )
+            demands.append(prospects.Demand(claim_of[later], options))
+        return not demands or self._prospects.hopeful(demands)

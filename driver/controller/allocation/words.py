@@ -1,8 +1,8 @@
 """Answers in words, for events and conditions (D19). Pure."""
 
-from collections import Counter
+from collections.abc import Sequence
 
-from driver import reasons
+from driver import ids
 from driver.controller.allocation import outcome
 
 _MAX_NODES = 8
@@ -10,8 +10,16 @@ _MAX_NODES = 8
 
 def placement(found: outcome.Placement) -> str:
     """`Allocated gpu-0000-18-00-0 on node-a: the fullest node that still fits: ...`."""
-    devices = ", ".join(pick.device.device for pick in found.picks)
+    devices = ", ".join(_device(pick) for pick in found.picks)
     return f"Allocated {devices} on {found.node}: {found.why}"
+
+
+def _device(pick: outcome.Pick) -> str:
+    """Its name, and of a share how much: `gpu-0000-18-00-0-mps (memory 20Gi, compute 25)`."""
+    if not pick.shared:
+        return pick.device.device
+    parts = ", ".join(f"{name} {amount.text}" for name, amount in pick.result.consumed.items())
+    return f"{pick.device.device} ({parts})" if parts else pick.device.device
 
 
 def no_fit(answer: outcome.NoFit) -> str:
@@ -20,28 +28,30 @@ def no_fit(answer: outcome.NoFit) -> str:
         return f"{answer.blocker}: {answer.detail}"
     if not answer.nodes:
         return "No node publishes devices of this driver"
-    told: dict[str, list[str]] = {}
-    for refusal in answer.nodes:
-        told.setdefault(_node(refusal), []).append(refusal.node)
-    lines = [f"{_several(names)}: {what}" for what, names in told.items()]
+    lines = [f"{_several(names)}: {_node(refusal)}" for refusal, names in answer.nodes.items()]
     return "No node fits. " + "; ".join(lines)
 
 
-def _several(names: list[str]) -> str:
+def _several(names: Sequence[ids.NodeName]) -> str:
     if len(names) <= _MAX_NODES:
         return ", ".join(names)
     return f"{', '.join(names[:_MAX_NODES])} and {len(names) - _MAX_NODES} more"
 
 
-def _node(refusal: outcome.NodeRefusal) -> str:
+def _node(refusal: outcome.Refusal) -> str:
     if refusal.node_reason is not None:
         return f"{refusal.node_reason} ({refusal.detail})"
     text = f"{refusal.fits} of {refusal.wanted} devices fit"
     lacking = refusal.wanted - refusal.fits
-    return f"{text}, {lacking} lacking{_counted(refusal.devices)}"
+    counted = _counted(refusal.devices)
+    if refusal.given_up:
+        return f"{text}; the search for a combination ended after too many steps{counted}"
+    if not lacking:
+        return f"{text}, and no combination of them does{counted}"
+    return f"{text}, {lacking} lacking{counted}"
 
 
-def _counted(found: Counter[reasons.Reason]) -> str:
+def _counted(found: outcome.Counts) -> str:
     if not found:
         return ""
-    return " (" + ", ".join(f"{count} {reason}" for reason, count in sorted(found.items())) + ")"
+    return " (" + ", ".join(f"{count} {reason}" for reason, count in found) + ")"

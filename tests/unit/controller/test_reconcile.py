@@ -19,10 +19,9 @@ from driver.controller import (
     triggers,
     writers,
 )
-from driver.controller.allocation import policies
 from driver.kube import client, events, resource, workqueue
 from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
-from tests import objects
+from tests import objects, worlds
 from tests.fakes import clock as clocks
 from tests.fakes.apiserver import patches
 
@@ -130,7 +129,7 @@ class World:
             metrics.Metrics(prometheus_client.CollectorRegistry()),
         )
         settings = reconcile.Settings(
-            names.DRIVER, policies.POLICIES["pack"], evict_over_share=evict_over_share
+            names.DRIVER, worlds.DECIDING, evict_over_share=evict_over_share
         )
         self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
         self.stores.classes.apply(objects.a_class())

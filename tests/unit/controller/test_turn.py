@@ -4,9 +4,8 @@ from typing import Any
 
 from driver import ids
 from driver.controller import hold, turn
-from driver.controller import view as cluster
 from driver.resources import claims, pods
-from tests import objects
+from tests import objects, worlds
 
 PATIENCE = turn.Patience(refused_s=30, silent_s=45, unreserved_s=30)
 NODE = ids.NodeName("node-a")
@@ -98,7 +97,7 @@ def test_nothing_is_taken_back_while_room_is_being_made_on_our_node() -> None:
 def claim_due(
     claim: claims.Claim, *found: pods.Pod, since: float | None = None, now: float = 0.0
 ) -> turn.ClaimTurn:
-    return turn.of_claim(claim, {pod.key: pod for pod in found}, since, now, PATIENCE)
+    return turn.of_claim(claim, {pod.key: pod for pod in found}.get, since, now, PATIENCE)
 
 
 def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:
@@ -135,10 +134,8 @@ def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:
 
 
 def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() -> None:
-    pools = cluster.gather([objects.a_parsed_slice("node-a")])
-    assert turn.unused(
-        objects.claim(status=objects.allocated("node-a", "gpu-0")), pools, "gpu.ration.dev"
-    )
+    view = worlds.fleet({"node-a": 8})
+    assert turn.unused(objects.claim(status=objects.allocated("node-a", "gpu-0")), view)
     elsewhere = objects.claim(status=objects.allocated("node-z", "gpu-0"))
-    assert not turn.unused(elsewhere, pools, "gpu.ration.dev")
-    assert not turn.unused(held_by(objects.pod()), pools, "gpu.ration.dev")
+    assert not turn.unused(elsewhere, view)
+    assert not turn.unused(held_by(objects.pod()), view)

@@ -11,11 +11,15 @@ MAX_SCORE = 100
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to place the workload: a node, its devices, and what the node had before."""
+    """One way to place the workload: a node, its devices, and what that leaves of the node.
+
+    Of the node's `total` GPUs, `free` are wholly unused before, and `left` after.
+    """
 
     node: ids.NodeName
     devices: tuple[claims.DeviceId, ...]
     free: int
+    left: int
     total: int
 
 

@@ -10,13 +10,12 @@ class Pack:
 
     def score(self, candidate: base.Candidate) -> int:
         """The share in use after placing, in percent."""
-        used = candidate.total - candidate.free + len(candidate.devices)
+        used = candidate.total - candidate.left
         return base.MAX_SCORE * used // max(candidate.total, 1)
 
     def explain(self, candidate: base.Candidate) -> str:
         """How full the node was, and is."""
-        left = candidate.free - len(candidate.devices)
         return (
             f"the fullest node that still fits: {candidate.free} of {candidate.total} GPUs "
-            f"were free, {left} are left"
+            f"were free, {candidate.left} are left"
         )

@@ -3,16 +3,16 @@ from typing import Any
 import pytest
 
 from driver import ids, reasons
-from driver.controller import view as cluster
+from driver.controller import picture
 from driver.controller.allocation import nodefit, outcome
-from driver.resources import nodes, pods, selectors
+from driver.resources import nodes, pods, selectors, volumes
 from tests import objects, worlds
 
 Reason = reasons.Reason
 
 
-def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> outcome.NodeRefusal | None:
-    view = cluster.build(worlds.DRIVER, worlds.caches([node], found_pods=others))
+def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> outcome.Refusal | None:
+    view = picture.build(worlds.DRIVER, worlds.caches([node], found_pods=others))
     return nodefit.refusal(view, node, outcome.Workload(pod, ()))
 
 
@@ -100,7 +100,7 @@ def test_a_pod_on_its_way_counts_before_it_is_bound() -> None:
     )
     reserved = [{"resource": "pods", "name": "coming", "uid": coming.uid}]
     status = objects.allocated("node-a", "gpu-0", reserved=reserved)
-    view = cluster.build(
+    view = picture.build(
         worlds.DRIVER,
         worlds.caches(
             [objects.node()], found_claims=[objects.claim(status=status)], found_pods=[coming]
@@ -131,15 +131,9 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    view = cluster.ClusterView(
-        worlds.DRIVER,
-        {},
-        (),
-        {},
-        {},
-        {},
-        volumes={ids.Key("default/data"): selectors.only(ids.NodeName("node-b"))},
-    )
+    view = picture.Picture(worlds.DRIVER)
+    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
+    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
     refusal = nodefit.refusal(view, objects.node(), outcome.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

@@ -1,0 +1,134 @@
+"""One node's answer: what it has for a workload, or why that does not do. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from driver import reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import (
+    asked,
+    constraints,
+    nodefit,
+    offers,
+    outcome,
+    search,
+    settings,
+    shortfall,
+)
+from driver.controller.allocation.policies import base
+from driver.resources import claims, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A node that does, with its devices. `preferred` is low where first alternatives were had."""
+
+    candidate: base.Candidate
+    picks: tuple[outcome.Pick, ...]
+    preferred: int
+    steps: int
+
+
+Answer = Fit | outcome.Refusal | None
+"""None for a node that reaches no device of ours at all."""
+
+
+def ask(
+    view: cluster.ClusterView,
+    node: nodes.Node,
+    workload: outcome.Workload,
+    wants: Sequence[asked.Want],
+    deciding: settings.Settings,
+) -> Answer:
+    """Whether a node has what a workload wants."""
+    shares = view.shares(node.name)
+    driver = deciding.rules.driver
+    if driver and not any(share.pool.driver == driver for share in shares):
+        return None
+    refused = nodefit.refusal(view, node, workload)
+    if refused is not None:
+        return refused
+    spots = offers.spots(view, node)
+    made = [
+        [offers.offer(way, spots, shares, deciding.rules) for way in want.ways] for want in wants
+    ]
+    broken = next((one.broken for ways in made for one in ways if one.broken), "")
+    if broken:
+        return outcome.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
+    bonds = constraints.bonds(workload.open, spots)
+    problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds)
+    solved = search.solve(problem, deciding.budget)
+    if isinstance(solved, search.Unsolved):
+        return _refusal(problem, solved)
+    picks = tuple(_pick(spots, problem, one) for one in solved.choices)
+    candidate = _candidate(view, node, spots, picks)
+    return Fit(candidate, picks, _preferred(solved, made), solved.steps)
+
+
+def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:
+    if answer.broken:
+        return outcome.Refusal(reasons.Reason.SEARCH_BROKEN, answer.broken)
+    fits, wanted, counted = shortfall.of(problem)
+    return outcome.Refusal(
+        fits=fits,
+        wanted=wanted,
+        devices=tuple(sorted(counted.items())),
+        given_up=answer.given_up,
+    )
+
+
+def _pick(
+    spots: Sequence[offers.Spot], problem: search.Problem, choice: search.Choice
+) -> outcome.Pick:
+    spot, way = spots[choice.place], choice.offer.way.request
+    return outcome.Pick(
+        claim=problem.claim_of[choice.want],
+        request=way,
+        result=claims.Result(
+            request=way.name,
+            device=spot.id,
+            admin_access=way.admin_access,
+            tolerations=tuple(one.raw for one in way.tolerations),
+            consumed=choice.offer.takes.get(choice.place, {}),
+            binding=spot.device.binding,
+            failing=spot.device.failing,
+        ),
+        reach=spot.slice.reach_of(spot.device),
+        stays=spot.device.binds_to_node,
+        shared=spot.device.allow_multiple,
+    )
+
+
+def _preferred(solved: search.Solved, made: Sequence[Sequence[offers.Offer]]) -> int:
+    """How far down its alternatives each request had to go, in all."""
+    taken = {choice.want: choice.offer for choice in solved.choices}
+    return sum(made[want].index(offer) for want, offer in taken.items() if len(made[want]) > 1)
+
+
+def _candidate(
+    view: cluster.ClusterView,
+    node: nodes.Node,
+    spots: Sequence[offers.Spot],
+    picks: Sequence[outcome.Pick],
+) -> base.Candidate:
+    """Faces are counted by the GPU that they are of: devices of one counter set are one."""
+    picked = {pick.device for pick in picks}
+    gpus: set[str] = set()
+    used: set[str] = set()
+    opened: set[str] = set()
+    for spot in spots:
+        if spot.id.driver != view.driver:
+            continue
+        gpu = spot.device.consumes[0].set if spot.device.consumes else spot.id.device
+        gpus.add(gpu)
+        if spot.holders:
+            used.add(gpu)
+        if spot.id in picked:
+            opened.add(gpu)
+    return base.Candidate(
+        node=node.name,
+        devices=tuple(pick.device for pick in picks),
+        free=len(gpus) - len(used),
+        left=len(gpus) - len(used | opened),
+        total=len(gpus),
+    )

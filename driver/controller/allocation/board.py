@@ -1,0 +1,80 @@
+"""The answers of all nodes to one shape of workload, the best one first. Pure.
+
+Only nodes that changed are asked again: of thousands, a placement changes one.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping
+
+from driver import ids
+from driver.controller import view as cluster
+from driver.controller.allocation import answers, outcome
+
+Rank = tuple[int, int, int, str]
+"""Lower is better; the node's name is last."""
+Ask = Callable[[ids.NodeName], answers.Answer]
+
+
+class Board:
+    """Of one shape; `rank` tells how good a fit is."""
+
+    def __init__(self, rank: Callable[[answers.Fit], Rank]) -> None:
+        self._rank = rank
+        self._mark = -1
+        self._fits: dict[ids.NodeName, tuple[Rank, answers.Fit]] = {}
+        self._refusals: dict[ids.NodeName, outcome.Refusal] = {}
+        self._alike: dict[outcome.Refusal, dict[ids.NodeName, None]] = {}
+        self._heap: list[Rank] = []
+
+    def renew(self, view: cluster.ClusterView, ask: Ask) -> None:
+        """Ask the nodes that changed since the last time."""
+        found = view.since(self._mark)
+        if found is None:
+            names = {*view.nodes, *self._fits, *self._refusals}
+            self._mark = view.mark
+        else:
+            self._mark, changed = found
+            names = {*changed}
+        for name in sorted(names):
+            self._put(name, ask(name) if name in view.nodes else None)
+
+    def best(self, avoid: Mapping[ids.NodeName, str]) -> answers.Fit | None:
+        """The fit of the lowest rank that is not to be avoided."""
+        aside: list[Rank] = []
+        answer: answers.Fit | None = None
+        while self._heap and answer is None:
+            top = self._heap[0]
+            rank, fit = self._fits.get(ids.NodeName(top[-1]), (None, None))
+            if rank != top:
+                heapq.heappop(self._heap)
+            elif top[-1] in avoid:
+                aside.append(heapq.heappop(self._heap))
+            else:
+                answer = fit
+        for one in aside:
+            heapq.heappush(self._heap, one)
+        return answer
+
+    def fits(self, name: ids.NodeName) -> bool:
+        """Whether a node does."""
+        return name in self._fits
+
+    def refusals(self) -> dict[outcome.Refusal, tuple[ids.NodeName, ...]]:
+        """Why nodes do not do, those that lack the same together, by name."""
+        found = {refusal: tuple(sorted(names)) for refusal, names in self._alike.items()}
+        return dict(sorted(found.items(), key=lambda item: item[1]))
+
+    def _put(self, name: ids.NodeName, answer: answers.Answer) -> None:
+        self._fits.pop(name, None)
+        before = self._refusals.pop(name, None)
+        if before is not None:
+            del self._alike[before][name]
+            if not self._alike[before]:
+                del self._alike[before]
+        if isinstance(answer, answers.Fit):
+            rank = self._rank(answer)
+            self._fits[name] = rank, answer
+            heapq.heappush(self._heap, rank)
+        elif answer is not None:
+            self._refusals[name] = answer
+            self._alike.setdefault(answer, {})[name] = None

@@ -1,0 +1,220 @@
+"""What a node has for each request: devices in the order of preference, and why others do not do.
+
+Only what does not depend on other devices of the same workload is judged here; `search` does the
+rest. A selector that fails on a device is an error for the whole node, as in the reference, if
+it is met before a solution (KEP-4381).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from driver import reasons
+from driver.cel import selector as cel
+from driver.controller import view as cluster
+from driver.controller.allocation import asked, outcome
+from driver.resources import capacities, claims, nodes, pool, quantity, slices
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A device that a node reaches."""
+
+    id: claims.DeviceId
+    device: slices.Device
+    slice: slices.Slice
+    pool: pool.Pool
+    problem: str
+    holders: Sequence[cluster.Holder]
+
+
+Filter = Callable[[Spot, asked.Way], reasons.Reason | None]
+"""Why a device must not be given to a request, beyond what the API says; None where it may."""
+
+
+@dataclass(slots=True)
+class Offer:
+    """The devices for one way, as places in the list of spots.
+
+    `failing` are those on which a selector fails. `takes` is what a share of a device takes of its
+    capacities. Of All, `barred` says why it cannot be had, and `broken` why nothing can be decided
+    for the node at all, whatever the alternatives.
+    """
+
+    way: asked.Way
+    places: list[int] = field(default_factory=list)
+    failing: dict[int, str] = field(default_factory=dict)
+    takes: dict[int, Mapping[str, quantity.Quantity]] = field(default_factory=dict)
+    refused: Counter[reasons.Reason] = field(default_factory=Counter)
+    barred: str = ""
+    broken: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many devices the way needs; All needs at least one."""
+        return max(len(self.places), 1) if self.way.request.everything else self.way.request.count
+
+    @property
+    def counts(self) -> outcome.Counts:
+        """The refusals, by reason."""
+        return tuple(sorted(self.refused.items()))
+
+
+def spots(view: cluster.ClusterView, node: nodes.Node) -> tuple[Spot, ...]:
+    """The devices that a node reaches, in the order of pools, slices and devices."""
+    return tuple(
+        Spot(
+            id=(identity := claims.DeviceId(share.pool.driver, share.pool.name, device.name)),
+            device=device,
+            slice=one,
+            pool=share.pool,
+            problem=share.problem,
+            holders=view.holders(identity),
+        )
+        for share in view.shares(node.name)
+        for one, devices in share.slices
+        for device in devices
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is judged beyond the API.
+
+    Taints of `disregarded` keys count for nothing. Nodes without a device of `driver` are not
+    told of; "": all are.
+    """
+
+    driver: str = ""
+    disregarded: frozenset[str] = frozenset()
+    filters: tuple[Filter, ...] = ()
+
+
+def offer(
+    way: asked.Way,
+    found: Sequence[Spot],
+    shares: Sequence[pool.Share],
+    rules: Rules,
+) -> Offer:
+    """What the node has for a way."""
+    made = Offer(way)
+    judge = _every if way.request.everything else _some
+    for place, spot in enumerate(found):
+        judge(made, place, spot, rules)
+    if way.request.everything:
+        wrong = next((one for one in shares if one.problem), None)
+        made.broken = f"pool {wrong.pool.name} {wrong.problem}" if wrong else made.broken
+    return made
+
+
+def _some(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
+    """Any device will do that is free now."""
+    way = made.way
+    if spot.problem:
+        made.refused[reasons.Reason.POOL_INCOMPLETE] += 1
+        return
+    matched = way.matches(spot.id.driver, spot.device)
+    if matched is False:
+        made.refused[reasons.Reason.SELECTOR_MISMATCH] += 1
+        return
+    reason = _why_not(way, spot, rules)
+    taken = _taken(spot) and not way.request.admin_access
+    if isinstance(matched, cel.Failed):
+        # One in use is not looked at (the reference skips it first), so it fails nobody.
+        made.refused[reasons.Reason.SELECTOR_FAILED] += 1
+        if not taken:
+            made.failing[place] = matched.why
+            made.places.append(place)
+        return
+    takes, short = _takes(way, spot, used=True)
+    reason = reason or short or (reasons.Reason.DEVICE_TAKEN if taken else None)
+    if reason is not None:
+        made.refused[reason] += 1
+        return
+    made.places.append(place)
+    made.takes[place] = takes
+
+
+def _every(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
+    """Every device that matches is needed, in use or not."""
+    way = made.way
+    matched = way.matches(spot.id.driver, spot.device)
+    if matched is False:
+        made.refused[reasons.Reason.SELECTOR_MISMATCH] += 1
+        return
+    if isinstance(matched, cel.Failed):
+        made.refused[reasons.Reason.SELECTOR_FAILED] += 1
+        made.broken = f"a selector fails on {spot.id.device}: {matched.why}"
+        return
+    takes, short = _takes(way, spot, used=False)
+    if short is not None:
+        made.refused[short] += 1
+        return
+    taken = _taken(spot) and not way.request.admin_access
+    reason = _why_not(way, spot, rules) or (reasons.Reason.DEVICE_TAKEN if taken else None)
+    made.places.append(place)
+    made.takes[place] = takes
+    if reason is not None:
+        made.refused[reason] += 1
+        made.barred = made.barred or f"{spot.id.device} is {reason}"
+
+
+def _why_not(way: asked.Way, spot: Spot, rules: Rules) -> reasons.Reason | None:
+    if spot.device.beyond or spot.slice.beyond:
+        return reasons.Reason.DEVICE_BEYOND
+    if _untolerated(way, spot.device, rules.disregarded):
+        return reasons.Reason.DEVICE_TAINTED
+    return next((reason for one in rules.filters if (reason := one(spot, way))), None)
+
+
+def _untolerated(way: asked.Way, device: slices.Device, disregarded: frozenset[str]) -> bool:
+    return any(
+        taint.blocks
+        and taint.key not in disregarded
+        and not any(
+            t.tolerates(taint.key, taint.value, taint.effect) for t in way.request.tolerations
+        )
+        for taint in device.taints
+    )
+
+
+def _taken(spot: Spot) -> bool:
+    """Whether a claim has the device for itself."""
+    return any(not holder.result.share_id for holder in spot.holders)
+
+
+def _takes(
+    way: asked.Way, spot: Spot, *, used: bool
+) -> tuple[Mapping[str, quantity.Quantity], reasons.Reason | None]:
+    """What the request takes of each capacity; a reason where that is not there (KEP-5075).
+
+    Of a device that is not shared nothing is taken: the amounts are a mere filter. `used` counts
+    what others have of it.
+    """
+    request, device = way.request, spot.device
+    if not request.minimums and not device.allow_multiple:
+        return {}, None
+    if any(name not in device.capacity for name in request.minimums):
+        return {}, reasons.Reason.CAPACITY_SHORT
+    takes: dict[str, quantity.Quantity] = {}
+    for name, capacity in device.capacity.items():
+        amount = capacities.consumed(capacity, request.minimums.get(name))
+        if amount is None or amount.nanos < 0 or _room(spot, name, used=used) < amount.nanos:
+            return {}, reasons.Reason.CAPACITY_SHORT
+        takes[name] = amount
+    return (takes if device.allow_multiple else {}), None
+
+
+def _room(spot: Spot, name: str, *, used: bool) -> int:
+    """What is left of a capacity, in nano-units."""
+    value = spot.device.capacity[name].value.nanos
+    return value - held_of(spot, name) if used else value
+
+
+def held_of(spot: Spot, name: str) -> int:
+    """What others have of a capacity, in nano-units."""
+    return sum(
+        amount.nanos
+        for holder in spot.holders
+        if holder.result.share_id and (amount := holder.result.consumed.get(name))
+    )

@@ -1,0 +1,47 @@
+"""How far a node falls short of a workload: how many devices fit, and why others do not.
+
+Devices are taken as they come, each request's first way that counts at all: it explains a refusal,
+it decides nothing. Pure.
+"""
+
+from collections import Counter
+
+from driver import reasons
+from driver.controller.allocation import offers, search, tally
+
+
+def of(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
+    """Devices that fit at once, devices wanted, and how many devices each reason keeps away."""
+    taken = tally.Tally(problem.view, problem.spots)
+    counted: Counter[reasons.Reason] = Counter()
+    fits = wanted = 0
+    for want, ways in enumerate(problem.offers):
+        offer = max(ways, key=lambda one: min(len(one.places), one.count))
+        wanted += offer.count
+        had, kept = _fill(problem, taken, want, offer)
+        fits += had
+        counted |= offer.refused + kept
+    for bond in problem.bonds:
+        bond.clear()
+    return fits, wanted, counted
+
+
+def _fill(
+    problem: search.Problem, taken: tally.Tally, want: int, offer: offers.Offer
+) -> tuple[int, Counter[reasons.Reason]]:
+    claim = problem.claim_of[want]
+    bonds = [bond for bond in problem.bonds if bond.covers(claim, offer.way.name)]
+    kept: Counter[reasons.Reason] = Counter()
+    had = 0
+    for place in offer.places:
+        if place in offer.failing or had == offer.count:
+            continue
+        if not all(bond.accepts(place) for bond in bonds):
+            kept[reasons.Reason.CONSTRAINT_UNMET] += 1
+        elif taken.take(place, offer, claim):
+            had += 1
+            for bond in bonds:
+                bond.add(place)
+        elif not taken.used(place):
+            kept[reasons.Reason.COUNTERS_TAKEN] += 1
+    return had, kept

@@ -1,0 +1,51 @@
+"""From the caches to the picture: which keys changed, and their newest values when it is asked.
+
+Handlers run on the reflectors' and writers' threads and only note keys; values are read from the
+stores by the thread that owns the picture, so that an old word never follows a newer one.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from driver import ids
+from driver.controller import picture, stores
+from driver.kube import store
+
+_Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
+"""Where the values of a kind are, and where they go."""
+
+
+class Feed:
+    """`attach` before the reflectors run, `bring` before every decision."""
+
+    def __init__(self, found: stores.Stores, shown: picture.Picture) -> None:
+        self._lock = threading.Lock()
+        self._changed: dict[tuple[str, ids.Key], None] = {}
+        self._puts: dict[str, _Put] = {
+            "node": (found.nodes, shown.put_node),
+            "slice": (found.slices, shown.put_slice),
+            "class": (found.classes, shown.put_class),
+            "rule": (found.rules, shown.put_rule),
+            "claim": (found.claims, shown.put_claim),
+            "pod": (found.pods, shown.put_pod),
+            "bound": (found.bound_volumes, shown.put_bound),
+            "volume": (found.volumes, shown.put_volume),
+        }
+        for kind, (source, _) in self._puts.items():
+            for key in source.snapshot():
+                self.changed(kind, key)
+            source.subscribe(lambda key, _old, _new, kind=kind: self.changed(kind, key))  # type: ignore[misc]
+
+    def changed(self, kind: str, key: ids.Key) -> None:
+        """Something changed; its value is read when the picture is brought up to date."""
+        with self._lock:
+            self._changed[kind, key] = None
+
+    def bring(self) -> None:
+        """Bring the picture up to date."""
+        with self._lock:
+            changed, self._changed = self._changed, {}
+        for kind, key in changed:
+            source, put = self._puts[kind]
+            put(key, source.get(key))

@@ -1,0 +1,93 @@
+"""Which claim has which device, and what that leaves of counters. Pure.
+
+What a decision in flight gives counts in place of what the caches say of its claim.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from driver import ids
+from driver.controller import view as cluster
+from driver.resources import claims, pool, slices
+
+
+class Held:
+    """Every change names the devices that it concerns."""
+
+    def __init__(self) -> None:
+        self._cached: dict[ids.Key, claims.Allocation] = {}
+        self._flying: dict[ids.Key, claims.Allocation] = {}
+        self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
+
+    def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+        """Who has a device."""
+        return self._holders.get(device, ())
+
+    def put(self, key: ids.Key, allocation: claims.Allocation | None) -> Sequence[claims.DeviceId]:
+        """What the caches say of a claim now."""
+        if allocation == self._cached.get(key):
+            return ()
+        before = self._now(key)
+        if allocation is None:
+            self._cached.pop(key, None)
+        else:
+            self._cached[key] = allocation
+        return self._changed(key, before)
+
+    def fly(self, key: ids.Key, allocation: claims.Allocation) -> Sequence[claims.DeviceId]:
+        """An allocation of a claim is being written."""
+        before = self._now(key)
+        self._flying[key] = allocation
+        return self._changed(key, before)
+
+    def land(self, key: ids.Key) -> Sequence[claims.DeviceId]:
+        """The writing ended."""
+        before = self._now(key)
+        self._flying.pop(key, None)
+        return self._changed(key, before)
+
+    def _now(self, key: ids.Key) -> claims.Allocation | None:
+        return self._flying.get(key) or self._cached.get(key)
+
+    def _changed(self, key: ids.Key, before: claims.Allocation | None) -> Sequence[claims.DeviceId]:
+        after = self._now(key)
+        if before is after:
+            return ()
+        gone = [one.device for one in _taking(before)]
+        for device in gone:
+            rest = tuple(one for one in self._holders.get(device, ()) if one.claim != key)
+            if rest:
+                self._holders[device] = rest
+            else:
+                self._holders.pop(device, None)
+        come = [*_taking(after)]
+        if after is not None:
+            for result in come:
+                holder = cluster.Holder(key, result, after)
+                self._holders[result.device] = (*self._holders.get(result.device, ()), holder)
+        return [*gone, *(one.device for one in come)]
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """What devices in use leave of the counters of a pool, each charged once (KEP-4815).
+
+        One that no slice shows charges nothing, as with kube-scheduler.
+        """
+        left = dict(of.counters)
+        for one in of.slices:
+            for device in one.devices:
+                if claims.DeviceId(of.driver, of.name, device.name) in self._holders:
+                    for key, amount in drawn(device):
+                        if key in left:
+                            left[key] -= amount
+        return left
+
+
+def drawn(device: slices.Device) -> Iterator[tuple[pool.Counter, int]]:
+    """What a device draws on each counter, in nano-units."""
+    for use in device.consumes:
+        for name, amount in use.counters.items():
+            yield (use.set, name), amount.nanos
+
+
+def _taking(allocation: claims.Allocation | None) -> Iterator[claims.Result]:
+    if allocation is not None:
+        yield from (one for one in allocation.results if not one.admin_access)

@@ -1,0 +1,153 @@
+"""What pods take of nodes, those on their way included, and which nodes reach volumes. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from driver import ids
+from driver.controller import view as cluster
+from driver.resources import claims, pods, selectors, volumes
+
+_Pin = tuple[frozenset[str], ids.NodeName]
+
+
+class Load:
+    """Pods by node: bound, being placed, or unbound with an allocation that pins them.
+
+    Every change names the nodes that it concerns.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[ids.Key, pods.Pod] = {}
+        self._pins: dict[ids.Key, _Pin] = {}
+        self._flying: dict[ids.PodUid, ids.NodeName] = {}
+        self._users: dict[ids.Key, set[ids.Key]] = {}
+        self._placed: dict[ids.Key, tuple[ids.NodeName, pods.Pod]] = {}
+        self._on: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
+        self._use: dict[ids.NodeName, cluster.NodeUse] = {}
+
+    @property
+    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        """What pods take of the nodes that have any."""
+        return MappingProxyType(self._use)
+
+    def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
+        """A pod came, changed or went."""
+        for one in _claims(self._pods.get(key)):
+            self._users[one].discard(key)
+        if pod is None:
+            self._pods.pop(key, None)
+        else:
+            self._pods[key] = pod
+        for one in _claims(pod):
+            self._users.setdefault(one, set()).add(key)
+        return self._settle(key)
+
+    def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
+        """A claim came, changed or went; its allocation may pin its pods."""
+        node = cluster.pinned_node(claim) if claim else None
+        before = self._pins.pop(key, None)
+        if claim is not None and node is not None:
+            self._pins[key] = frozenset(one.uid for one in claim.consumers), node
+        if before == self._pins.get(key):
+            return ()
+        return [node for pod in self._users.get(key, ()) for node in self._settle(pod)]
+
+    def fly(self, pod: pods.Pod, node: ids.NodeName) -> Iterable[ids.NodeName]:
+        """A pod is being placed."""
+        self._flying[pod.uid] = node
+        return self._settle(pod.key)
+
+    def land(self, pod: pods.Pod) -> Iterable[ids.NodeName]:
+        """It is written, or was not."""
+        self._flying.pop(pod.uid, None)
+        return self._settle(pod.key)
+
+    def _settle(self, key: ids.Key) -> list[ids.NodeName]:
+        """Bring the node of a pod up to date; the nodes whose load changed."""
+        pod, before = self._pods.get(key), self._placed.get(key)
+        node = None if pod is None or pod.finished else self._node(pod)
+        after = (node, pod) if pod is not None and node is not None else None
+        if before == after:
+            return []
+        touched: list[ids.NodeName] = []
+        if before is not None:
+            del self._placed[key]
+            del self._on[before[0]][key]
+            touched.append(before[0])
+        if after is not None:
+            self._placed[key] = after
+            self._on.setdefault(after[0], {})[key] = after[1]
+            touched.append(after[0])
+        for name in touched:
+            self._weigh(name)
+        return touched
+
+    def _node(self, pod: pods.Pod) -> ids.NodeName | None:
+        on_its_way = pod.node or self._flying.get(pod.uid)
+        if on_its_way is not None:
+            return on_its_way
+        pins = (self._pins[one] for one in _claims(pod) if one in self._pins)
+        return next((node for uids, node in pins if pod.uid in uids), None)
+
+    def _weigh(self, name: ids.NodeName) -> None:
+        there = self._on.get(name, {})
+        if not there:
+            self._on.pop(name, None)
+            self._use.pop(name, None)
+            return
+        total: dict[str, int] = {}
+        ports: set[pods.HostPort] = set()
+        for pod in there.values():
+            for resource, amount in pod.requests.items():
+                total[resource] = total.get(resource, 0) + amount
+            ports |= pod.host_ports
+        self._use[name] = cluster.NodeUse(total, frozenset(ports), len(there))
+
+
+class Volumes:
+    """Bound PersistentVolumeClaims and the nodes that reach their volumes.
+
+    Every change says whether it concerns any.
+    """
+
+    def __init__(self) -> None:
+        self._bound: dict[ids.Key, volumes.BoundClaim] = {}
+        self._volumes: dict[str, volumes.Volume] = {}
+        self._reach: dict[ids.Key, selectors.NodeSelector] = {}
+
+    @property
+    def reach(self) -> Mapping[ids.Key, selectors.NodeSelector]:
+        """The nodes of each bound claim whose volume not all reach."""
+        return MappingProxyType(self._reach)
+
+    def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> bool:
+        """A PersistentVolumeClaim came, changed or went."""
+        if bound is None:
+            self._bound.pop(key, None)
+        else:
+            self._bound[key] = bound
+        return self._renew()
+
+    def put_volume(self, name: str, volume: volumes.Volume | None) -> bool:
+        """A PersistentVolume came, changed or went."""
+        if volume is None:
+            self._volumes.pop(name, None)
+        else:
+            self._volumes[name] = volume
+        return self._renew()
+
+    def _renew(self) -> bool:
+        found: dict[ids.Key, selectors.NodeSelector] = {}
+        for key, bound in self._bound.items():
+            volume = self._volumes.get(bound.volume)
+            if volume is not None and volume.selector is not None:
+                found[key] = volume.selector
+        changed = found != self._reach
+        self._reach = found
+        return changed
+
+
+def _claims(pod: pods.Pod | None) -> Iterator[ids.Key]:
+    """The keys of the claims that a pod names, as far as they are known."""
+    if pod is not None:
+        yield from (ids.Key(f"{pod.namespace}/{one.claim}") for one in pod.claims if one.claim)

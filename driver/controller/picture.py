@@ -1,0 +1,250 @@
+"""The picture of the cluster, kept by changes: what a change does not touch is not looked at again.
+
+One thread owns it; it is a `view.ClusterView` between two changes. Whatever the order of changes,
+the picture of the same objects is the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from driver import ids
+from driver.controller import held, load, stock
+from driver.controller import view as cluster
+from driver.resources import (
+    claims,
+    classes,
+    nodes,
+    pods,
+    pool,
+    selectors,
+    slices,
+    taint_rules,
+    volumes,
+)
+
+_LONGEST_LOG = 1 << 16
+
+
+class _Shown:
+    """What deciding reads (`view.ClusterView`)."""
+
+    def __init__(self, driver: str) -> None:
+        self._driver = driver
+        self._nodes: dict[ids.NodeName, nodes.Node] = {}
+        self._classes: dict[str, classes.DeviceClass] = {}
+        self._stock = stock.Stock()
+        self._held = held.Held()
+        self._load = load.Load()
+        self._volumes = load.Volumes()
+        self._shares: dict[ids.NodeName, tuple[pool.Share, ...]] = {}
+        self._left: dict[cluster.PoolKey, cluster.Left] = {}
+        self._world = 0
+        self._log: list[ids.NodeName] = []
+        self._first_mark = 0
+
+    @property
+    def driver(self) -> str:
+        """Our driver's name."""
+        return self._driver
+
+    @property
+    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def classes(self) -> Mapping[str, classes.DeviceClass]:
+        """Every DeviceClass."""
+        return MappingProxyType(self._classes)
+
+    @property
+    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        """What pods take of the nodes that have any."""
+        return self._load.use
+
+    @property
+    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
+        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
+        return self._volumes.reach
+
+    @property
+    def world(self) -> int:
+        """Another number whenever a pool, a rule or a class changed."""
+        return self._world
+
+    @property
+    def pools(self) -> Mapping[cluster.PoolKey, pool.Pool]:
+        """Every pool, its newest generation."""
+        return self._stock.all()
+
+    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+        """Who has a device; administrative access does not count."""
+        return self._held.of(device)
+
+    def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:
+        """What a node reaches of each pool, in the order in which devices are preferred."""
+        found = self._shares.get(node)
+        if found is None:
+            found = self._shares[node] = self._stock.shares(self._nodes[node])
+        return found
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """What is left of a pool's counters (KEP-4815)."""
+        key = (of.driver, of.name)
+        if key not in self._left:
+            self._left[key] = self._held.left(of)
+        return self._left[key]
+
+    @property
+    def mark(self) -> int:
+        """Of now; `since` tells what changed after it."""
+        return self._first_mark + len(self._log)
+
+    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        if mark < self._first_mark:
+            return None
+        return self.mark, self._log[mark - self._first_mark :]
+
+
+class Picture(_Shown):
+    """Fed by `put_*` (None: the object is gone) and by `fly`/`land` for decisions in flight."""
+
+    def put_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
+        """A node came, changed or went."""
+        if node is not None and self._nodes.get(name) == node:
+            return
+        self._shares.pop(name, None)
+        if node is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = node
+        self._touch([name])
+
+    def put_class(self, name: str, one: classes.DeviceClass | None) -> None:
+        """A DeviceClass came, changed or went."""
+        self._world += 1
+        if one is None:
+            self._classes.pop(name, None)
+        else:
+            self._classes[name] = one
+        self._forget()
+
+    def put_slice(self, name: str, one: slices.Slice | None) -> None:
+        """A ResourceSlice came, changed or went."""
+        before = self._stock.get(name)
+        if one == before:
+            return
+        self._world += 1
+        concerned = {(part.driver, part.pool) for part in (before, one) if part is not None}
+        self._moved(concerned)
+        self._stock.put(name, one)
+        self._moved(concerned)
+
+    def put_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
+        """A DeviceTaintRule came, changed or went."""
+        self._world += 1
+        self._stock.put_rule(name, rule)
+        self._shares.clear()
+        self._left.clear()
+        self._forget()
+
+    def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
+        """A claim came, changed or went."""
+        allocation = claim.allocation if claim else None
+        self._charge(self._held.put(key, allocation))
+        self._touch(self._load.put_claim(key, claim))
+
+    def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
+        """A pod came, changed or went."""
+        self._touch(self._load.put_pod(key, pod))
+
+    def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> None:
+        """A PersistentVolumeClaim came, changed or went."""
+        if self._volumes.put_bound(key, bound):
+            self._forget()
+
+    def put_volume(self, name: str, volume: volumes.Volume | None) -> None:
+        """A PersistentVolume came, changed or went."""
+        if self._volumes.put_volume(name, volume):
+            self._forget()
+
+    def fly(self, decision: cluster.InFlight) -> None:
+        """A decision is being written: what it gives is given."""
+        for key, allocation in decision.made.items():
+            self._charge(self._held.fly(key, allocation))
+        self._touch(self._load.fly(decision.pod, decision.node))
+
+    def land(self, decision: cluster.InFlight) -> None:
+        """The writing ended: what the caches say counts again."""
+        for key in decision.made:
+            self._charge(self._held.land(key))
+        self._touch(self._load.land(decision.pod))
+
+    def _charge(self, devices: Iterable[claims.DeviceId]) -> None:
+        for key in {(device.driver, device.pool) for device in devices}:
+            self._left.pop(key, None)
+            self._touch(self._stock.places(key))
+
+    def _moved(self, keys: Iterable[cluster.PoolKey]) -> None:
+        for key in keys:
+            self._left.pop(key, None)
+            places = self._stock.places(key)
+            for name in places:
+                self._shares.pop(name, None)
+            if stock.EVERYWHERE in places:
+                self._shares.clear()
+            self._touch(places)
+
+    def _touch(self, names: Iterable[ids.NodeName]) -> None:
+        found = [*names]
+        if stock.EVERYWHERE in found or len(self._log) + len(found) > _LONGEST_LOG:
+            self._forget()
+        else:
+            self._log += found
+
+    def _forget(self) -> None:
+        """Anything may have changed."""
+        self._first_mark += len(self._log) + 1
+        self._log.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What the reflectors hold."""
+
+    nodes: Mapping[ids.Key, nodes.Node]
+    slices: Mapping[ids.Key, slices.Slice]
+    classes: Mapping[ids.Key, classes.DeviceClass]
+    claims: Mapping[ids.Key, claims.Claim]
+    pods: Mapping[ids.Key, pods.Pod]
+    bound_volumes: Mapping[ids.Key, volumes.BoundClaim] = field(default_factory=dict)
+    rules: Mapping[ids.Key, taint_rules.TaintRule] = field(default_factory=dict)
+    persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
+
+
+def build(
+    driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()
+) -> cluster.ClusterView:
+    """The picture of all that caches hold, and of decisions in flight, made at once."""
+    made = Picture(driver)
+    for name, one in caches.slices.items():
+        made.put_slice(name, one)
+    for key, rule in caches.rules.items():
+        made.put_rule(key, rule)
+    for node in caches.nodes.values():
+        made.put_node(node.name, node)
+    for device_class in caches.classes.values():
+        made.put_class(device_class.name, device_class)
+    for key, claim in caches.claims.items():
+        made.put_claim(key, claim)
+    for key, pod in caches.pods.items():
+        made.put_pod(key, pod)
+    for key, bound in caches.bound_volumes.items():
+        made.put_bound(key, bound)
+    for key, volume in caches.persistent_volumes.items():
+        made.put_volume(key, volume)
+    for decision in in_flight:
+        made.fly(decision)
+    return made

@@ -1,0 +1,65 @@
+"""Attributes of devices (DeviceAttribute): one value each, or a list of one type (KEP-5491)."""
+
+from collections.abc import Hashable, Mapping
+
+from driver.devices import description
+from driver.resources import fields
+
+Value = description.Value | tuple[description.Value, ...]
+Attributes = Mapping[str, Value]
+"""By `id`, which is in the driver's own domain, or `domain/id`."""
+
+_LISTS = {"bools": bool, "ints": int, "strings": str, "versions": str}
+
+
+def parse(obj: fields.Raw) -> Value | None:
+    """Read a value; None where it is of a kind that is not known here."""
+    match dict(obj):
+        case {"bool": bool(value)}:
+            return value
+        case {"int": int(value)}:
+            return value
+        case {"string": str(value)}:
+            return value
+        case {"version": str(value)}:
+            return description.Version(value)
+        case _:
+            return _parse_list(obj)
+
+
+def _parse_list(obj: fields.Raw) -> Value | None:
+    for kind, of in _LISTS.items():
+        found = obj.get(kind)
+        if isinstance(found, list | tuple) and all(type(one) is of for one in found):
+            return tuple(description.Version(one) if kind == "versions" else one for one in found)
+    return None
+
+
+def render(value: Value) -> dict[str, object]:
+    """The field that its type has."""
+    match value:
+        case tuple():
+            ((kind, _),) = render(value[0]).items() if value else (("string", ""),)
+            return {f"{kind}s": [next(iter(render(one).values())) for one in value]}
+        case bool():
+            return {"bool": value}
+        case int():
+            return {"int": value}
+        case description.Version():
+            return {"version": value.text}
+        case str():
+            return {"string": value}
+
+
+def lookup(found: Attributes, driver: str, name: str) -> Value | None:
+    """The attribute `domain/id` of a driver's device, by its full name or by its bare id."""
+    if name in found:
+        return found[name]
+    domain, _, bare = name.partition("/")
+    return found.get(bare) if domain == driver and bare else None
+
+
+def members(value: Value) -> frozenset[Hashable]:
+    """What constraints compare: the elements with their types, for `1` is not `true`."""
+    several = value if isinstance(value, tuple) else (value,)
+    return frozenset((type(one).__name__, one) for one in several)

@@ -1,0 +1,126 @@
+"""Pools: the newest generation of a driver's slices, whether it is whole, and who reaches it."""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from driver.resources import nodes, slices
+
+Counter = tuple[str, str]
+"""A counter set of the pool, and a counter of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The newest generation of a pool, its slices by name.
+
+    Compared by identity: a changed pool is another object.
+    """
+
+    driver: str
+    name: str
+    slices: tuple[slices.Slice, ...]
+
+    @functools.cached_property
+    def complete(self) -> bool:
+        """Whether all slices of the generation are there."""
+        return len(self.slices) == self.slices[0].slice_count
+
+    @functools.cached_property
+    def counters(self) -> Mapping[Counter, int]:
+        """What there is of each counter, in nano-units."""
+        return {
+            (shared.name, name): amount.nanos
+            for one in self.slices
+            for shared in one.counter_sets
+            for name, amount in shared.counters.items()
+        }
+
+    @functools.cached_property
+    def wrong(self) -> str:
+        """What is wrong with the pool as a whole; empty where nothing is."""
+        sets = [shared.name for one in self.slices for shared in one.counter_sets]
+        if twice := _repeated(sets):
+            return f"counter set {twice} is there twice"
+        for one in self.slices:
+            for device in one.devices:
+                for key in uses(device):
+                    if key not in self.counters:
+                        return f"device {device.name} draws on {'/'.join(key)}, which is not there"
+        return ""
+
+    @functools.cached_property
+    def binds(self) -> bool:
+        """Whether a device of it makes binding wait: such pools come last (KEP-5007)."""
+        return any(device.binding for one in self.slices for device in one.devices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """What a node reaches of a pool: slices with the devices that it can use.
+
+    `problem` says why none of them is given out; empty where nothing is wrong.
+    """
+
+    pool: Pool
+    slices: tuple[tuple[slices.Slice, tuple[slices.Device, ...]], ...]
+    problem: str = ""
+
+
+def gather(found: Iterable[slices.Slice]) -> tuple[Pool, ...]:
+    """Pools by driver and name, slices by name: the order in which devices are preferred."""
+    grouped: dict[tuple[str, str], list[slices.Slice]] = {}
+    for one in found:
+        grouped.setdefault((one.driver, one.pool), []).append(one)
+    return tuple(newest(members) for _, members in sorted(grouped.items()))
+
+
+def newest(members: Sequence[slices.Slice]) -> Pool:
+    """The pool that slices of one driver and pool make; at least one."""
+    last = max(one.generation for one in members)
+    current = sorted((one for one in members if one.generation == last), key=lambda one: one.name)
+    return Pool(current[0].driver, current[0].pool, tuple(current))
+
+
+def share(pool: Pool, node: nodes.Node) -> Share | None:
+    """What a node reaches of a pool; None where that is no slice of devices."""
+    found = tuple(
+        (one, devices)
+        for one in pool.slices
+        if (devices := _usable(one, node)) or (not one.per_device and _covers(one, node))
+    )
+    if not found:
+        return None
+    return Share(pool, tuple(pair for pair in found if pair[1]), _problem(pool, found))
+
+
+def _usable(one: slices.Slice, node: nodes.Node) -> tuple[slices.Device, ...]:
+    if not one.per_device:
+        return one.devices if _covers(one, node) else ()
+    return tuple(d for d in one.devices if d.reach.covers(node.name, node.labels))
+
+
+def _covers(one: slices.Slice, node: nodes.Node) -> bool:
+    return one.reach.covers(node.name, node.labels)
+
+
+def _problem(pool: Pool, found: Sequence[tuple[slices.Slice, tuple[slices.Device, ...]]]) -> str:
+    if not pool.complete:
+        return f"shows {len(pool.slices)} of {pool.slices[0].slice_count} slices"
+    if twice := _repeated(device.name for one, _ in found for device in one.devices):
+        return f"names device {twice} twice"
+    return pool.wrong
+
+
+def _repeated(found: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in found:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def uses(device: slices.Device) -> Iterator[Counter]:
+    """The counters that a device draws on."""
+    return ((use.set, name) for use in device.consumes for name in use.counters)
