@@ -4,13 +4,15 @@ import re
 from fractions import Fraction
 
 _TEXT = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([KMGTPE]i)|([numkMGTPE]))?")
-_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)}
+_BINARY: dict[str, int] = {
+    f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)
+}
 _DECIMAL = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 1000),
     "k": Fraction(1000),
-    **{letter: Fraction(1000) ** power for power, letter in enumerate("MGTPE", start=2)},
+    **{letter: Fraction(1000**power) for power, letter in enumerate("MGTPE", start=2)},
 }
 
 
@@ -20,12 +22,11 @@ def number(text: str) -> Fraction:
     if found is None:
         raise ValueError(text)
     mantissa, exponent, binary, decimal = found.groups()
-    value: Fraction = Fraction(mantissa)
     if exponent is not None:
-        return Fraction(value * Fraction(10) ** int(exponent))
+        return Fraction(f"{mantissa}e{exponent}")
     if binary is not None:
-        return value * _BINARY[binary]
-    return value * Fraction(_DECIMAL.get(decimal, 1))
+        return Fraction(mantissa) * _BINARY[binary]
+    return Fraction(mantissa) * Fraction(_DECIMAL.get(decimal, 1))
 
 
 def rounded(asked: str | None, capacity: dict[str, object]) -> Fraction | None:

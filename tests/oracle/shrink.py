@@ -10,7 +10,15 @@ from tests.oracle import admission, scenarios
 
 Raw = dict[str, Any]
 Path = tuple[str | int, ...]
-_KEPT = frozenset({"metadata", "spec", "driver", "pool", "name", "status", "features"})
+_KEPT = frozenset(
+    {
+        *("apiVersion", "kind", "metadata", "spec", "status", "features", "driver", "pool", "name"),
+        *("generation", "resourceSliceCount", "devices", "requests", "exactly", "firstAvailable"),
+        *("deviceClassName", "allocationMode", "count", "cel", "expression", "counters", "value"),
+        *("counterSet", "default", "min", "nodeSelector", "nodeSelectorTerms", "key", "operator"),
+        *("effect", "taint", "opaque", "parameters"),
+    }
+)
 
 
 def smallest(
