@@ -30,12 +30,24 @@ def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> tuple[str, list[
 def _caches(cluster: scenarios.Cluster) -> view.Caches:
     return view.Caches(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
-        slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
+        slices={ids.Key(one.name): one for one in map(_left_to_us, cluster.slices)},
         classes={ids.Key(one.name): one for one in map(classes.parse, cluster.classes)},
         claims={one.key: one for one in map(claims.parse, cluster.allocated)},
         pods={},
         rules={ids.Key(one.name): one for one in map(taint_rules.parse, cluster.rules)},
     )
+
+
+def _left_to_us(one: Raw) -> slices.Slice:
+    """The slice with the taint by which kube-scheduler leaves devices to us (D2).
+
+    The reference is not shown it: it would answer no to everything.
+    """
+    devices = [
+        {**device, "taints": [*device.get("taints", ()), objects.ALLOCATOR_TAINT]}
+        for device in one["spec"].get("devices", ())
+    ]
+    return slices.parse({**one, "spec": {**one["spec"], "devices": devices}})
 
 
 def _node(name: str, labels: scenarios.Labels) -> nodes.Node:

@@ -1,8 +1,8 @@
 """Whether the alternatives of `firstAvailable` that were chosen are the first ones that fit.
 
 A valid allocation need not be, so this is told apart from what is wrong (KEP-4816 asks for the
-first that can be satisfied). Nor is that of the reference always: it fixes the devices of one request
-before it tries the alternatives of the next, and other devices might have let an earlier one fit.
+first that can be satisfied). Nor is that of the reference always: it fixes the devices of one
+request before it tries the alternatives of the next; other devices might let an earlier one fit.
 """
 
 import copy

@@ -48,7 +48,14 @@ def text(world: scenarios.World) -> str:
             one.pop("apiVersion", None)
             one.pop("kind", None)
     filled = {key: value for key, value in document.items() if value}
-    return yaml.safe_dump(filled, sort_keys=False, default_flow_style=None, width=100)
+    return yaml.dump(filled, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=100)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what is there twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of any data
+        return True
 
 
 def _document(world: scenarios.World) -> Raw:
