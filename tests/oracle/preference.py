@@ -20,16 +20,23 @@ def is_first(
 ) -> bool:
     """For no request an earlier alternative would do, given what earlier requests chose."""
     claims = copy.deepcopy(list(world.claims))
-    for claim, allocation in zip(claims, allocations, strict=True):
-        chosen = {one.request["name"]: one.index for one in asked.read(claim, allocation)[0]}
-        for request in claim["spec"]["devices"]["requests"]:
-            every, index = request.get("firstAvailable", ()), chosen[request["name"]]
-            if index > 0:
-                request["firstAvailable"] = every[:index]
-                one_node = {node: world.cluster.nodes[node]}
-                better = scenarios.World(replace(world.cluster, nodes=one_node), tuple(claims))
-                if judge.answers(better).fitting:
-                    return False
-            if every:
-                request["firstAvailable"] = [every[index]]
+    one_node = {node: world.cluster.nodes[node]}
+    cluster = replace(world.cluster, nodes=one_node)
+    for request, index in _choices(claims, allocations):
+        every = request["firstAvailable"]
+        if index > 0:
+            request["firstAvailable"] = every[:index]
+            if judge.answers(scenarios.World(cluster, tuple(claims))).fitting:
+                return False
+        request["firstAvailable"] = [every[index]]
     return True
+
+
+def _choices(claims: Sequence[Raw], allocations: Sequence[Raw]) -> list[tuple[Raw, int]]:
+    """The requests with alternatives, in order, and which one each got."""
+    return [
+        (one.request, one.index)
+        for claim, allocation in zip(claims, allocations, strict=True)
+        for one in asked.read(claim, allocation)[0]
+        if "firstAvailable" in one.request
+    ]

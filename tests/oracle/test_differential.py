@@ -205,6 +205,23 @@ def test_where_admin_access_holds_back_others_the_reference_is_excused(
     assert (verdict.kind, verdict.why) == (differential.Kind.REFERENCE_ERROR, "admin-first")
 
 
+def test_an_outdated_device_that_the_reference_gives_is_its_error(
+    judging: differential.Judges,
+) -> None:
+    """It counts a pool's slices on the node before it asks whether newer ones are elsewhere."""
+    old, new = (objects.a_slice("fabric", [{"name": name}], GPU) for name in ("old", "new"))
+    del old["spec"]["nodeName"]
+    old["spec"]["allNodes"] = True
+    new["metadata"] = objects.meta("newer", None)
+    new["spec"]["nodeName"] = "node-b"
+    new["spec"]["pool"]["generation"] = 2
+    cluster = scenarios.Cluster({"node-a": {}}, [old, new], [draw_claims.a_class(GPU)])
+    world = scenarios.World(cluster, (a_claim("claim"),))
+    verdict = differential.again(world, says_no(answering()), judging)
+    assert verdict.kind is differential.Kind.REFERENCE_ERROR
+    assert "fabric/old cannot be used on node-a" in verdict.why
+
+
 def test_all_that_breaks_a_constraint_excuses_the_reference(judging: differential.Judges) -> None:
     devices: list[Raw] = [
         {"name": name, "attributes": {"model": {"string": name}}} for name in ("a", "b")

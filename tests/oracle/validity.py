@@ -26,7 +26,7 @@ def problems(
     if len(allocations) != len(claims):
         return [f"{len(allocations)} allocations for {len(claims)} claims"]
     found: list[str] = []
-    judged = _Judge(cluster, node, believed)
+    judged = Judge(cluster, node, believed)
     chosen: list[list[asked.Chosen]] = []
     for claim, allocation in zip(claims, allocations, strict=True):
         picked, wrong = asked.read(claim, allocation)
@@ -39,7 +39,9 @@ def problems(
     return found
 
 
-class _Judge:
+class Judge:
+    """One node of a cluster; `devices` are those that can be used there, in use or not."""
+
     def __init__(self, cluster: scenarios.Cluster, node: str, believed: truth.Truth) -> None:
         self._cluster = cluster
         self._believed = believed
@@ -74,11 +76,12 @@ class _Judge:
         for pool in self._known.pools.values():
             if pool.why_not and pool.reaches(self._node, self._labels):
                 yield f"{one.name} is for all devices, but {pool.name} is {pool.why_not}"
-        every = {key for key, device in self.devices.items() if self._selectable(one.body, device)}
+        every = {key for key, device in self.devices.items() if self.selectable(one.body, device)}
         if given != every:
             yield f"{one.name} gets {len(given)} devices, all are {len(every)}"
 
-    def _selectable(self, body: Raw, device: inventory.Placed) -> bool:
+    def selectable(self, body: Raw, device: inventory.Placed) -> bool:
+        """Whether class, request and capacity asked for admit the device."""
         chosen = [*self._classes[body["deviceClassName"]]["spec"].get("selectors", ())]
         chosen += body.get("selectors", ())
         return self._offers(body, device) and all(
@@ -103,10 +106,10 @@ class _Judge:
         if device is None:
             yield f"{_text(_id(result))} cannot be used on {self._node}"
             return
-        if not self._selectable(one.body, device):
+        if not self.selectable(one.body, device):
             yield f"{_text(device.id)} is not what {one.name} selects"
         for taint in device.taints:
-            if not _tolerated(taint, one.body.get("tolerations", ())):
+            if not tolerated(taint, one.body.get("tolerations", ())):
                 yield f"{one.name} does not tolerate {taint['key']} of {_text(device.id)}"
         yield from _consumed(one, device, result)
 
@@ -223,7 +226,8 @@ def _consumed(one: asked.Chosen, device: inventory.Placed, result: Raw) -> Itera
         yield f"{one.name} consumes {result.get('consumedCapacity')} of {where}, which is not due"
 
 
-def _tolerated(taint: Raw, tolerations: Sequence[Raw]) -> bool:
+def tolerated(taint: Raw, tolerations: Sequence[Raw]) -> bool:
+    """Whether a taint keeps nobody with these tolerations away (KEP-5055)."""
     if taint["effect"] not in {"NoSchedule", "NoExecute"}:
         return True
     return any(
