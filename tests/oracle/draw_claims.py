@@ -23,10 +23,13 @@ TOLERATIONS: tuple[Raw, ...] = (
 class Asking:
     """What one scenario's users know: the drivers, the classes."""
 
-    def __init__(self, chance: random.Random, drivers: Sequence[str], lists: bool) -> None:  # noqa: FBT001 - one caller
+    def __init__(
+        self, chance: random.Random, drivers: Sequence[str], *, lists: bool, crowd: bool
+    ) -> None:
         self._chance = chance
-        self._drivers = drivers
+        self._drivers = drivers[:1] if crowd else drivers
         self._lists = lists
+        self._crowd = crowd
 
     def classes(self) -> tuple[Raw, ...]:
         """One class a driver, one of its better devices, and one of any device."""
@@ -95,8 +98,8 @@ class Asking:
             return
         body["allocationMode"] = "ExactCount"
         body["count"] = self._chance.choice((1, 1, 1, 1, 1, 1, 2, 2, 3))
-        if draw > 0.997:
-            body["count"] = self._chance.choice((30, 32, 33, 40))
+        if not plain and self._crowd:
+            body["count"] = self._chance.choice((1, 1, 1, 2, 15, 29, 30, 31, 32, 33))
 
     def _class_name(self, driver: str) -> str:
         draw = self._chance.random()

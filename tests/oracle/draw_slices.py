@@ -10,6 +10,7 @@ from tests.oracle import draw_capacity
 
 Raw = dict[str, Any]
 DRIVERS = ("gpu.example.com", "nic.example.com", "fpga.test.io")
+CROWD = 34
 ROOT = "resource.kubernetes.io/pcieRoot"
 TAINTS: tuple[Raw, ...] = (
     {"key": "sick", "value": "yes", "effect": "NoSchedule"},
@@ -41,8 +42,13 @@ class _Pool:
     sets: list[Raw] = field(default_factory=list)
 
 
-def fleet(chance: random.Random, nodes: Mapping[str, Mapping[str, str]], *, lists: bool) -> Fleet:
-    """One to three drivers, each with pools on nodes or in the network."""
+def fleet(
+    chance: random.Random, nodes: Mapping[str, Mapping[str, str]], *, lists: bool, crowd: bool
+) -> Fleet:
+    """One to three drivers, each with pools on nodes or in the network.
+
+    Of a crowd one pool has more devices than a claim may get.
+    """
     drivers = DRIVERS[: chance.choice((1, 1, 2, 2, 3))]
     made = Fleet(drivers)
     for driver in drivers:
@@ -59,9 +65,21 @@ def fleet(chance: random.Random, nodes: Mapping[str, Mapping[str, str]], *, list
         for name, near in _places(chance, driver, list(nodes)):
             pool = _Pool(driver, name, near, chance.choice(kinds))
             _fill(chance, pool, list(nodes), lists=lists)
+            if crowd and not made.slices:
+                pool.devices += [_one_of_many(pool, number) for number in range(CROWD)]
             made.slices += _published(chance, pool)
     chance.shuffle(made.slices)
     return made
+
+
+def _one_of_many(pool: _Pool, number: int) -> Raw:
+    everywhere = {"allNodes": True} if "perDeviceNodeSelection" in pool.near else {}
+    attributes = {
+        "index": {"int": number},
+        "model": {"string": "a100"},
+        "numa": {"int": number % 2},
+    }
+    return {"name": f"many-{number}", "attributes": attributes, **everywhere}
 
 
 def _places(chance: random.Random, driver: str, nodes: list[str]) -> Iterable[tuple[str, Raw]]:

@@ -41,7 +41,7 @@ class Answers:
 class Reference(conversation.Conversation):
     """The running program; a context manager. `patience_ms` bounds the search on one node."""
 
-    def __init__(self, path: Path | None = None, patience_ms: int = 1000) -> None:
+    def __init__(self, path: Path | None = None, patience_ms: int = 500) -> None:
         super().__init__(path, "clusters")
         self._patience_ms = patience_ms
 

@@ -71,9 +71,10 @@ def draft(seed: int) -> Draft:
     """The same for the same seed, always."""
     chance = random.Random(seed)  # noqa: S311 - a seed, no secret
     lists = chance.random() < 0.25
+    crowd = chance.random() < 0.01
     nodes = _nodes(chance)
-    fleet = draw_slices.fleet(chance, nodes, lists=lists)
-    asked = draw_claims.Asking(chance, fleet.drivers, lists)
+    fleet = draw_slices.fleet(chance, nodes, lists=lists, crowd=crowd)
+    asked = draw_claims.Asking(chance, fleet.drivers, lists=lists, crowd=crowd)
     classes = asked.classes()
     earlier = tuple(
         (asked.claim(f"earlier-{number}", plain=True), chance.choice(list(nodes)))
