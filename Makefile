@@ -8,6 +8,7 @@ NODES ?= 2
 MACHINE ?= hgx-h100
 ALLOCATOR ?= controller
 CONTROLLERS ?= 2
+SEEDS ?= 20000
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
@@ -17,6 +18,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component oracle \
+        differential \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock
 
 help: ## Show every target.
@@ -71,6 +73,9 @@ component: setup ## Real sockets and processes, no cluster.
 
 oracle: setup ## Against kube-scheduler's own allocator; the first time it is built with Go.
 	$(BIN)/python -m pytest -q --timeout 600 tests/oracle
+
+differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
+	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke

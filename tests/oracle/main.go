@@ -1,7 +1,8 @@
 // The oracle answers what kube-scheduler's own allocator would do: one scenario a line on standard
 // input, one answer a line on standard output, both JSON, until standard input ends. With the
 // argument `metadata` it reads one device metadata file instead, with `selectors` it answers whether
-// CEL selectors match devices.
+// CEL selectors match devices, with `clusters` what every node of a whole cluster would do, and with
+// `remains` what allocated claims leave.
 package main
 
 import (
@@ -38,7 +39,9 @@ func wrong(where, format string, values ...any) *Problem {
 func main() {
 	work := serve
 	modes := map[string]func(io.Reader, io.Writer) error{
+		"clusters":  answerClusters,
 		"metadata":  readMetadata,
+		"remains":   answerRemains,
 		"selectors": answerSelections,
 	}
 	if len(os.Args) == 2 && modes[os.Args[1]] != nil {

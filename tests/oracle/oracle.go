@@ -35,7 +35,11 @@ func (o *oracle) answer(line []byte) Answer {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	allocations, err := o.allocate(ctx, asked)
+	return worded(o.allocate(ctx, asked))
+}
+
+// worded puts what the allocator says into words.
+func worded(allocations []resourceapi.AllocationResult, err error) Answer {
 	switch {
 	case errors.Is(err, structured.ErrFailedAllocationOnNode):
 		return refusal(err.Error())

@@ -115,12 +115,13 @@ class Oracle(conversation.Conversation):
     def allocate(self, scenario: Scenario) -> Answer:
         """What the scheduler's allocator answers; OracleError if it cannot."""
         try:
-            return _answer(json.loads(self.ask(scenario.line())))
+            return parse_answer(json.loads(self.ask(scenario.line())))
         except conversation.Ended as e:
             raise OracleError("process", str(e)) from e
 
 
-def _answer(told: Raw) -> Answer:
+def parse_answer(told: Raw) -> Answer:
+    """An answer as the program writes it; raises OracleError where it is one."""
     match told:
         case {"allocations": [*allocations]}:
             return Allocated(tuple(allocations))

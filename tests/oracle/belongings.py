@@ -1,0 +1,112 @@
+"""What an allocation carries beside its devices: flags, copies, configuration, where it is usable.
+
+dra-contract.md section 3.2: what an allocator copies into `status.allocation`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.oracle import asked, inventory, scenarios
+
+Raw = dict[str, Any]
+Config = tuple[str, tuple[str, ...], Any]
+_COPIED = ("bindingConditions", "bindingFailureConditions")
+_KNOWN = frozenset(
+    {"request", "driver", "pool", "device", "adminAccess", "tolerations", *_COPIED}
+    | {"shareID", "consumedCapacity"}
+)
+Requirement = tuple[str, str, frozenset[str]]
+
+
+def problems(
+    cluster: scenarios.Cluster,
+    devices: Mapping[inventory.Id, inventory.Placed],
+    node: str,
+    claim: Raw,
+    picked: list[asked.Chosen],
+    allocation: Raw,
+) -> Iterator[str]:
+    """What is wrong with it."""
+    used = []
+    for one in picked:
+        for result in one.results:
+            device = devices.get((result["driver"], result["pool"], result["device"]))
+            if device is not None:
+                used.append(device)
+                yield from _copied(one, device, result)
+    given = [_config(one) for one in allocation["devices"].get("config", ())]
+    due = _configs(cluster, claim, picked)
+    if [_wide(one, picked) for one in given] != [_wide(one, picked) for one in due]:
+        yield f"config is {given}, due is {due}"
+    if _selector(allocation.get("nodeSelector")) != _due_selector(used, node):
+        yield f"nodeSelector is {allocation.get('nodeSelector')}"
+
+
+def _copied(one: asked.Chosen, device: inventory.Placed, result: Raw) -> Iterator[str]:
+    if bool(result.get("adminAccess")) != one.admin:
+        yield f"{one.name}: adminAccess is {result.get('adminAccess')}"
+    if result.get("tolerations", []) != one.body.get("tolerations", []):
+        yield f"{one.name}: tolerations are {result.get('tolerations')}"
+    for key in _COPIED:
+        if result.get(key, []) != device.raw.get(key, []):
+            yield f"{one.name}: {key} is {result.get(key)}"
+    if not set(result) <= _KNOWN:
+        yield f"{one.name}: fields {sorted(set(result) - _KNOWN)}"
+
+
+def _config(one: Raw) -> Config:
+    return one["source"], tuple(one.get("requests") or ()), one.get("opaque")
+
+
+def _configs(cluster: scenarios.Cluster, claim: Raw, picked: list[asked.Chosen]) -> list[Config]:
+    """Class configuration first, once a class; then what the claim says of what was chosen."""
+    classes = {one["metadata"]["name"]: one["spec"].get("config", ()) for one in cluster.classes}
+    users: dict[str, list[str]] = {}
+    for one in picked:
+        users.setdefault(one.body["deviceClassName"], []).append(one.name)
+    found: list[Config] = [
+        ("FromClass", tuple(names), config["opaque"])
+        for name, names in users.items()
+        for config in classes[name]
+    ]
+    for config in claim["spec"]["devices"].get("config", ()):
+        names = config.get("requests", ())
+        if any(one.named(names) for one in picked):
+            found.append(("FromClaim", tuple(names), config["opaque"]))
+    return found
+
+
+def _wide(config: Config, picked: list[asked.Chosen]) -> Config:
+    """Naming every request says the same as naming none."""
+    source, names, opaque = config
+    if all(one.named(names) for one in picked):
+        return source, (), opaque
+    return config
+
+
+def _selector(raw: Raw | None) -> tuple[frozenset[Requirement], frozenset[Requirement]] | None:
+    if raw is None:
+        return None
+    (term,) = raw["nodeSelectorTerms"]
+    return _requirements(term, "matchFields"), _requirements(term, "matchExpressions")
+
+
+def _requirements(term: Raw, key: str) -> frozenset[Requirement]:
+    return frozenset(
+        (one["key"], one["operator"], frozenset(one.get("values", ()))) for one in term.get(key, ())
+    )
+
+
+def _due_selector(
+    used: list[inventory.Placed], node: str
+) -> tuple[frozenset[Requirement], frozenset[Requirement]] | None:
+    """The node by name where a device is local or binds to it; else what all devices demand."""
+    if any("nodeName" in one.near or one.raw.get("bindsToNode") for one in used):
+        return frozenset({("metadata.name", "In", frozenset({node}))}), frozenset()
+    fields: frozenset[Requirement] = frozenset()
+    expressions: frozenset[Requirement] = frozenset()
+    for one in used:
+        for term in one.near.get("nodeSelector", {}).get("nodeSelectorTerms", ()):
+            fields |= _requirements(term, "matchFields")
+            expressions |= _requirements(term, "matchExpressions")
+    return (fields, expressions) if fields or expressions else None

@@ -1,0 +1,37 @@
+"""What the reference refuses nobody could allocate, but for its known deviations; and back."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.oracle import deviations, differential, exhaustive, scenarios
+
+SEEDS = range(300)
+
+
+@pytest.fixture(scope="module")
+def judging(built: Path) -> Iterator[differential.Judges]:
+    with differential.judges(built) as found:
+        yield found
+
+
+def test_the_reference_allocates_exactly_where_some_way_is_right(
+    judging: differential.Judges,
+) -> None:
+    seen: Counter[str] = Counter()
+    for seed in SEEDS:
+        world, told = judging.reference.play(scenarios.draft(seed))
+        for node in world.cluster.nodes:
+            found = exhaustive.solution(world, node, judging.believed)
+            if found is None:
+                continue
+            can = node in told.fitting
+            if found is False:
+                assert not can, f"seed {seed}: {node}"
+            elif not can:
+                why = deviations.of_refusal(world, found, told.errors.get(node))
+                assert why, f"seed {seed}: {node}: {found}"
+            seen["yes" if can else "no"] += 1
+    assert min(seen["yes"], seen["no"]) > 100

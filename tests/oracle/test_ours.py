@@ -1,0 +1,89 @@
+"""Our allocator through the adapter of the comparison.
+
+All stored worlds are compared when DIFFERENTIAL_SEEDS says how many (`make differential` compares
+more and shrinks what it finds).
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import objects
+from tests.oracle import differential, draw_claims, draw_slices, ours, scenarios
+
+Raw = dict[str, Any]
+GPU = draw_slices.DRIVERS[0]
+SEEDS = os.environ.get("DIFFERENTIAL_SEEDS", "")
+
+
+@pytest.fixture(scope="module")
+def judging(built: Path) -> Iterator[differential.Judges]:
+    with differential.judges(built) as found:
+        yield found
+
+
+def gpus(count: int) -> list[Raw]:
+    return [
+        {"name": f"gpu-{number}", "attributes": {"index": {"int": number}}}
+        for number in range(count)
+    ]
+
+
+def a_claim(name: str, count: int, *texts: str) -> Raw:
+    body: Raw = {"deviceClassName": GPU, "allocationMode": "ExactCount", "count": count}
+    if texts:
+        body["selectors"] = [{"cel": {"expression": text}} for text in texts]
+    return objects.a_claim(name, {"name": "r0", "exactly": body})
+
+
+def a_world(*claims: Raw, small: int = 1, large: int = 3) -> scenarios.World:
+    published = [
+        objects.a_slice("node-a", gpus(small), GPU),
+        objects.a_slice("node-b", gpus(large), GPU),
+    ]
+    nodes: dict[str, scenarios.Labels] = {"node-a": {}, "node-b": {}}
+    return scenarios.World(scenarios.Cluster(nodes, published, [draw_claims.a_class(GPU)]), claims)
+
+
+LAST = f'device.attributes["{GPU}"].index == 2'
+
+
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        (a_world(a_claim("a", 1)), differential.Kind.AGREE_YES),
+        (a_world(a_claim("a", 3)), differential.Kind.AGREE_YES),
+        (a_world(a_claim("a", 2), a_claim("b", 1)), differential.Kind.AGREE_YES),
+        (a_world(a_claim("a", 1, LAST)), differential.Kind.AGREE_YES),
+        (a_world(a_claim("a", 2), a_claim("b", 2)), differential.Kind.AGREE_NO),
+        (a_world(a_claim("a", 1, LAST), a_claim("b", 1, LAST)), differential.Kind.AGREE_NO),
+        (a_world(a_claim("a", 4)), differential.Kind.AGREE_NO),
+    ],
+)
+def test_plain_gpus_are_given_as_the_reference_gives_them(
+    judging: differential.Judges, world: scenarios.World, kind: differential.Kind
+) -> None:
+    assert differential.again(world, ours.decide, judging).kind is kind
+
+
+def test_what_was_given_before_is_in_use(judging: differential.Judges) -> None:
+    before = a_world(a_claim("a", 3))
+    answer = ours.decide(before.cluster, before.claims)
+    assert not isinstance(answer, str)
+    held = scenarios.settled(before.cluster, before.claims, answer[1])
+    for count, kind in (
+        (1, differential.Kind.AGREE_YES),
+        (2, differential.Kind.AGREE_NO),
+    ):
+        world = scenarios.World(held, (a_claim("b", count),))
+        assert differential.again(world, ours.decide, judging).kind is kind
+
+
+@pytest.mark.skipif(not SEEDS, reason="DIFFERENTIAL_SEEDS says how many worlds to compare")
+@pytest.mark.timeout(600)
+def test_ours_and_the_reference_agree_on_the_stored_worlds(judging: differential.Judges) -> None:
+    tally = differential.run(range(int(SEEDS or 0)), ours.decide, judging)
+    assert tally.bad == {}, tally.text()
