@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from driver import ids, names
-from driver.controller import view
-from driver.controller.allocation import allocate, assemble, outcome, policies
+from driver import ids
+from driver.controller import picture
+from driver.controller.allocation import allocate, assemble, outcome, policies, settings, words
 from driver.resources import claims, classes, nodes, slices, taint_rules
 from tests import objects
 from tests.oracle import scenarios
@@ -14,40 +14,33 @@ Raw = dict[str, Any]
 STAMP = "2026-11-21T09:00:00Z"
 
 
-def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> tuple[str, list[Raw]] | str:
+# Without the driver's own filters, and to the end: what the API's rules alone allow.
+BARE = settings.Settings(policies.POLICIES["pack"], budget=None)
+
+
+def decide(
+    cluster: scenarios.Cluster, asked: Sequence[Raw], deciding: settings.Settings = BARE
+) -> tuple[str, list[Raw]] | str:
     """Where ours puts the claims and what it would write; or why it does not."""
-    driver = next((one["spec"]["driver"] for one in cluster.slices), names.DRIVER)
-    picture = view.build(driver, _caches(cluster))
+    view = picture.build("", _caches(cluster))
     wanted = tuple(claims.parse(_stated(one)) for one in asked)
     workload = outcome.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
-    found = allocate.allocate(picture, workload, policies.POLICIES["pack"])
+    found = allocate.allocate(view, workload, deciding)
     if isinstance(found, outcome.NoFit):
-        return f"{found.blocker or ''} {found.detail} {[one.node for one in found.nodes]}".strip()
-    written = assemble.allocations(picture, workload, found, STAMP)
+        return words.no_fit(found)
+    written = assemble.allocations(view, workload, found, STAMP)
     return found.node, [claims.render_allocation(written[one.key]) for one in wanted]
 
 
-def _caches(cluster: scenarios.Cluster) -> view.Caches:
-    return view.Caches(
+def _caches(cluster: scenarios.Cluster) -> picture.Caches:
+    return picture.Caches(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
-        slices={ids.Key(one.name): one for one in map(_left_to_us, cluster.slices)},
+        slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
         classes={ids.Key(one.name): one for one in map(classes.parse, cluster.classes)},
         claims={one.key: one for one in map(claims.parse, cluster.allocated)},
         pods={},
         rules={ids.Key(one.name): one for one in map(taint_rules.parse, cluster.rules)},
     )
-
-
-def _left_to_us(one: Raw) -> slices.Slice:
-    """The slice with the taint by which kube-scheduler leaves devices to us (D2).
-
-    The reference is not shown it: it would answer no to everything.
-    """
-    devices = [
-        {**device, "taints": [*device.get("taints", ()), objects.ALLOCATOR_TAINT]}
-        for device in one["spec"].get("devices", ())
-    ]
-    return slices.parse({**one, "spec": {**one["spec"], "devices": devices}})
 
 
 def _node(name: str, labels: scenarios.Labels) -> nodes.Node:

@@ -93,7 +93,7 @@ class Likeness:
                 first.setdefault(use.set, len(first))
         left = self._tally.left(place)
         return tuple(
-            (first[of], name, amount, left[of, name])
+            (first[of], name, amount, left.get((of, name)))
             for (of, name), amount in held.drawn(spot.device)
         )
 
