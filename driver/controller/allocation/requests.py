@@ -205,10 +205,7 @@ def seen(driver: str, device: slices.Device) -> cel.Device:
     """What selectors see of a device of a driver."""
     return cel.Device(
         driver,
-        {
-            key: value if isinstance(value, bool | int | str) else str(value).encode()
-            for key, value in device.attributes.items()
-        },
+        device.attributes,
         {key: amount.value for key, amount in device.capacity.items()},
         device.allow_multiple,
     )
