@@ -25,6 +25,7 @@ _KINDS: Final = {
     "map": _T.MAP,
     "duration": _T.DURATION,
     "timestamp": _T.TIMESTAMP,
+    "null": _T.NULL,
     "message": messages.type_of(messages.QUANTITY),
 }
 """Kinds of values that are told apart when a function is looked up."""

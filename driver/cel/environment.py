@@ -11,7 +11,7 @@ import yaml
 from cel_expr_python import cel
 
 from driver.cel import addresses, amounts, formats, lists, messages, texts, urls, versions
-from driver.cel.declarations import declared, given
+from driver.cel.declarations import Overload, declared, given
 
 _T: Final = cel.Type
 _MACROS: Final[list[dict[str, Any]]] = [
@@ -42,16 +42,40 @@ _OVERLOADS: Final = [
     *texts.overloads(),
     *lists.overloads(),
 ]
-_ACTS: Final = [*addresses.acts(), *formats.acts(), *lists.acts()]
+_ACTS: Final = [*addresses.acts(), *formats.acts(), *lists.acts(), *texts.acts()]
+_ORDERS: Final = {
+    "_<_": "less",
+    "_<=_": "less_equals",
+    "_>_": "greater",
+    "_>=_": "greater_equals",
+}
+_NUMBERS: Final = ("int", "uint", "double")
+_ORDERED: Final = (*_NUMBERS, "bool", "string", "bytes", "timestamp", "duration")
 CAPACITY: Final = "device.capacity"
+
+
+def _orders() -> list[Overload]:
+    """Comparisons, those of numbers of several types among them, which the engine has but hides."""
+    mixed = [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
+    pairs = [*((one, one) for one in _ORDERED), *mixed]
+    return [
+        Overload(name, f"{order}_{'_'.join(_id(pair))}", pair, "bool", member=False)
+        for name, order in _ORDERS.items()
+        for pair in pairs
+    ]
+
+
+def _id(pair: tuple[str, str]) -> tuple[str, ...]:
+    one, other = (f"{of}64" if of in {"int", "uint"} else of for of in pair)
+    return (one,) if one == other else (one, other)
 
 
 @functools.cache
 def checking() -> cel.Env:
     """What expressions are checked against."""
-    functions = declared([*_OVERLOADS, *addresses.as_string(_AS_STRING)])
+    functions = declared([*_OVERLOADS, *_orders(), *addresses.as_string(_AS_STRING)])
     config = {
-        "stdlib": {"exclude_functions": [{"name": "string"}]},
+        "stdlib": {"exclude_functions": [{"name": name} for name in ("string", *_ORDERS)]},
         "extensions": _MACROS,
         "functions": functions,
     }

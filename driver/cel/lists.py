@@ -14,6 +14,8 @@ from driver.cel.declarations import Overload
 
 _NUMBERS: Final = ("int", "uint", "double")
 _WRITTEN: Final = ("duration", "timestamp")
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
 _COMPARABLE: Final = (*_NUMBERS, "bool", "string", "bytes", *_WRITTEN)
 
 
@@ -25,7 +27,7 @@ def overloads() -> list[Overload]:
             Overload("isSorted", f"list_{of}_is_sorted_bool", (f"list<{of}>",), "bool", _is_sorted)
             for of in _COMPARABLE
         ),
-        *_each("sum", (*_NUMBERS, "duration"), sum),
+        *_each("sum", (*_NUMBERS, "duration"), _sum),
         *_each("min", _COMPARABLE, functools.partial(_least, 1)),
         *_each("max", _COMPARABLE, functools.partial(_least, -1)),
         Overload("indexOf", "list_a_index_of_int", at, "int"),
@@ -67,6 +69,20 @@ def _each(name: str, types: Sequence[str], act: Callable[..., object]) -> list[O
     ]
 
 
+def _sum(found: Sequence[Any]) -> object:
+    total = 0
+    for one in found:
+        total = _told(total + one)
+    return total
+
+
+def _told(number: Any) -> Any:  # noqa: ANN401 - of any type of CEL
+    """A number that the engine takes from Python: an int of 64 bits, or any other value."""
+    if isinstance(number, int) and not _LEAST <= number <= _MOST:
+        raise ValueError("integer overflow")
+    return number
+
+
 def _is_sorted(found: Sequence[Any]) -> bool:
     return all(_order(one, other) != 1 for one, other in itertools.pairwise(found))
 
@@ -78,7 +94,7 @@ def _least(sign: int, found: Sequence[Any]) -> object:
     for one in found[1:]:
         if _order(least, one) == sign:
             least = one
-    return least
+    return _told(least)
 
 
 def _is_included(here: object, wanted: object) -> bool:

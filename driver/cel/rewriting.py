@@ -14,7 +14,8 @@ from driver.cel import checked
 
 _WRITTEN: Final = ("duration", "timestamp")
 _PLACES: Final = {"indexOf": "list_a_index_of_int", "lastIndexOf": "list_a_last_index_of_int"}
-_TIMES: Final = frozenset({6, 5})
+_NUMBERS: Final = frozenset({"string_to_int64", "string_to_uint64", "string_to_double"})
+_TIMES: Final = frozenset({2, 3})
 """Durations and timestamps among the well-known types of cel.expr.Type."""
 _WHERE: Final = "selector"
 
@@ -116,6 +117,9 @@ class Functions:
         target = node.target
         if overload in {"ip_to_string", "cidr_to_string"}:
             return self._make.call("@text", *node.arguments)
+        if overload in _NUMBERS:
+            checked_text = self._make.call(f"@{overload}", *node.arguments)
+            return replace(node, arguments=(checked_text,))
         if overload == "format-named":
             named = self._make.call("@named", *node.arguments)
             return self._make.call("optional.ofNonZeroValue", named)

@@ -6,6 +6,7 @@ is (k8s.io/apiserver pkg/cel/library/regex.go of v0.37.1).
 """
 
 import functools
+import re
 from typing import Final
 
 import re2
@@ -14,6 +15,13 @@ from driver.cel.declarations import Overload
 
 _S: Final = "string"
 _N: Final = "int"
+_NUMBERS: Final = {
+    "@string_to_int64": re.compile(r"[+-]?[0-9]+"),
+    "@string_to_uint64": re.compile(r"[0-9]+"),
+    "@string_to_double": re.compile(
+        r"[+-]?([0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
+    ),
+}
 _QUIET: Final = re2.Options()
 _QUIET.log_errors = False
 
@@ -79,3 +87,17 @@ def overloads() -> list[Overload]:
         Overload("findAll", "string_find_all_string", (_S, _S), "list<string>", _all),
         Overload("findAll", "string_find_all_string_int", (_S, _S, _N), "list<string>", _all),
     ]
+
+
+def acts() -> list[Overload]:
+    """Numbers in texts: what the engine reads of them besides, Kubernetes does not."""
+    return [
+        Overload(name, name, (_S,), _S, functools.partial(_number, pattern), member=False)
+        for name, pattern in _NUMBERS.items()
+    ]
+
+
+def _number(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"{text!r} is no number")
+    return text
