@@ -71,7 +71,9 @@ def _parsed(text: str) -> object:
 def _is_quantity(text: str) -> bool:
     try:
         quantity.parse(text)
-    except errors.BadInput:
+    except errors.BadInput as e:
+        if quantity.PATTERN.fullmatch(text):  # longer or larger than we read
+            raise ValueError(e.problem) from e
         return False
     return True
 
