@@ -1,19 +1,17 @@
 """Kubernetes' quantities in CEL (k8s.io/apiserver pkg/cel/library/quantity.go of v0.37.1). Pure.
 
-A quantity is a message of a private pool, so that expressions are checked by type, and `==` is by
-value. How an amount was written decides over `isInteger` there (`1.5Gi` is none, though it is a
-whole number), and `==` must not see that: it is the sign of a zero.
+How an amount was written decides over `isInteger` there (`1.5Gi` is none, though it is a whole
+number), and `==` must not see that: it is the sign of a zero (`messages`).
 """
 
+import functools
 import math
-from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Final
-
-from cel_expr_python import cel
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from typing import Final
 
 from driver import errors
+from driver.cel import messages
+from driver.cel.declarations import Overload
 from driver.resources import quantity
 
 _NANO: Final = 10**9
@@ -24,52 +22,26 @@ _MOST: Final = 2**63 - 1
 _LEAST: Final = -(2**63)
 
 
-def _described() -> descriptor_pool.DescriptorPool:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="kubernetes.proto", package="kubernetes", syntax="proto3"
-    )
-    message = file.message_type.add(name="Quantity")
-    field = descriptor_pb2.FieldDescriptorProto
-    message.field.add(name="nanos", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
-    message.field.add(
-        name="zero",
-        number=2,
-        type=field.TYPE_DOUBLE,
-        label=field.LABEL_OPTIONAL,
-        proto3_optional=True,
-        oneof_index=0,
-    )
-    message.oneof_decl.add(name="_zero")
-    file.message_type.add(name="Nothing")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return pool
-
-
-POOL: Final = _described()
-_Message: Final[Any] = message_factory.GetMessageClass(
-    POOL.FindMessageTypeByName("kubernetes.Quantity")
-)
-TYPE: Final = cel.Type("kubernetes.Quantity")
-NOTHING: Final = cel.Type("kubernetes.Nothing")
-"""A type that no expression has a value of."""
-
-
 def of(amount: quantity.Quantity) -> object:
     """A quantity as CEL sees it."""
-    return _made(amount.nanos, whole=_is_whole(amount.text))
+    return _of(amount.nanos, amount.text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of(nanos: int, text: str) -> object:
+    return _made(nanos, whole=_is_whole(text))
 
 
 def _made(nanos: int, *, whole: bool) -> object:
-    return _Message(nanos=str(nanos), zero=-0.0 if whole else 0.0)
+    return messages.made(messages.QUANTITY, str(nanos), sign=whole)
 
 
-def _nanos(of: Any) -> int:  # noqa: ANN401 - a message of a class made at run time
-    return int(of.nanos)
+def _nanos(of: object) -> int:
+    return int(messages.text(of))
 
 
-def _whole(of: Any) -> bool:  # noqa: ANN401 - as above
-    return math.copysign(1.0, of.zero) < 0
+def _whole(of: object) -> bool:
+    return math.copysign(1.0, messages.sign(of)) < 0
 
 
 def _is_whole(text: str) -> bool:
@@ -99,7 +71,9 @@ def _parsed(text: str) -> object:
 def _is_quantity(text: str) -> bool:
     try:
         quantity.parse(text)
-    except errors.BadInput:
+    except errors.BadInput as e:
+        if quantity.PATTERN.fullmatch(text):  # longer or larger than we read
+            raise ValueError(e.problem) from e
         return False
     return True
 
@@ -123,65 +97,43 @@ def _sum(one: object, other: object, sign: int) -> object:
     return _made(total, whole=held and _LEAST <= total // _NANO <= _MOST)
 
 
-def _of_integer(number: int) -> object:
+def _of_int(number: int) -> object:
     return _made(number * _NANO, whole=True)
 
 
-def functions() -> list[cel.FunctionDecl]:
+_Q: Final = messages.QUANTITY
+
+
+def overloads() -> list[Overload]:
     """The library."""
     return [
-        _function("quantity", TYPE, [cel.Type.STRING], _parsed, member=False),
-        _function("isQuantity", cel.Type.BOOL, [cel.Type.STRING], _is_quantity, member=False),
-        _function("sign", cel.Type.INT, [TYPE], _sign, member=False),
-        _function("isGreaterThan", cel.Type.BOOL, [TYPE, TYPE], lambda a, b: _compared(a, b) > 0),
-        _function("isLessThan", cel.Type.BOOL, [TYPE, TYPE], lambda a, b: _compared(a, b) < 0),
-        _function("compareTo", cel.Type.INT, [TYPE, TYPE], _compared),
-        _function("asApproximateFloat", cel.Type.DOUBLE, [TYPE], _as_float),
-        _function("asInteger", cel.Type.INT, [TYPE], _as_integer),
-        _function("isInteger", cel.Type.BOOL, [TYPE], _whole),
-        _arithmetic("add", 1),
-        _arithmetic("sub", -1),
+        Overload("quantity", "string_to_quantity", ("string",), _Q, _parsed, member=False),
+        Overload("isQuantity", "is_quantity_string", ("string",), "bool", _is_quantity, member=False),
+        Overload("sign", "quantity_sign", (_Q,), "int", _sign, member=False),
+        Overload("isGreaterThan", "quantity_is_greater_than", (_Q, _Q), "bool", _is_greater),
+        Overload("isLessThan", "quantity_is_less_than", (_Q, _Q), "bool", _is_less),
+        Overload("compareTo", "quantity_compare_to", (_Q, _Q), "int", _compared),
+        Overload("asApproximateFloat", "quantity_get_float", (_Q,), "double", _as_float),
+        Overload("asInteger", "quantity_get_int", (_Q,), "int", _as_integer),
+        Overload("isInteger", "quantity_is_integer", (_Q,), "bool", _whole),
+        Overload("add", "quantity_add", (_Q, _Q), _Q, lambda a, b: _sum(a, b, 1)),
+        Overload("add", "quantity_add_int", (_Q, "int"), _Q, lambda a, b: _sum(a, _of_int(b), 1)),
+        Overload("sub", "quantity_sub", (_Q, _Q), _Q, lambda a, b: _sum(a, b, -1)),
+        Overload("sub", "quantity_sub_int", (_Q, "int"), _Q, lambda a, b: _sum(a, _of_int(b), -1)),
     ]
 
 
+def _is_greater(one: object, other: object) -> bool:
+    return _compared(one, other) > 0
+
+
+def _is_less(one: object, other: object) -> bool:
+    return _compared(one, other) < 0
+
+
 def _sign(one: object) -> int:
-    return _compared(one, _of_integer(0))
+    return _compared(one, _of_int(0))
 
 
 def _as_float(one: object) -> float:
     return float(Fraction(_nanos(one), _NANO))
-
-
-def _function(
-    name: str,
-    gives: cel.Type,
-    takes: Sequence[cel.Type],
-    act: Callable[..., object],
-    *,
-    member: bool = True,
-) -> cel.FunctionDecl:
-    return cel.FunctionDecl(name, [_overload(f"quantity_{name}", gives, takes, act, member=member)])
-
-
-def _arithmetic(name: str, sign: int) -> cel.FunctionDecl:
-    both = _overload(f"quantity_{name}", TYPE, [TYPE, TYPE], lambda a, b: _sum(a, b, sign))
-    whole = _overload(
-        f"quantity_{name}_int",
-        TYPE,
-        [TYPE, cel.Type.INT],
-        lambda a, b: _sum(a, _of_integer(b), sign),
-    )
-    return cel.FunctionDecl(name, [both, whole])
-
-
-def _overload(
-    identity: str,
-    gives: cel.Type,
-    takes: Sequence[cel.Type],
-    act: Callable[..., object],
-    *,
-    member: bool = True,
-) -> cel.Overload:
-    return cel.Overload(
-        id=identity, return_type=gives, parameters=takes, is_member=member, impl=act
-    )

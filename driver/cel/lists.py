@@ -1,101 +1,86 @@
-"""Kubernetes' functions on lists, and CEL's on sets. Pure.
+"""Kubernetes' functions on lists (k8s.io/apiserver pkg/cel/library/lists.go of v0.37.1). Pure.
 
-k8s.io/apiserver pkg/cel/library/lists.go of v0.37.1, cel-go ext/sets.go. The engine looks functions
-up by the kinds of their arguments alone, so what there is for lists of each type is one act here,
-and its declarations are for the check of an expression. Not provided: lists of durations and
-timestamps, which the engine takes from nobody, and `indexOf` and `lastIndexOf`, names that it has
-for strings and lets nobody add to.
+What there is for lists of each type is one act: the engine shows what it looks up by kinds alone.
+Durations and timestamps it takes from nobody, so their functions are written in terms of its own
+(`rewriting`), as are `indexOf` and `lastIndexOf`, which are its names for strings.
 """
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from cel_expr_python import cel
+from driver.cel.declarations import Overload
 
-_T = cel.Type
-_SUMMABLE: Final = {"int": _T.INT, "uint": _T.UINT, "double": _T.DOUBLE}
-_COMPARABLE: Final = {
-    **_SUMMABLE,
-    "bool": _T.BOOL,
-    "string": _T.STRING,
-    "bytes": _T.BYTES,
-}
-_ANY: Final = {
-    "int": _T.INT,
-    "double": _T.DOUBLE,
-    "bool": _T.BOOL,
-    "string": _T.STRING,
-    "bytes": _T.BYTES,
-    "list": _T.LIST,
-    "map": _T.MAP,
-}
+_NUMBERS: Final = ("int", "uint", "double")
+_WRITTEN: Final = ("duration", "timestamp")
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+_COMPARABLE: Final = (*_NUMBERS, "bool", "string", "bytes", *_WRITTEN)
 
 
-def functions(unmatched: cel.Type) -> list[cel.FunctionDecl]:
-    """The libraries; nothing in an expression is of the type `unmatched`."""
+def overloads() -> list[Overload]:
+    """The library."""
+    at = ("list<A>", "A")
     return [
-        _declared("isSorted", _COMPARABLE, _is_sorted, unmatched, gives=_T.BOOL),
-        _declared("sum", _SUMMABLE, sum, unmatched),
-        _declared("min", _COMPARABLE, functools.partial(_least, 1), unmatched),
-        _declared("max", _COMPARABLE, functools.partial(_least, -1), unmatched),
-        _includes(),
-        *(_of_sets(name, act) for name, act in _SETS.items()),
+        *(
+            Overload("isSorted", f"list_{of}_is_sorted_bool", (f"list<{of}>",), "bool", _is_sorted)
+            for of in _COMPARABLE
+        ),
+        *_each("sum", (*_NUMBERS, "duration"), _sum),
+        *_each("min", _COMPARABLE, functools.partial(_least, 1)),
+        *_each("max", _COMPARABLE, functools.partial(_least, -1)),
+        Overload("indexOf", "list_a_index_of_int", at, "int"),
+        Overload("lastIndexOf", "list_a_last_index_of_int", at, "int"),
+        Overload("includes", "list_includes_dyn_dyn", ("dyn", "dyn"), "bool", _is_included),
+        Overload(
+            "optional.unwrap",
+            "optional_unwrap",
+            ("list<optional_type<A>>",),
+            "list<A>",
+            member=False,
+        ),
+        Overload(
+            "unwrapOpt", "optional_unwrapOpt", ("list<optional_type<A>>",), "list<A>"
+        ),
     ]
 
 
-def _declared(
-    name: str,
-    types: dict[str, cel.Type],
-    act: Callable[..., object],
-    unmatched: cel.Type,
-    gives: cel.Type | None = None,
-) -> cel.FunctionDecl:
-    """For lists of each type; the last is never meant by an expression, and has the act."""
-    overloads = [
-        cel.Overload(
-            id=f"list_{kind}_{name}",
-            return_type=gives or of,
-            parameters=[_T.List(of)],
-            is_member=True,
-        )
-        for kind, of in types.items()
+def acts() -> list[Overload]:
+    """What stands behind `indexOf` and `lastIndexOf`, for strings too where a type is not known."""
+    at, text = ("list<A>", "A"), ("string", "string")
+    return [
+        Overload("@indexOf", "@indexOf", at, "int", _first_place, member=False),
+        Overload("@indexOf", "@indexOf_text", text, "int", str.find, member=False),
+        Overload("@lastIndexOf", "@lastIndexOf", at, "int", _last_place, member=False),
+        Overload("@lastIndexOf", "@lastIndexOf_text", text, "int", str.rfind, member=False),
+        Overload(
+            "cel.@mapInsert", "@mapInsert", ("map<A,B>", "A", "B"), "map<A,B>", _put, member=False
+        ),
+        Overload(
+            "cel.@mapInsert", "@mapMerge", ("map<A,B>", "map<A,B>"), "map<A,B>", _merge, member=False
+        ),
     ]
-    acting = cel.Overload(
-        id=f"list_{name}",
-        return_type=gives or _T.DYN,
-        parameters=[_T.List(unmatched)],
-        is_member=True,
-        impl=act,
-    )
-    return cel.FunctionDecl(name, [*overloads, acting])
 
 
-def _includes() -> cel.FunctionDecl:
-    pairs = itertools.product(_ANY.items(), _ANY.items())
-    overloads = [
-        cel.Overload(
-            id=f"{one}_includes_{other}",
-            return_type=_T.BOOL,
-            parameters=[here, there],
-            is_member=True,
-            impl=_is_included,
-        )
-        for (one, here), (other, there) in pairs
+def _each(name: str, types: Sequence[str], act: Callable[..., object]) -> list[Overload]:
+    return [
+        Overload(name, f"list_{of}_{name}_{of}", (f"list<{of}>",), of, act) for of in types
     ]
-    return cel.FunctionDecl("includes", overloads)
 
 
-def _of_sets(name: str, act: Callable[..., bool]) -> cel.FunctionDecl:
-    overload = cel.Overload(
-        id=f"list_sets_{name}",
-        return_type=_T.BOOL,
-        parameters=[_T.LIST, _T.LIST],
-        is_member=False,
-        impl=act,
-    )
-    return cel.FunctionDecl(f"sets.{name}", [overload])
+def _sum(found: Sequence[Any]) -> object:
+    total = 0
+    for one in found:
+        total = _told(total + one)
+    return total
+
+
+def _told(number: Any) -> Any:  # noqa: ANN401 - of any type of CEL
+    """A number that the engine takes from Python: an int of 64 bits, or any other value."""
+    if isinstance(number, int) and not _LEAST <= number <= _MOST:
+        raise ValueError("integer overflow")
+    return number
 
 
 def _is_sorted(found: Sequence[Any]) -> bool:
@@ -109,7 +94,7 @@ def _least(sign: int, found: Sequence[Any]) -> object:
     for one in found[1:]:
         if _order(least, one) == sign:
             least = one
-    return least
+    return _told(least)
 
 
 def _is_included(here: object, wanted: object) -> bool:
@@ -118,24 +103,23 @@ def _is_included(here: object, wanted: object) -> bool:
     return _same(here, wanted)
 
 
-def _contains(found: Iterable[Any], wanted: Iterable[Any]) -> bool:
-    there = list(found)
-    return all(any(_same(one, other) for other in there) for one in wanted)
+def _first_place(found: Sequence[Any], wanted: object) -> int:
+    return next((place for place, one in enumerate(found) if _same(one, wanted)), -1)
 
 
-def _intersect(found: Iterable[Any], others: Sequence[Any]) -> bool:
-    return any(_same(one, other) for one in found for other in others)
+def _last_place(found: Sequence[Any], wanted: object) -> int:
+    back = _first_place(found[::-1], wanted)
+    return back if back < 0 else len(found) - 1 - back
 
 
-def _are_equivalent(found: Sequence[Any], others: Sequence[Any]) -> bool:
-    return _contains(found, others) and _contains(others, found)
+def _merge(found: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    if found.keys() & more.keys():
+        raise ValueError("a key is there already")
+    return {**found, **more}
 
 
-_SETS: Final = {
-    "contains": _contains,
-    "intersects": _intersect,
-    "equivalent": _are_equivalent,
-}
+def _put(found: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
+    return _merge(found, {key: value})
 
 
 def _is_number(one: object) -> bool:

@@ -1,38 +1,32 @@
-"""Device selectors in CEL, as Kubernetes evaluates them (KEP-4381, `cel/compile.go` of DRA).
+"""Device selectors in CEL, as Kubernetes evaluates them (KEP-4381, `cel/compile.go` of DRA). Pure.
 
-Provided: core CEL, `has`, `in`, comprehension macros, the strings, optional and bind extensions,
-quantities, lists with `includes`, sets. Not yet provided: semver, regex, url, ip and cidr, format.
-An expression that needs one of them does not compile here, and ends as "not allocated" with that
-reason; it is never guessed.
+What is provided, what is not and why: docs/reference/selectors.md. An expression that needs what is
+not provided ends as "not allocated" with that reason; it is never guessed.
 """
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from driver.cel import amounts, lists
+from driver import errors
+from driver.cel import amounts, checked, cost, environment, reading, refusing, rewriting, versions
+from driver.devices import description
 from driver.resources import quantity
 
 MAX_EXPRESSION_BYTES = 10 * 1024
-_DOMAIN_LITERAL = re.compile(r"""["']([A-Za-z0-9.-]{1,63})["']""")
-
-_DEVICE = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
+_Scalar = bool | int | str | description.Version
+Value = _Scalar | tuple[_Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a selector sees of a device.
-
-    Keys are `id` (the driver's own domain) or `domain/id`. Versions are given as `bytes`: opaque
-    until their functions are provided, so that an ordering fails, as it does in Kubernetes.
-    """
+    """What a selector sees of a device. Keys are `id` (the driver's own domain) or `domain/id`."""
 
     driver: str
-    attributes: Mapping[str, bool | int | str | bytes]
+    attributes: Mapping[str, Value]
     capacity: Mapping[str, quantity.Quantity]
     allow_multiple: bool = False
 
@@ -52,36 +46,35 @@ class Failed:
     why: str
 
 
+_Part = Callable[[Device], object]
+
+
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A compiled selector. `domains` are the literals that may name an attribute domain."""
+    """A compiled selector.
+
+    `reads` is all that its answer depends on: names `domain/id`, of attributes and capacity alike
+    and in full where a device has them short, `driver` and `allowMultipleAllocations`. None where
+    it may read anything.
+    """
 
     expression: str
-    domains: frozenset[str]
+    reads: frozenset[str] | None
     _program: cel.Expression
+    _parts: tuple[tuple[str, _Part], ...]
 
     def matches(self, device: Device) -> bool | Failed:
         """Whether the selector is true for a device."""
         try:
-            value = self._program.eval(data={"device": _variables(device, self.domains)})
+            data = {variable: part(device) for variable, part in self._parts}
+            answer = self._program.eval(data=data).plain_value()
+        except ValueError as error:  # a version that is none
+            return Failed(str(error))
         except RuntimeError as error:  # the engine's own, of what it cannot evaluate at all
             return Failed(_first_complaint(str(error)))
-        answer = value.plain_value()
+        except TypeError:  # a value that Python has none for, such as an optional
+            return Failed("gives no bool")
         return answer if isinstance(answer, bool) else Failed(str(answer))
-
-
-@functools.cache
-def _environment() -> cel.Env:
-    return cel.NewEnv(
-        descriptor_pool=amounts.POOL,
-        variables={"device": _DEVICE},
-        extensions=[
-            ext_strings.ExtStrings(),
-            ext_optional.ExtOptional(),
-            ext_bindings.ExtBindings(),
-        ],
-        functions=[*amounts.functions(), *lists.functions(amounts.NOTHING)],
-    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -90,39 +83,107 @@ def compile_selector(expression: str) -> Selector | Unusable:
     if len(expression.encode()) > MAX_EXPRESSION_BYTES:
         return Unusable(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
     try:
-        program = _environment().compile(expression)
+        compiled = environment.checking().compile(expression)
+        if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
+            return Unusable(expression, f"gives {compiled.return_type().name()}, expected bool")
+        return _planned(expression, checked.read(compiled))
     except RuntimeError as error:
         return Unusable(expression, _first_complaint(str(error)))
-    if program.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-        return Unusable(expression, f"gives {program.return_type().name()}, expected bool")
-    return Selector(expression, frozenset(_DOMAIN_LITERAL.findall(expression)), program)
+    except errors.BadInput as error:
+        return Unusable(expression, error.problem)
+
+
+def _planned(expression: str, tree: checked.Tree) -> Selector | Unusable:
+    for complaint in refusing.complaints(tree):
+        return Unusable(expression, complaint)
+    most = cost.estimated(tree)
+    if most > cost.LIMIT:
+        return Unusable(expression, f"may cost {most}, more than {cost.LIMIT}")
+    maker = rewriting.Maker(tree)
+    accesses = reading.Accesses(maker)
+    root = accesses.rewritten(rewriting.Functions(tree, maker).rewritten(tree.root))
+    program = environment.evaluating().deserialize(checked.write(tree, root))
+    return Selector(expression, _names(accesses.reads), program, _parts(accesses.reads))
+
+
+def _names(reads: reading.Reads) -> frozenset[str] | None:
+    if reads.full or reads.whole:
+        return None
+    found = {f"{domain.name}/{one}" for domain, ids in reads.domains.items() for one in ids}
+    return frozenset(found | reads.names)
+
+
+def _parts(reads: reading.Reads) -> tuple[tuple[str, _Part], ...]:
+    """How each variable is made of a device."""
+    found: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
+    for domain, identifiers in reads.domains.items():
+        found[domain.variable] = _chosen(domain, tuple(identifiers))
+    for domain in reads.full:
+        found[domain.variable] = _full(domain)
+    if reading.DRIVER in reads.names:
+        found[f"@{reading.DRIVER}"] = lambda device: device.driver
+    if reading.ALLOW_MULTIPLE in reads.names:
+        found[f"@{reading.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
+    return tuple(found.items())
+
+
+def _chosen(domain: reading.Domain, identifiers: tuple[str, ...]) -> _Part:
+    """The names of a domain that are read; a device has its driver's own without a domain."""
+    wanted = tuple((one, f"{domain.name}/{one}") for one in identifiers)
+
+    def part(device: Device) -> object:
+        values = _values(domain.which, device)
+        own = device.driver == domain.name
+        found = {}
+        for identifier, name in wanted:
+            value = values.get(name)
+            if value is None and own:
+                value = values.get(identifier)
+            if value is not None:
+                found[identifier] = _seen(value)
+        return found
+
+    return part
+
+
+def _full(domain: reading.Domain) -> _Part:
+    whole = _whole(domain.which)
+
+    def part(device: Device) -> object:
+        return whole(device).get(domain.name, {})
+
+    return part
+
+
+def _whole(which: str) -> Callable[[Device], dict[str, dict[str, object]]]:
+    def part(device: Device) -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = {}
+        for key, value in _values(which, device).items():
+            domain, _, identifier = key.rpartition("/")
+            found.setdefault(domain or device.driver, {})[identifier] = _seen(value)
+        return found
+
+    return part
+
+
+def _values(which: str, device: Device) -> Mapping[str, Value | quantity.Quantity]:
+    return device.capacity if which == "capacity" else device.attributes
+
+
+def _seen(value: Value | quantity.Quantity) -> object:
+    """A value as CEL sees it."""
+    match value:
+        case description.Version():
+            return versions.of(value.text)
+        case quantity.Quantity():
+            return amounts.of(value)
+        case tuple():
+            return [_seen(one) for one in value]
+        case _:
+            return value
 
 
 def _first_complaint(text: str) -> str:
     """The first line of the compiler's report, without its status prefix and position."""
     line = text.splitlines()[0]
     return re.sub(r"^[A-Z_]+: (ERROR: <input>:\d+:\d+: )?", "", line)
-
-
-def _variables(device: Device, domains: frozenset[str]) -> dict[str, object]:
-    """The `device` variable. A domain the expression names but the device lacks is an empty map."""
-    return {
-        "driver": device.driver,
-        "attributes": _by_domain(device.attributes, device.driver, domains),
-        "capacity": _by_domain(
-            {key: amounts.of(amount) for key, amount in device.capacity.items()},
-            device.driver,
-            domains,
-        ),
-        "allowMultipleAllocations": device.allow_multiple,
-    }
-
-
-def _by_domain(
-    values: Mapping[str, object], driver: str, domains: frozenset[str]
-) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {domain: {} for domain in domains | {driver}}
-    for key, value in values.items():
-        domain, _, identifier = key.rpartition("/")
-        found.setdefault(domain or driver, {})[identifier] = value
-    return found

@@ -1,10 +1,12 @@
 """Attributes of devices (DeviceAttribute): one value each, or a list of one type (KEP-5491)."""
 
 from collections.abc import Hashable, Mapping
+from typing import TypeVar
 
 from driver.devices import description
 from driver.resources import fields
 
+T = TypeVar("T")
 Value = description.Value | tuple[description.Value, ...]
 Attributes = Mapping[str, Value]
 """By `id`, which is in the driver's own domain, or `domain/id`."""
@@ -51,8 +53,8 @@ def render(value: Value) -> dict[str, object]:
             return {"string": value}
 
 
-def lookup(found: Attributes, driver: str, name: str) -> Value | None:
-    """The attribute `domain/id` of a driver's device, by its full name or by its bare id."""
+def lookup(found: Mapping[str, T], driver: str, name: str) -> T | None:
+    """What a driver's device has as `domain/id`, by the full name or by the bare id."""
     if name in found:
         return found[name]
     domain, _, bare = name.partition("/")

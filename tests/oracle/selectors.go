@@ -18,22 +18,21 @@ type selection struct {
 	Device     resourceapi.Device `json:"device"`
 }
 
-// verdict is what kube-scheduler's CEL says: Refused, why the expression does not compile; Failed,
-// the error at run time; or whether it Matches.
+// verdict is what kube-scheduler's CEL says: Refused, why the expression does not compile, or why
+// the API server takes none that may cost as much; Failed, the error at run time; or whether it
+// Matches. Cost is the most that it may cost.
 type verdict struct {
 	Refused string `json:"refused,omitempty"`
 	Failed  string `json:"failed,omitempty"`
 	Matches *bool  `json:"matches,omitempty"`
+	Cost    uint64 `json:"cost"`
 }
 
 // answerSelections reads a question a line and writes a verdict a line, until the input ends.
 func answerSelections(questions io.Reader, answers io.Writer) error {
 	reader := bufio.NewReaderSize(questions, 1<<16)
 	writer := json.NewEncoder(answers)
-	compiled := cel.NewCache(1000, cel.Features{
-		EnableConsumableCapacity: true,
-		EnableListTypeAttributes: true,
-	})
+	features := cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}
 	for {
 		line, err := reader.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -44,7 +43,7 @@ func answerSelections(questions io.Reader, answers io.Writer) error {
 			if failed := json.Unmarshal(line, &asked); failed != nil {
 				return failed
 			}
-			if failed := writer.Encode(judged(compiled, asked)); failed != nil {
+			if failed := writer.Encode(judged(features, asked)); failed != nil {
 				return failed
 			}
 		}
@@ -54,10 +53,13 @@ func answerSelections(questions io.Reader, answers io.Writer) error {
 	}
 }
 
-func judged(compiled *cel.Cache, asked selection) verdict {
-	program := compiled.GetOrCompile(asked.Expression)
+func judged(features cel.Features, asked selection) verdict {
+	program := cel.GetCompiler(features).CompileCELExpression(asked.Expression, cel.Options{})
 	if program.Error != nil {
 		return verdict{Refused: program.Error.Error()}
+	}
+	if program.MaxCost > resourceapi.CELSelectorExpressionMaxCost {
+		return verdict{Refused: "too complex, exceeds cost limit", Cost: program.MaxCost}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -68,7 +70,7 @@ func judged(compiled *cel.Cache, asked selection) verdict {
 		Capacity:                 asked.Device.Capacity,
 	})
 	if err != nil {
-		return verdict{Failed: err.Error()}
+		return verdict{Failed: err.Error(), Cost: program.MaxCost}
 	}
-	return verdict{Matches: &matches}
+	return verdict{Matches: &matches, Cost: program.MaxCost}
 }

@@ -34,8 +34,7 @@ class Selectors(conversation.Conversation):
 
     def matches(self, expression: str, device: Mapping[str, Any], driver: str) -> Verdict:
         """Of a `Device` of resource.k8s.io/v1, as its slice has it."""
-        question = {"expression": expression, "driver": driver, "device": device}
-        told = json.loads(self.ask(json.dumps(question) + "\n"))
+        told = self._told(expression, device, driver)
         match told:
             case {"refused": str(why)}:
                 return Refused(why)
@@ -45,3 +44,13 @@ class Selectors(conversation.Conversation):
                 return matches
             case _:
                 raise conversation.Ended(f"answered {told}")
+
+    def cost(self, expression: str) -> int | None:
+        """The most that an expression may cost; None where it does not compile."""
+        told = self._told(expression, {"name": "any"}, "any.example.com")
+        return told["cost"] or None
+
+    def _told(self, expression: str, device: Mapping[str, Any], driver: str) -> dict[str, Any]:
+        question = {"expression": expression, "driver": driver, "device": device}
+        told: dict[str, Any] = json.loads(self.ask(json.dumps(question) + "\n"))
+        return told

@@ -4,6 +4,7 @@ A cache of a pure function: what it forgets is evaluated again.
 """
 
 import functools
+from collections.abc import Iterable
 
 from driver.cel import selector as cel
 from driver.resources import attribute, slices
@@ -17,6 +18,7 @@ class Matcher:
 
     def __init__(self, selector: cel.Selector) -> None:
         self._selector = selector
+        self._reads = None if selector.reads is None else tuple(sorted(selector.reads))
         self._answers: dict[object, bool | cel.Failed] = {}
 
     def says(self, driver: str, device: slices.Device) -> bool | cel.Failed:
@@ -30,9 +32,22 @@ class Matcher:
         return answer
 
     def _look(self, driver: str, device: slices.Device) -> object:
-        shown = tuple((key, _distinct(value)) for key, value in device.attributes.items())
-        amounts = tuple((key, amount.value.nanos) for key, amount in device.capacity.items())
-        return driver, shown, amounts, device.allow_multiple
+        """All that the answer depends on: what the selector reads, or everything."""
+        names = self._reads
+        if names is None:
+            names = (*sorted(device.attributes), *sorted(device.capacity))
+            return driver, device.allow_multiple, names, self._values(driver, device, names)
+        return driver, device.allow_multiple, self._values(driver, device, names)
+
+    def _values(self, driver: str, device: slices.Device, names: Iterable[str]) -> object:
+        found: list[object] = []
+        for name in names:
+            value = attribute.lookup(device.attributes, driver, name)
+            # In a set of looks `true` would be `1`.
+            found.append((value,) if isinstance(value, bool) else value)
+            amount = attribute.lookup(device.capacity, driver, name)
+            found.append(None if amount is None else amount.value.nanos)
+        return tuple(found)
 
 
 @functools.lru_cache(maxsize=_MOST_SELECTORS)
@@ -42,19 +57,11 @@ def of(expression: str) -> Matcher | cel.Unusable:
     return compiled if isinstance(compiled, cel.Unusable) else Matcher(compiled)
 
 
-def _distinct(value: attribute.Value | None) -> object:
-    """Equal only for what a selector sees as equal: `true` is not `1`."""
-    return (type(value), value) if isinstance(value, bool) else value
-
-
 def seen(driver: str, device: slices.Device) -> cel.Device:
     """What selectors see of a device of a driver."""
     return cel.Device(
         driver,
-        {
-            key: value if isinstance(value, bool | int | str) else str(value).encode()
-            for key, value in device.attributes.items()
-        },
+        device.attributes,
         {key: amount.value for key, amount in device.capacity.items()},
         device.allow_multiple,
     )

@@ -1,0 +1,170 @@
+"""Functions of Kubernetes that the engine cannot be given, written in terms of what it has. Pure.
+
+By the overload that the check found: the engine lets nobody add to the names of its own functions,
+and takes no durations, timestamps, optionals and unsigned numbers from Python.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from driver import errors
+from driver.cel import checked
+
+_WRITTEN: Final = ("duration", "timestamp")
+_PLACES: Final = {"indexOf": "list_a_index_of_int", "lastIndexOf": "list_a_last_index_of_int"}
+_NUMBERS: Final = frozenset({"string_to_int64", "string_to_uint64", "string_to_double"})
+_TIMES: Final = frozenset({2, 3})
+"""Durations and timestamps among the well-known types of cel.expr.Type."""
+_WHERE: Final = "selector"
+
+
+class Maker:
+    """Makes nodes with identities that no other has."""
+
+    def __init__(self, tree: checked.Tree) -> None:
+        most = max((one.id for one in checked.every(tree.root)), default=0)
+        self._identities = itertools.count(max([most, *tree.types, *tree.overloads]) + 1)
+
+    def call(self, function: str, *arguments: checked.Node) -> checked.Call:
+        """`function(arguments)`."""
+        return checked.Call(next(self._identities), function, arguments)
+
+    def on(self, target: checked.Node, function: str, *arguments: checked.Node) -> checked.Call:
+        """`target.function(arguments)`."""
+        return checked.Call(next(self._identities), function, arguments, target)
+
+    def constant(self, kind: str, value: checked.Literal) -> checked.Constant:
+        """A literal."""
+        return checked.Constant(next(self._identities), kind, value)
+
+    def name(self, name: str) -> checked.Name:
+        """A variable."""
+        return checked.Name(next(self._identities), name)
+
+    def nothing(self) -> checked.Struct:
+        """`{}`."""
+        return checked.Struct(next(self._identities), "", ())
+
+    def folded(
+        self,
+        items: checked.Node,
+        start: checked.Node,
+        step: Callable[[checked.Node, checked.Node], checked.Node],
+    ) -> checked.Loop:
+        """`start` taken through all items."""
+        return checked.Loop(
+            next(self._identities),
+            "@item",
+            "",
+            items,
+            "@sum",
+            start,
+            self.constant("boolean", value=True),
+            step(self.name("@sum"), self.name("@item")),
+            self.name("@sum"),
+        )
+
+    def items(self, *elements: checked.Node) -> checked.Items:
+        """A list literal."""
+        return checked.Items(next(self._identities), elements)
+
+
+class Functions:
+    """Rewrites the calls of one tree."""
+
+    def __init__(self, tree: checked.Tree, maker: Maker) -> None:
+        self._tree = tree
+        self._make = maker
+
+    def rewritten(self, node: checked.Node) -> checked.Node:
+        """The node in terms of what the engine has. Raises BadInput where there is nothing."""
+        if isinstance(node, checked.Call) and node.function == "hasValue":
+            asked = node.target
+            if isinstance(asked, checked.Call) and asked.function == "validate":
+                return replace(node, target=self._validated(asked))
+        if not isinstance(node, checked.Call):
+            return checked.rebuilt(node, self.rewritten)
+        return self._call(node)
+
+    def _validated(self, call: checked.Call) -> checked.Node:
+        below = checked.rebuilt(call, self.rewritten)
+        assert isinstance(below, checked.Call)
+        assert below.target is not None
+        complaints = self._make.call("@validated", below.target, *below.arguments)
+        return self._make.call("optional.ofNonZeroValue", complaints)
+
+    def _call(self, node: checked.Call) -> checked.Node:
+        if node.function == "validate":
+            raise errors.BadInput(
+                _WHERE, "the words in which a format complains are not provided", "hasValue()"
+            )
+        if node.function in _PLACES:
+            self._refuse_times(node)
+        below = checked.rebuilt(node, self.rewritten)
+        assert isinstance(below, checked.Call)
+        found = self._tree.overloads.get(node.id, ())
+        if len(found) == 1:
+            return self._one(below, found[0])
+        if node.function in _PLACES and _PLACES[node.function] in found:
+            assert below.target is not None
+            return self._make.call(f"@{node.function}", below.target, *below.arguments)
+        return below
+
+    def _one(self, node: checked.Call, overload: str) -> checked.Node:
+        """A call of which the overload is known."""
+        target = node.target
+        if overload in {"ip_to_string", "cidr_to_string"}:
+            return self._make.call("@text", *node.arguments)
+        if overload in _NUMBERS:
+            checked_text = self._make.call(f"@{overload}", *node.arguments)
+            return replace(node, arguments=(checked_text,))
+        if overload == "format-named":
+            named = self._make.call("@named", *node.arguments)
+            return self._make.call("optional.ofNonZeroValue", named)
+        if overload in {"optional_unwrap", "optional_unwrapOpt"}:
+            return self._unwrapped(node.arguments[0] if target is None else target)
+        if target is None:
+            return node
+        if overload == _PLACES.get(node.function):
+            return self._make.call(f"@{node.function}", target, *node.arguments)
+        if overload.startswith("list_uint_") and node.function != "isSorted":
+            return self._make.call("uint", node)
+        if any(overload.startswith(f"list_{of}_") for of in _WRITTEN):
+            return self._of_times(node.function, target, node)
+        return node
+
+    def _of_times(
+        self, function: str, found: checked.Node, node: checked.Call
+    ) -> checked.Node:
+        make = self._make
+        ordered = make.on(found, "sort")
+        first = make.constant("integer", 0)
+        match function:
+            case "min":
+                return make.call("_[_]", ordered, first)
+            case "max":
+                return make.call("_[_]", make.on(ordered, "reverse"), first)
+            case "isSorted":
+                return make.call("_==_", found, ordered)
+            case "sum":
+                none = make.call("duration", make.constant("text", "0s"))
+                return make.folded(found, none, lambda total, one: make.call("_+_", total, one))
+        return node
+
+    def _unwrapped(self, found: checked.Node) -> checked.Node:
+        make = self._make
+
+        def step(sum_: checked.Node, one: checked.Node) -> checked.Node:
+            more = make.call("_+_", sum_, make.items(make.on(one, "value")))
+            return make.call("_?_:_", make.on(one, "hasValue"), more, sum_)
+
+        return make.folded(found, make.items(), step)
+
+    def _refuse_times(self, node: checked.Call) -> None:
+        of = self._tree.types.get(node.target.id) if node.target is not None else None
+        if of is not None and of.list.element.well_known in _TIMES:
+            raise errors.BadInput(
+                _WHERE, f"{node.function} of durations and timestamps is not provided", "exists()"
+            )

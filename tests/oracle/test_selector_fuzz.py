@@ -1,0 +1,38 @@
+"""Expressions that nobody wrote: Kubernetes and we never differ on one that both can answer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.oracle import selector_grammar, selectors
+from tests.oracle.test_selectors import DRIVER, LISTED, SEEN, answered, kind
+
+
+@pytest.fixture(scope="module")
+def reference(built: Path) -> Iterator[selectors.Selectors]:
+    with selectors.Selectors(built) as running:
+        yield running
+
+
+@settings(
+    max_examples=600,
+    deadline=2000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(expression=selector_grammar.truths)
+def test_what_both_sides_answer_is_the_same(
+    reference: selectors.Selectors, expression: str
+) -> None:
+    there = kind(reference.matches(expression, LISTED, DRIVER))
+    here = kind(answered(expression, SEEN))
+    if isinstance(here, bool) and not (here is False and there == "failed"):
+        assert here == there, expression
+
+
+@settings(max_examples=300, deadline=2000)
+@given(expression=selector_grammar.truths)
+def test_most_expressions_are_answered(expression: str) -> None:
+    """The grammar is no mere list of refusals, and nothing escapes as an exception."""
+    assert kind(answered(expression, SEEN)) in {True, False, "failed", "refused"}
