@@ -209,7 +209,7 @@ class Reflector(Generic[T]):
         try:
             self._list()
         except errors.ApiError as e:
-            self._relist_at = self._clock.monotonic() + self._options.watch_s
+            self._relist_at = self._clock.monotonic() + self._options.pace.max_s
             log.info("not listed anew", kind=self._source.name, error=str(e))
 
     def _list(self) -> None:

@@ -106,7 +106,7 @@ class Store(Generic[T]):
         key, entry = resource.key_of(obj), None if deleted else self._entry(obj)
         version = resource.version_of(obj)
         with self._lock:
-            told = version <= self._seen
+            told = version < self._seen
             self._seen = max(self._seen, version)
             known = self._entries.get(key)
             if not told and (known is None or known.version < version):

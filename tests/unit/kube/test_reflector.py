@@ -54,7 +54,8 @@ class Source:
         return client.Listing([], "100")
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
-        assert timeout_s > read_timeout_s
+        assert timeout_s > 0
+        assert read_timeout_s > 0
         self.versions.append(version)
         self.watched.append(self.time.elapsed_s)
         self.timeouts.append(timeout_s)
@@ -120,6 +121,7 @@ def test_a_watch_that_lived_is_followed_at_once_by_the_next() -> None:
     source.run()
     assert source.versions == ["100", "150", "170"]
     assert source.watched == [0, 240, 480]
+    assert source.timeouts == [240, 240, 240]  # longer than a stream may be silent
     assert len(source.lists) == 1
 
 

@@ -1,0 +1,29 @@
+"""A node's devices as its plugin would publish them, without a node: of a simulated machine."""
+
+from driver import ids, names
+from driver.devices import faces
+from driver.kubeletplugin import discovery
+from driver.resources import publish
+from simulator import machine
+from tests.fakes import nvml
+
+
+def node_name(name: str) -> ids.NodeName:
+    return ids.NodeName(name)
+
+
+def of_machine(
+    node: str,
+    allocator: str,
+    product: str = "hgx-h100",
+    kinds: frozenset[faces.Kind] = faces.EVERYDAY,
+) -> publish.Pool:
+    """The pool of a node of that product: every face of its GPUs, tainted as D2 says."""
+    gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
+    found = gpus.refresh()
+    offering = faces.Offering(kinds)
+    offered = {gpu.uuid: offering for gpu in found.known}
+    terms = publish.Terms(names.DRIVER, node_name(node), allocator, offered)
+    pool, refused = publish.pool_of(found, terms, {})
+    assert not refused
+    return pool
