@@ -3,7 +3,7 @@
 from driver import ids, names
 from driver.devices import faces
 from driver.kubeletplugin import discovery
-from driver.resources import publish
+from driver.resources import publish, slices
 from simulator import machine
 from tests.fakes import nvml
 
@@ -16,14 +16,17 @@ def of_machine(
     node: str,
     allocator: str,
     product: str = "hgx-h100",
-    kinds: frozenset[faces.Kind] = faces.EVERYDAY,
+    taints: tuple[slices.Taint, ...] = (),
 ) -> publish.Pool:
-    """The pool of a node of that product: every face of its GPUs, tainted as D2 says."""
+    """The pool of a node of that product: every face of its GPUs, tainted as D2 says.
+
+    `taints` are put on every device beside those.
+    """
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
     found = gpus.refresh()
-    offering = faces.Offering(kinds)
-    offered = {gpu.uuid: offering for gpu in found.known}
+    offered = {gpu.uuid: faces.Offering() for gpu in found.known}
     terms = publish.Terms(names.DRIVER, node_name(node), allocator, offered)
-    pool, refused = publish.pool_of(found, terms, {})
+    ailing = {face.name: taints for gpu in found.known for face in faces.every(gpu) if taints}
+    pool, refused = publish.pool_of(found, terms, ailing)
     assert not refused
     return pool
