@@ -118,7 +118,9 @@ class App:
             (resource.PVCS, found.bound_volumes, volumes.parse_claim),
             (resource.PVS, found.volumes, volumes.parse_volume),
         )
-        options = reflector.Options(jitter=self._jitter, on_bad=_unreadable)
+        options = reflector.Options(
+            relist_s=self._config.relist_seconds, jitter=self._jitter, on_bad=_unreadable
+        )
         made: dict[str, reflector.Reflector[object]] = {
             kind.plural: reflector.Reflector(
                 reflector.ListWatch(self._kube, kind),

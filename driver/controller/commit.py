@@ -15,6 +15,21 @@ from driver.resources import claims, nodes, pods
 _log = structlog.get_logger(__name__)
 
 
+def in_doubt(failure: Exception) -> bool:
+    """Whether the write may have happened all the same, or may yet: nobody said no to it.
+
+    A server error may be of etcd, or of a proxy on the way, that gave up waiting.
+    """
+    return isinstance(failure, errors.Unreachable | errors.ServerError)
+
+
+def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation) -> bool:
+    if now.allocation is None or not hold.stands(now, pod):
+        return False
+    meant, found = (tuple(r.device for r in one.results) for one in (allocation, now.allocation))
+    return meant == found
+
+
 class Commit:
     """Writes allocations, takes them back, and drops holds.
 
@@ -33,22 +48,37 @@ class Commit:
     ) -> None:
         """Write all claims of a pod, or none: what was written before a failure is taken back.
 
+        A failure `in_doubt` takes nothing back: the same call, made again, finds out.
+
         Raises:
             ApiError: a write was refused; nothing of the pod's stays allocated, as far as the
-                server could still be reached.
+                server could still be reached. Or, in doubt, nothing is known.
         """
-        written: list[claims.Claim] = []
-        try:
-            for claim in open_claims:
-                written += [self._write(pod, claim, allocations[claim.key])]
-        except errors.ApiError:
-            for claim in written:
-                self._try_clear(claim)
-            raise
+        for index, claim in enumerate(open_claims):
+            try:
+                self._write(pod, claim, allocations[claim.key])
+            except errors.ApiError as failure:
+                if not in_doubt(failure):
+                    self._take_back(pod, (*open_claims[:index], *open_claims[index + 1 :]))
+                raise
 
-    def _write(
+    def _write(self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation) -> None:
+        """Write one claim; one that changed since it was seen is looked at again first.
+
+        It may have been written by an earlier call whose answer was lost.
+        """
+        try:
+            self._write_over(pod, claim, allocation)
+        except errors.Conflict:
+            now = self._read(claim)
+            if now.allocation is None and not now.deleting:
+                self._write_over(pod, now, allocation)
+            elif not _is_written(now, pod, allocation):
+                raise
+
+    def _write_over(
         self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation
-    ) -> claims.Claim:
+    ) -> None:
         version = self._protect(claim)
         entries = (hold.pod_entry(pod), hold.of_pod(pod))
         body = {
@@ -58,7 +88,7 @@ class Commit:
                 "reservedFor": [claims.render_consumer(entry) for entry in entries],
             },
         }
-        return self._patch_status(claim, body, client.PatchType.STRATEGIC)
+        self._patch_status(claim, body, client.PatchType.STRATEGIC)
 
     def _protect(self, claim: claims.Claim) -> str:
         """Add the finalizer that makes kube-controller-manager deallocate; the new version."""
@@ -89,12 +119,34 @@ class Commit:
         }
         self._patch_status(claim, body, client.PatchType.MERGE)
 
+    def _take_back(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
+        """Clear whichever of the claims this call or an earlier one has written.
+
+        Raises ApiError where a claim cannot be read.
+        """
+        for claim in found:
+            try:
+                now = self._read(claim)
+            except errors.NotFound:
+                continue
+            if now.allocation is not None and hold.stands(now, pod):
+                self._try_clear(now)
+
     def _try_clear(self, claim: claims.Claim) -> None:
         try:
             self.clear(claim)
         except errors.ApiError as error:
             # The hold stays with the claim; the pod's next turn decides around it.
             _log.warning("half a decision stays", claim=claim.key, error=str(error))
+
+    def _read(self, claim: claims.Claim) -> claims.Claim:
+        """The claim as the server holds it, for the caches too. Raises NotFound for another."""
+        answer = self._writer.get(resource.RESOURCE_CLAIMS, claim.name, claim.namespace)
+        self._observe(answer)
+        now = claims.parse(answer)
+        if now.uid != claim.uid:
+            raise errors.NotFound(404, "NotFound", f"claim {claim.key} is another one by now")
+        return now
 
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove hold entries by their key, whatever else changed on the claim."""

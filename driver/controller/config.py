@@ -32,6 +32,11 @@ class ControllerConfig(settings.ClusterSettings):
         gt=0,
         description="Free an unbound allocation so long after the scheduler refused the pod.",
     )
+    relist_seconds: float = pydantic.Field(
+        default=900.0,
+        ge=10,
+        description="List everything anew so often, should a watch have lost an event.",
+    )
     evict_over_share: bool = pydantic.Field(
         default=False,
         description="Evict pods that use more than their share of a GPU for over a minute.",

@@ -6,7 +6,7 @@ Owned by the decider's thread alone.
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.controller import turn
+from driver.controller import turn, writers
 from driver.controller import view as cluster
 
 FIRST_BACK_OFF_S = 60.0
@@ -24,9 +24,13 @@ class BackOff:
 
 @dataclass(slots=True)
 class Memory:
-    """By pod UID, except `waiting` (pods without a fit) and `unreserved` (claims)."""
+    """By pod UID, except `waiting` (pods without a fit), `in_doubt` and `unreserved` (claims).
+
+    `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
+    """
 
     in_flight: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+    in_doubt: dict[ids.Key, writers.Decision] = field(default_factory=dict)
     placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
     backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
     told: dict[ids.PodUid, str] = field(default_factory=dict)

@@ -7,7 +7,13 @@ from driver.kube import client, events, resource
 
 
 class Writer(Protocol):
-    """Fenced writes (kube.writer.FencedWriter)."""
+    """Fenced writes (kube.writer.FencedWriter), and a look at what they met."""
+
+    def get(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None
+    ) -> dict[str, Any]:
+        """The object as the server holds it now. Raises NotFound."""
+        ...
 
     def patch(
         self,

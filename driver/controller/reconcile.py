@@ -120,10 +120,15 @@ class Reconciler:
         """Take in what the writers finished, and what the caches were told."""
         now = self._clock.monotonic()
         for done in self._writers.finished():
+            if done.in_doubt:
+                # Its devices stay taken: a write without an answer may have happened, or yet will.
+                self._memory.in_doubt[done.item.key] = replace(done.decision, doubtful=True)
+                self._items.retry(done.item)
+                continue
             self._land(done.pod.uid)
             if done.error is None:
-                said = done.pod.verdict.message
-                self._memory.placed[done.pod.uid] = turn.Placed(done.node, now, said)
+                node, said = done.decision.placement.node, done.pod.verdict.message
+                self._memory.placed[done.pod.uid] = turn.Placed(node, now, said)
                 self._items.forget(done.item)
                 self._items.add(done.item)
             else:
@@ -141,6 +146,10 @@ class Reconciler:
     # Pods.
 
     def _pod(self, item: writers.Item) -> None:
+        doubtful = self._memory.in_doubt.pop(item.key, None)
+        if doubtful is not None:
+            self._writers.allocate(item, doubtful)
+            return
         pod = self._stores.pods.get(item.key)
         if pod is None:
             self._memory.forget(item.key)
@@ -225,7 +234,7 @@ class Reconciler:
         self._view.fly(decision)
         self._memory.waiting.discard(item.key)
         self._memory.told.pop(pod.uid, None)
-        self._writers.allocate(item, workload, placement, made)
+        self._writers.allocate(item, writers.Decision(workload, placement, made))
 
     def _no_fit(self, pod: pods.Pod, due: turn.Decide, answer: outcome.NoFit) -> None:
         """Say why, once for each new answer; free what half a decision left behind."""

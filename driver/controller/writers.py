@@ -31,13 +31,40 @@ NODES = Item("nodes", ids.Key(""))
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """A placement to write, and what is written of it, by claim.
+
+    `doubtful`: an earlier try got no answer, so a refusal of this one says nothing of that.
+    """
+
+    workload: outcome.Workload
+    placement: outcome.Placement
+    made: Mapping[ids.Key, claims.Allocation]
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """The end of an allocation's writes: `error` None when every claim is written."""
 
     item: Item
-    pod: pods.Pod
-    node: ids.NodeName
+    decision: Decision
     error: Exception | None
+
+    @property
+    def pod(self) -> pods.Pod:
+        """Whose claims they are."""
+        return self.decision.workload.pod
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether some of it may be written although nobody said so.
+
+        A conflict ends every doubt: the claims were read again, and no earlier write can come.
+        """
+        if self.error is None or isinstance(self.error, errors.Conflict | errors.NotFound):
+            return False
+        return self.decision.doubtful or commit.in_doubt(self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +97,22 @@ class Writers:
                 raise done.error
             yield done
 
-    def allocate(
-        self,
-        item: Item,
-        workload: outcome.Workload,
-        placement: outcome.Placement,
-        made: Mapping[ids.Key, claims.Allocation],
-    ) -> None:
+    def allocate(self, item: Item, decision: Decision) -> None:
         """Write a placement."""
-        self._tools.pool.submit(self._allocate, item, workload, placement, made)
+        self._tools.pool.submit(self._allocate, item, decision)
 
-    def _allocate(
-        self,
-        item: Item,
-        workload: outcome.Workload,
-        placement: outcome.Placement,
-        made: Mapping[ids.Key, claims.Allocation],
-    ) -> None:
+    def _allocate(self, item: Item, decision: Decision) -> None:
         error: Exception | None = None
+        workload = decision.workload
         try:
-            self._tools.commit.allocate(workload.pod, workload.open, made)
-            self._succeeded(workload, placement)
+            self._tools.commit.allocate(workload.pod, workload.open, decision.made)
+            self._succeeded(workload, decision.placement)
         except errors.ApiError as failure:
             error = failure
             self._failed(workload, failure)
         except Exception as failure:  # noqa: BLE001 - raised again on the decider's thread
             error = failure
-        self._written.put(Written(item, workload.pod, placement.node, error))
+        self._written.put(Written(item, decision, error))
         self._items.add(WAKE)
 
     def _succeeded(self, workload: outcome.Workload, placement: outcome.Placement) -> None:

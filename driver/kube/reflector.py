@@ -108,12 +108,15 @@ class Options:
     `watch_s`: the server ends each watch after this and up to half as much again.
     `silence_s`: a stream without a word is dead; bookmarks come about each 60 s.
     `settled_s`: a watch that lived this long is no failure, however it ended.
+    `relist_s`: after this and up to half as much again all is listed anew, because an event that
+    a watch lost is noticed by nothing else.
     `on_bad`: hears of every object that `parse` refuses with BadInput.
     """
 
     watch_s: float = 240.0
     silence_s: float = 70.0
     settled_s: float = 5.0
+    relist_s: float = 1800.0
     pace: backoff.Pace = PACE
     jitter: backoff.Jitter = _no_jitter
     on_bad: store.OnBad = _silent
@@ -137,6 +140,7 @@ class Reflector(Generic[T]):
         self._backoff = backoff.Backoff(self._options.pace, self._options.jitter)
         self._version: str | None = None
         self._silent_watches = 0
+        self._relist_at = math.inf
         self._last_word = -math.inf
         self._stream: Stream | None = None
         self._stopping = False
@@ -167,6 +171,8 @@ class Reflector(Generic[T]):
         try:
             if self._version is None:
                 self._list()
+            elif self._clock.monotonic() >= self._relist_at:
+                self._relist()
             started = self._clock.monotonic()
             self._watch(stop)
         except errors.ApiError as e:
@@ -195,10 +201,25 @@ class Reflector(Generic[T]):
             self._version = None
         log.info("watch broken", kind=self._source.name, error=str(error), resume=self._version)
 
+    def _relist(self) -> None:
+        """Compare with a whole listing; when there is none to be had, the watch goes on as it was.
+
+        A watch can lose an event without a word: the object of a lost DELETED would stay for ever.
+        """
+        try:
+            self._list()
+        except errors.ApiError as e:
+            self._relist_at = self._clock.monotonic() + self._options.pace.max_s
+            log.info("not listed anew", kind=self._source.name, error=str(e))
+
     def _list(self) -> None:
         listing = self._source.list()
         self._last_word = self._clock.monotonic()
-        self._store.replace(listing.items, int(listing.version))
+        options = self._options
+        self._relist_at = self._last_word + options.relist_s * (1 + options.jitter() / 2)
+        missed = self._store.replace(listing.items, int(listing.version))
+        if missed:
+            log.warning("watch had lost events", kind=self._source.name, objects=missed)
         self._version = listing.version
         self._silent_watches = 0
         self.synced.set()
@@ -207,6 +228,7 @@ class Reflector(Generic[T]):
     def _watch(self, stop: threading.Event) -> None:
         options = self._options
         timeout_s = options.watch_s * (1 + options.jitter() / 2)
+        timeout_s = min(timeout_s, self._relist_at - self._clock.monotonic())
         version = self._version or ""
         stream = self._source.watch(version, max(1, int(timeout_s)), options.silence_s)
         self._silent_watches += 1
@@ -233,4 +255,4 @@ class Reflector(Generic[T]):
                 self._store.apply(event.object, deleted=True)
             case watching.EventType.ADDED | watching.EventType.MODIFIED:
                 self._store.apply(event.object)
-        self._version = str(version)
+        self._version = str(max(version, int(self._version or 0)))

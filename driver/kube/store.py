@@ -78,8 +78,11 @@ class Store(Generic[T]):
         with self._lock:
             self._handlers = (*self._handlers, handler)
 
-    def replace(self, items: Iterable[resource.Object], version: int) -> None:
+    def replace(self, items: Iterable[resource.Object], version: int) -> int:
         """Take a whole listing: what it lacks was deleted, unless it is newer than the listing.
+
+        How many of its objects the watch should have told of and did not; a deletion that was
+        not told cannot be told from one that came since.
 
         A listing older than what was already seen means that the server's history was restored
         from a backup: then its word counts, whatever the versions say.
@@ -87,6 +90,7 @@ class Store(Generic[T]):
         parsed = {resource.key_of(obj): self._entry(obj) for obj in items}
         with self._lock:
             restored = version < self._seen
+            missed = 0 if restored else self._missed(parsed.items())
             self._seen = version
             for key in [k for k, e in self._entries.items() if k not in parsed]:
                 if restored or self._entries[key].version <= version:
@@ -95,15 +99,17 @@ class Store(Generic[T]):
                 if restored or not self._knows_newer(key, entry):
                     self._put(key, entry)
         self._deliver()
+        return missed
 
     def apply(self, obj: resource.Object, *, deleted: bool = False) -> None:
-        """Take one event of the watch."""
+        """Take one event of the watch; one that was told before, and is told again, is ignored."""
         key, entry = resource.key_of(obj), None if deleted else self._entry(obj)
         version = resource.version_of(obj)
         with self._lock:
+            told = version < self._seen
             self._seen = max(self._seen, version)
             known = self._entries.get(key)
-            if known is None or known.version < version:
+            if not told and (known is None or known.version < version):
                 self._put(key, entry)
         self._deliver()
 
@@ -132,6 +138,13 @@ class Store(Generic[T]):
         except errors.BadInput as e:
             self._on_bad(resource.key_of(obj), e)
             return None
+
+    def _missed(self, listed: Iterable[tuple[ids.Key, _Entry[T] | None]]) -> int:
+        """How many of the listing are older than what the watch has told, and not known so."""
+        return sum(
+            entry is not None and entry.version <= self._seen and not self._knows_newer(key, entry)
+            for key, entry in listed
+        )
 
     def _knows_newer(self, key: ids.Key, entry: _Entry[T] | None) -> bool:
         known = self._entries.get(key)

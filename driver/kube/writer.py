@@ -26,6 +26,12 @@ class FencedWriter:
         self._client = kube
         self._term = term
 
+    def get(
+        self, resource: resource.Resource, name: str, namespace: str | None = None
+    ) -> resource.Object:
+        """As `KubeClient.get`: reading takes no term."""
+        return self._client.get(resource, name, namespace)
+
     def patch(  # noqa: PLR0913 - the parameters of the client's patch
         self,
         resource: resource.Resource,

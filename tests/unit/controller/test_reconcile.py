@@ -43,6 +43,7 @@ class Server:
     written: list[tuple[str, str, str]] = field(default_factory=list)
     conditions: list[dict[str, Any]] = field(default_factory=list)
     refuse: dict[str, errors.ApiError] = field(default_factory=dict)
+    lose: set[str] = field(default_factory=set)
     version: int = 100
     annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
@@ -54,6 +55,12 @@ class Server:
         if f"evict {name}" in self.refuse:
             raise self.refuse.pop(f"evict {name}")
         self.evicted.append(name)
+
+    def get(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None
+    ) -> dict[str, Any]:
+        assert kind_of is resource.RESOURCE_CLAIMS
+        return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
 
     def patch(
         self,
@@ -88,6 +95,9 @@ class Server:
         changed["metadata"]["resourceVersion"] = str(self.version)
         self.claims[f"{namespace}/{name}"] = changed
         self.written.append((name, subresource, kind.name))
+        if subresource and name in self.lose:
+            self.lose.remove(name)
+            raise errors.Unreachable(0, "Unreachable", "the answer is lost")
         return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
 
@@ -248,12 +258,75 @@ def test_the_higher_priority_goes_first() -> None:
 
 def test_of_two_claims_both_are_written_or_none() -> None:
     world = World(2)
-    world.server.refuse["two"] = errors.ServerError(500, "InternalError", "no")
+    world.server.refuse["two"] = errors.Forbidden(403, "Forbidden", "no")
     world.add(objects.a_claim("one"), objects.a_claim("two"), objects.a_pod("pod", "one", "two"))
     world.settle(0.0)
     assert ("one", "status", "MERGE") in world.server.written
     world.settle(5.0)
     assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
+
+
+def test_a_gpu_whose_write_got_no_answer_is_given_to_nobody_else_meanwhile() -> None:
+    """The write may have happened, and the watch may tell of it late."""
+    world = World(1)
+    world.server.lose.add("one")
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle(0.0)
+    world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+    world.settle()
+    world.settle(5.0)
+    assert (world.device("one"), world.device("two")) == ("gpu-0", None)
+    status_writes = [name for name, of, _ in world.server.written if of == "status"]
+    assert status_writes == ["one"]
+    assert [reason for _, reason, _ in world.told.lines].count("Allocated") == 2
+
+
+def test_a_refusal_of_the_second_try_does_not_end_the_doubt_about_the_first() -> None:
+    world = World(1)
+    world.server.lose.add("one")
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle(0.0)
+    world.server.refuse["one"] = errors.TooManyRequests(429, "TooManyRequests", "busy")
+    world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+    world.settle(5.0)
+    assert (world.device("one"), world.device("two")) == ("gpu-0", None)
+
+
+def test_of_two_claims_the_one_without_an_answer_stays_with_the_other() -> None:
+    world = World(2)
+    world.server.lose.add("two")
+    world.add(objects.a_claim("one"), objects.a_claim("two"), objects.a_pod("pod", "one", "two"))
+    world.settle(0.0)
+    world.settle(5.0)
+    assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
+    assert [kind for _, _, kind in world.server.written] == ["STRATEGIC"] * 4
+
+
+def test_a_claim_that_somebody_labelled_meanwhile_is_written_all_the_same() -> None:
+    world = World(1)
+    world.add(objects.a_claim("one"))
+    behind = world.server.claims["default/one"]
+    world.server.claims["default/one"] = world._newer(
+        {**behind, "metadata": {**behind["metadata"], "labels": {"a": "b"}}}
+    )
+    world.add(objects.a_pod("one", "one"))
+    world.settle(0.0)
+    assert world.device("one") == "gpu-0"
+    assert world.server.claims["default/one"]["metadata"]["labels"] == {"a": "b"}
+
+
+def test_a_claim_that_was_allocated_meanwhile_keeps_that_allocation() -> None:
+    world = World(2)
+    world.add(objects.a_claim("one"))
+    status = objects.allocated("node-0", "gpu-1")
+    theirs = world._newer(objects.a_claim("one", status=status))
+    world.server.claims["default/one"] = theirs
+    world.add(objects.a_pod("one", "one"))
+    world.settle(0.0)
+    assert world.server.claims["default/one"] == theirs
+    found = world.stores.claims.get(ids.Key("default/one"))
+    assert found is not None
+    assert found.allocation is not None
 
 
 def test_a_dead_leaders_half_decision_is_completed_on_the_same_node() -> None:

@@ -44,15 +44,21 @@ class Source:
         self.lists: list[float] = []
         self.versions: list[str] = []
         self.watched: list[float] = []
+        self.timeouts: list[int] = []
+        self.unlistable: set[int] = set()
 
     def list(self) -> client.Listing:
         self.lists.append(self.time.elapsed_s)
+        if len(self.lists) in self.unlistable:
+            raise unreachable()
         return client.Listing([], "100")
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
-        assert timeout_s > read_timeout_s
+        assert timeout_s > 0
+        assert read_timeout_s > 0
         self.versions.append(version)
         self.watched.append(self.time.elapsed_s)
+        self.timeouts.append(timeout_s)
         script = self.scripts.pop(0)
         if not self.scripts:
             self.stop.set()
@@ -115,6 +121,7 @@ def test_a_watch_that_lived_is_followed_at_once_by_the_next() -> None:
     source.run()
     assert source.versions == ["100", "150", "170"]
     assert source.watched == [0, 240, 480]
+    assert source.timeouts == [240, 240, 240]  # longer than a stream may be silent
     assert len(source.lists) == 1
 
 
@@ -156,3 +163,24 @@ def test_an_unexpected_refusal_means_a_new_list() -> None:
     source = Source(time, [failing(errors.Forbidden(403, "Forbidden", "no")), ends])
     source.run()
     assert len(source.lists) == 2
+
+
+def long_watches(time: clock.FakeClock, count: int) -> list[Watch]:
+    return [*(lives(time, 240, 150 + number) for number in range(count)), ends]
+
+
+def test_all_is_listed_anew_every_half_hour_between_two_watches() -> None:
+    time = clock.FakeClock()
+    source = Source(time, long_watches(time, 16))
+    source.run()
+    assert source.lists == [0, 1920, 3840]
+    assert source.timeouts[:9] == [240] * 7 + [120, 240]
+
+
+def test_a_listing_that_cannot_be_had_then_leaves_the_watch_as_it_is() -> None:
+    time = clock.FakeClock()
+    source = Source(time, long_watches(time, 9))
+    source.unlistable = {2}
+    source.run()
+    assert source.lists == [0, 1920, 2160]
+    assert source.versions[7:10] == ["156", "157", "100"]

@@ -90,6 +90,23 @@ def test_a_late_answer_does_not_bring_back_what_is_gone_since_a_bookmark(watched
     assert watched.values() == []
 
 
+def test_an_event_told_twice_does_not_bring_back_what_was_deleted_between(
+    watched: Watched,
+) -> None:
+    watched.store.apply(obj("a", 5))
+    watched.store.apply(obj("a", 6), deleted=True)
+    watched.store.apply(obj("a", 5))
+    assert watched.values() == []
+
+
+def test_a_listing_counts_what_the_watch_should_have_told(watched: Watched) -> None:
+    assert watched.store.replace([obj("a", 3), obj("b", 4)], 10) == 0
+    watched.store.apply(obj("b", 20))
+    news = [obj("a", 15), obj("b", 20), obj("c", 18), obj("d", 25)]
+    assert watched.store.replace(news, 30) == 2  # "d" may have come after the watch's last word
+    assert watched.values() == ["a@15", "b@20", "c@18", "d@25"]
+
+
 def test_an_object_made_after_the_listing_survives_it(watched: Watched) -> None:
     watched.store.replace([], 5)
     watched.store.observe(obj("a", 8))

@@ -1,0 +1,142 @@
+"""One run of a campaign: load, kubelets, rogue and chronicle together, and what became of it."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from driver.kube import resource
+from driver.resources import pods
+from tests.e2e import chronicle, fleet, kubelets, load, playground, replicas
+
+_TOLD = (
+    "allocated",
+    "allocation not written",
+    "write refused",
+    "allocation cleared",
+    "no fit",
+    "turn failed",
+    "lease lost",
+    "watch broken",
+    "watch had lost events",
+    "not listed anew",
+)
+"""Lines of the controllers' logs that are counted."""
+
+
+class Campaign:
+    """One run: everything that is set up, what goes on in the background, and what is told."""
+
+    def __init__(
+        self,
+        ground: playground.Playground,
+        nodes: fleet.Fleet,
+        ours: replicas.Replicas,
+        seed: int,
+    ) -> None:
+        self.seed = seed
+        self.ground = ground
+        self.nodes = nodes
+        self.ours = ours
+        kube, namespace = ground.kube, ground.namespace
+        self.kubelets = kubelets.Kubelets(kube, namespace, self.seed)
+        self.load = load.Load(kube, namespace, nodes.zones, self.seed)
+        self.rogue = load.Rogue(kube, namespace, self.seed, every_s=0.7)
+        self.chronicle = chronicle.Chronicle(kube, nodes.published())
+        self.stop = threading.Event()
+        self.began = time.monotonic()
+        self.transitions = ours.transitions()
+        self._threads: list[threading.Thread] = []
+        self.broken: list[BaseException] = []
+
+    def start(self) -> None:
+        self.chronicle.start()
+        self.kubelets.start()
+        self.behind(self._tidying)
+
+    def behind(self, run: Callable[..., object], *arguments: object) -> None:
+        """Do something beside the load; what it raises fails the test."""
+
+        def guarded() -> None:
+            try:
+                run(*arguments)
+            except BaseException as error:
+                self.broken.append(error)
+                raise
+
+        self._threads.append(threading.Thread(target=guarded, daemon=True))
+        self._threads[-1].start()
+
+    def close(self) -> None:
+        self.stop.set()
+        for thread in self._threads:
+            thread.join(60)
+        self.load.close()
+        self.kubelets.stop()
+        self.chronicle.stop()
+
+    def _tidying(self) -> None:
+        while not self.stop.wait(0.1):
+            found = self.kubelets.pods.snapshot().values()
+            self.load.tidy({one["metadata"]["name"]: pods.parse(one) for one in found})
+
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.began
+
+    def drained(self, within_s: float) -> None:
+        """Wait until every pod has come and gone."""
+        try:
+            playground.until(lambda: not self.load.live, within_s, "every pod comes and goes")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._stuck()}") from None
+
+    def _stuck(self) -> str:
+        lines = []
+        for one in self.kubelets.pods.snapshot().values():
+            name = one["metadata"]["name"]
+            told = self.ground.events(name)
+            lines.append(f"{name}: {one['spec'].get('nodeName')} {one['status']}\n  {told[-3:]}")
+        return "\n".join(lines[:8])
+
+    def judged(self) -> None:
+        """All claims are over, and at no version was anything given out beyond what there is."""
+        kube = self.ground.kube
+        playground.until(lambda: not self._left(), 60, "the claims are gone or free")
+        version = int(kube.list(resource.RESOURCE_CLAIMS).version)
+        # Bookmarks are rare: a write of our own moves the chronicle on.
+        last = playground.a_claim("the-last-word")
+        self.ground.create(last)
+        playground.until(lambda: self.chronicle.reaches(version), 30, "the whole history is told")
+        kube.delete(resource.RESOURCE_CLAIMS, "the-last-word", self.ground.namespace)
+        assert self.chronicle.gap is None
+        assert self.broken == []
+        assert self.load.failures == []
+        assert self.chronicle.judge.breaches == []
+        assert self.chronicle.judge.counts["changed in place"] == 0
+
+    def _left(self) -> list[str]:
+        return [
+            one["metadata"]["name"]
+            for one in self.ground.claims()
+            if (one.get("status") or {}).get("allocation")
+            or (one.get("status") or {}).get("reservedFor")
+            or one["metadata"]["name"].startswith("p")
+        ]
+
+    def tell(self, what: str) -> None:
+        judge = self.chronicle.judge
+        words = self.ours.logs()
+        logged = {one: words.count(f'"event": "{one}"') for one in _TOLD}
+        sys.stdout.write(
+            f"\n{what}: seed {self.seed}, {self.elapsed_s():.0f} s\n"
+            f"  made: {dict(self.load.made)}\n"
+            f"  history: {dict(judge.counts)}, breaches {len(judge.breaches)}\n"
+            f"  pods: {dict(self.kubelets.seen)}, ran {len(self.kubelets.ran)}\n"
+            f"  rogue: cleared {self.rogue.cleared}, came too late {self.rogue.missed}\n"
+            f"  faults: {self.ours.faults()}\n"
+            f"  requests: {self.ours.requests()}\n"
+            f"  leaders: {self.ours.transitions() - self.transitions} changes, "
+            f"{self.ours.kills} killed, {self.ours.starts} starts, "
+            f"{self.ours.rotations} token rotations\n"
+            f"  log: {logged}\n"
+        )

@@ -1,0 +1,162 @@
+"""Controllers of a test's own, each behind a fault proxy of its own; killed and rotated at will."""
+
+import base64
+import collections
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from driver import errors
+from driver.kube import client, resource
+from hack.cluster import api, argv
+from hack.cluster import errors as cluster_errors
+from tests.fakes.faultproxy import plan, proxy
+
+ROOT = Path(__file__).parents[2]
+_CLUSTERS_OWN = ("controller-0", "controller-1", "controller-2")
+
+
+class Replicas:
+    """`with Replicas(...)`: the cluster's own controllers rest meanwhile."""
+
+    def __init__(
+        self,
+        cluster: api.Cluster,
+        kube: client.KubeClient,
+        folder: Path,
+        choosers: tuple[plan.Chooser, ...],
+        flags: tuple[str, ...] = (),
+    ) -> None:
+        self._cluster = cluster
+        self._kube = kube
+        self._folder = folder
+        self._flags = flags
+        self.token = folder / "token"
+        url, authority = self._server()
+        self.proxies = [proxy.FaultProxy(url, chooser, authority) for chooser in choosers]
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._resting: list[str] = []
+        self.starts = 0
+        self.kills = 0
+        self.rotations = 0
+
+    def __enter__(self) -> Self:
+        for name in _CLUSTERS_OWN:
+            if self._runs(name):
+                self._cluster.stop(name)
+                self._resting.append(name)
+        self.rotate()
+        for index, between in enumerate(self.proxies):
+            between.__enter__()
+            self.start(index)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for between in self.proxies:
+            between.__exit__()
+        for name in self._resting:
+            self._cluster.start(name)
+
+    def start(self, index: int) -> None:
+        """Start a replica; its log goes on in the same file."""
+        folder = self._folder / f"replica-{index}"
+        folder.mkdir(exist_ok=True)
+        command = [
+            sys.executable,
+            "-m",
+            "driver.controller",
+            f"--kubeconfig={self.proxies[index].kubeconfig(folder, self.token)}",
+            f"--identity=replica-{index}",
+            *self._flags,
+        ]
+        with (folder / "log").open("ab") as log:
+            self._processes[index] = subprocess.Popen(command, cwd=ROOT, stderr=log)
+        self.starts += 1
+
+    def revive(self) -> None:
+        """Start again whoever has ended; a leader that loses its Lease ends itself."""
+        for index, process in list(self._processes.items()):
+            if process.poll() is not None:
+                self.start(index)
+
+    def kill_leader(self) -> bool:
+        """SIGKILL whoever holds the Lease, if it is one of ours."""
+        holder = str(self._lease().get("holderIdentity") or "")
+        for index, process in self._processes.items():
+            if holder.startswith(f"replica-{index}-") and process.poll() is None:
+                process.kill()
+                process.wait()
+                self.kills += 1
+                return True
+        return False
+
+    def rotate(self) -> None:
+        """A new token in the file; the one before is refused from now on."""
+        before = self.token.read_text() if self.token.exists() else None
+        fresh = self._cluster.kubectl(*argv.controller_token()).strip()
+        self.token.write_text(fresh)
+        if before is not None:
+            self.rotations += 1
+            for between in self.proxies:
+                between.refuse(before)
+
+    def transitions(self) -> int:
+        """How often the Lease has changed hands since it was made."""
+        return int(self._lease().get("leaseTransitions") or 0)
+
+    def faults(self) -> dict[str, int]:
+        """How many were met, by name, in all proxies."""
+        return _summed(one.faults for one in self.proxies)
+
+    def requests(self) -> dict[str, int]:
+        """How many were made, by kind, through all proxies."""
+        return _summed(one.requests for one in self.proxies)
+
+    def logs(self) -> str:
+        """What all replicas wrote."""
+        return "".join(path.read_text() for path in sorted(self._folder.glob("replica-*/log")))
+
+    def calm(self) -> None:
+        """No more faults."""
+        for between in self.proxies:
+            between.choose(plan.Script())
+
+    def _lease(self) -> dict[str, Any]:
+        try:
+            lease = self._kube.get(resource.LEASES, "ration-controller", "ration-system")
+        except errors.NotFound:
+            return {}
+        return dict(lease.get("spec") or {})
+
+    def _server(self) -> tuple[str, Path]:
+        """The API server's address, and its authority as a file."""
+        document = yaml.safe_load(self._cluster.controller_kubeconfig.read_text())
+        found = document["clusters"][0]["cluster"]
+        authority = self._folder / "authority.pem"
+        authority.write_bytes(base64.b64decode(found["certificate-authority-data"]))
+        return str(found["server"]), authority
+
+    def _runs(self, name: str) -> bool:
+        try:
+            return self._cluster.pid(name) is not None
+        except cluster_errors.ClusterError:
+            return False
+
+
+def _summed(found: Iterable[collections.Counter[str]]) -> dict[str, int]:
+    total: collections.Counter[str] = collections.Counter()
+    for one in found:
+        total.update(one)
+    return dict(sorted(total.items()))

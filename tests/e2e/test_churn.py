@@ -1,0 +1,152 @@
+"""Thousands of claims come and go on simulated nodes while all around the controllers breaks.
+
+Real kube-apiserver, etcd, kube-scheduler and kube-controller-manager; twenty nodes whose kubelets
+are played by threads; two controllers, each behind a proxy that breaks what passes by a seeded
+plan, killed and rotated meanwhile; a rogue that clears allocations. The judge is the history of
+every claim as the API server tells it: at no version may a device, a capacity or a counter be
+given out beyond what there is.
+
+    .venv/bin/python -m pytest -q -s -p no:randomly tests/e2e/test_churn.py
+    CHURN_SEED=7 CHURN_CLAIMS=300 ...   another plan, or a shorter run
+
+Each run prints its seed and what it did: `-s` shows it, a failure does too.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.kube import client, resource
+from hack.cluster import api
+from tests.e2e import fleet, load, playground, replicas
+from tests.e2e.campaign import Campaign
+from tests.fakes.faultproxy import plan
+
+SEED = int(os.environ.get("CHURN_SEED", "20261121"))
+CLAIMS = int(os.environ.get("CHURN_CLAIMS", "2000"))
+NODES = 20
+ZONES = 5
+GATED = 5
+HANDOVER_S = 30.0
+BUSY: plan.Odds = (
+    (0.01, plan.Answer(429, "TooManyRequests", retry_after_s=1)),
+    (0.01, plan.Answer(500, "InternalError")),
+    (0.005, plan.Answer(503, "ServiceUnavailable")),
+    (0.005, plan.Answer(504, "Timeout")),
+    (0.01, plan.ResetBefore()),
+    (0.01, plan.Slow(0.5)),
+    (0.001, plan.HalfOpen(8)),
+    (0.0005, plan.BlackHole(4)),
+)
+WRITES: plan.Odds = (*BUSY, (0.03, plan.ResetAfter()), (0.03, plan.Answer(409, "Conflict")))
+LEASE: plan.Odds = (
+    (0.02, plan.Answer(500, "InternalError")),
+    (0.02, plan.ResetAfter()),
+    (0.01, plan.HalfOpen(6)),
+)
+FRAMES: plan.FrameOdds = (
+    (0.002, plan.Lose()),
+    (0.01, plan.Duplicate()),
+    (0.01, plan.Replay()),
+    (0.0003, plan.Expire()),
+    (0.003, plan.Trickle(1.0)),
+    (0.0003, plan.Cut()),
+)
+
+
+def storm(seed: int) -> plan.Seeded:
+    """The faults of one replica's proxy."""
+    return plan.Seeded(
+        seed,
+        {
+            plan.Kind.PATCH: WRITES,
+            plan.Kind.CREATE: WRITES,
+            plan.Kind.REPLACE: LEASE,
+            plan.Kind.GET: BUSY,
+            plan.Kind.LIST: BUSY,
+            plan.Kind.WATCH: (
+                *BUSY,
+                (0.05, plan.Answer(410, "Expired")),
+                (0.01, plan.HalfOpen(20)),
+            ),
+        },
+        FRAMES,
+        bookmark_loss=0.3,
+    )
+
+
+@pytest.fixture
+def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground.Playground]:
+    """A namespace; its pods are the campaign's to end."""
+    opened = playground.Playground.open(cluster, kube)
+    yield opened
+    opened.kube.delete(resource.NAMESPACES, opened.namespace)
+
+
+def begun(
+    ground: playground.Playground, folder: Path, allocators: dict[str, str]
+) -> Iterator[Campaign]:
+    nodes = fleet.Fleet(ground.kube, NODES, ZONES)
+    choosers = (storm(SEED), storm(SEED + 1))
+    ours = replicas.Replicas(
+        ground.cluster, ground.kube, folder, choosers, ("--relist-seconds=20",)
+    )
+    try:
+        nodes.open(allocators)
+        with ours:
+            one = Campaign(ground, nodes, ours, SEED)
+            one.start()
+            try:
+                yield one
+            finally:
+                one.close()
+    finally:
+        nodes.close()
+
+
+@pytest.fixture
+def stormy(ground: playground.Playground, tmp_path: Path) -> Iterator[Campaign]:
+    """All nodes are the controllers'."""
+    names = [f"sim-{number:02d}" for number in range(NODES)]
+    yield from begun(ground, tmp_path, dict.fromkeys(names, "controller"))
+
+
+def upset(one: Campaign, every_s: float) -> None:
+    """Now and then kill the leader; whoever is dead comes back; rotate the token in between."""
+    turn = 0
+    while not one.stop.wait(every_s / 2):
+        turn += 1
+        if turn % 2:
+            one.ours.kill_leader()
+        else:
+            one.ours.rotate()
+
+
+def reviving(one: Campaign) -> None:
+    while not one.stop.wait(2.0):
+        one.ours.revive()
+
+
+@pytest.mark.timeout(780)
+def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(stormy: Campaign) -> None:
+    gated = stormy.load.gated(GATED)
+    stormy.behind(stormy.rogue.run, stormy.kubelets, stormy.stop)
+    stormy.behind(upset, stormy, 60.0)
+    stormy.behind(reviving, stormy)
+    try:
+        stormy.load.run(load.Measure(CLAIMS, at_once=60), stormy.stop)
+        playground.until(lambda: len(stormy.load.live) <= GATED, 240, "the pods come and go")
+        namespace = stormy.ground.namespace
+        early = {f"{namespace}/{name}" for name in gated} & stormy.chronicle.judge.ever
+        assert early == set()
+        stormy.ours.calm()
+        stormy.load.ungate(gated)
+        stormy.drained(120)
+        stormy.judged()
+    finally:
+        stormy.tell("churn")
+    assert set(gated) <= stormy.kubelets.ran
+    assert stormy.chronicle.judge.counts["allocated"] >= CLAIMS
+    assert stormy.load.made["claims"] >= CLAIMS

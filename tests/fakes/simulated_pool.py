@@ -1,0 +1,32 @@
+"""A node's devices as its plugin would publish them, without a node: of a simulated machine."""
+
+from driver import ids, names
+from driver.devices import faces
+from driver.kubeletplugin import discovery
+from driver.resources import publish, slices
+from simulator import machine
+from tests.fakes import nvml
+
+
+def node_name(name: str) -> ids.NodeName:
+    return ids.NodeName(name)
+
+
+def of_machine(
+    node: str,
+    allocator: str,
+    product: str = "hgx-h100",
+    taints: tuple[slices.Taint, ...] = (),
+) -> publish.Pool:
+    """The pool of a node of that product: every face of its GPUs, tainted as D2 says.
+
+    `taints` are put on every device beside those.
+    """
+    gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
+    found = gpus.refresh()
+    offered = {gpu.uuid: faces.Offering() for gpu in found.known}
+    terms = publish.Terms(names.DRIVER, node_name(node), allocator, offered)
+    ailing = {face.name: taints for gpu in found.known for face in faces.every(gpu) if taints}
+    pool, refused = publish.pool_of(found, terms, ailing)
+    assert not refused
+    return pool
