@@ -6,8 +6,9 @@ from driver import errors, reasons
 from driver.api import decode, v1alpha1
 from driver.devices import faces
 from driver.kubeletplugin import ports, steps
-from driver.kubeletplugin.sharing import own_mps, terms
+from driver.kubeletplugin.sharing import own_mps
 from driver.resources import claims
+from driver.sharing import terms
 
 Configured = tuple[steps.Grant, v1alpha1.Config]
 

@@ -9,7 +9,8 @@ from driver.api import v1alpha1
 from driver.devices import faces
 from driver.devices import mig as partition
 from driver.kubeletplugin import steps
-from driver.kubeletplugin.sharing import exclusive, mig, mps, own_mps, terms, time_slicing
+from driver.kubeletplugin.sharing import exclusive, mig, mps, own_mps, time_slicing
+from driver.sharing import terms
 
 
 @dataclass(frozen=True, slots=True)

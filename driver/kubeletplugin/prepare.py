@@ -1,6 +1,6 @@
 """Preparing and unpreparing claims: the use case behind the kubelet's calls (architecture, §4)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from driver import errors, ids, names, reasons
@@ -18,7 +18,8 @@ from driver.kubeletplugin import (
     tombstones,
 )
 from driver.kubeletplugin.sharing import mig
-from driver.resources import claims, fields
+from driver.resources import claims
+from driver.sharing import documents as sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,27 +203,18 @@ class Preparer:
                 f"claim {claim.key} has no device of {self._place.driver} on {self._place.pool}",
             )
         try:
-            documents = tuple(self._documents(allocation))
+            found = sharing.of_allocation(allocation, self._place.driver)
+            brought = tuple(found)
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
         located = self._granting.located(result.device.device for result in results)
         if isinstance(located, ports.Refused):
             return located
-        return _Asked(tuple(results), documents, located, claim.namespace, claim.pod_claim)
+        return _Asked(tuple(results), brought, located, claim.namespace, claim.pod_claim)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device
         return (device.driver, device.pool) == (self._place.driver, self._place.pool)
-
-    def _documents(self, allocation: claims.Allocation) -> Iterator[decode.Document]:
-        for index, entry in enumerate(allocation.configs):
-            where = f"status.allocation.devices.config[{index}].opaque"
-            if fields.text(entry.opaque, "driver", where) != self._place.driver:
-                continue
-            at = f"{where}.parameters"
-            parameters = fields.mapping(entry.opaque, "parameters", where)
-            found = decode.config(parameters, at, from_class=entry.from_class)
-            yield decode.Document(found, at, entry.requests)
 
 
 def _is_done(record: checkpoint.Record) -> bool:

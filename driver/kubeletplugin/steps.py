@@ -12,7 +12,7 @@ from typing import Final
 
 from driver import ids
 from driver.devices import faces, mig
-from driver.kubeletplugin.sharing import terms as shares
+from driver.sharing import terms as shares
 
 Arguments = Mapping[str, str | int]
 NOTHING: Final[Arguments] = MappingProxyType({})

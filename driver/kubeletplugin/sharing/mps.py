@@ -7,7 +7,8 @@ from driver.api import v1alpha1
 from driver.devices import faces
 from driver.devices import mps as daemons
 from driver.kubeletplugin import steps
-from driver.kubeletplugin.sharing import terms, time_slicing
+from driver.kubeletplugin.sharing import time_slicing
+from driver.sharing import terms
 
 SERVE, UNSERVE = "mps-serve", "mps-leave"
 EXCLUSIVE, SHARED_AGAIN = "compute-exclusive", "compute-default"

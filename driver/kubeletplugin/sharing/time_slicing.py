@@ -3,7 +3,8 @@
 from driver.api import v1alpha1
 from driver.devices import faces
 from driver.kubeletplugin import steps
-from driver.kubeletplugin.sharing import mig, terms
+from driver.kubeletplugin.sharing import mig
+from driver.sharing import terms
 
 SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
