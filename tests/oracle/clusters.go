@@ -152,7 +152,8 @@ func (p *playing) settle(claim *resourceapi.ResourceClaim, node *corev1.Node) *r
 	if err != nil {
 		return nil
 	}
-	answer := p.try(allocator, []*resourceapi.ResourceClaim{claim}, node)
+	// With all patience: what is allocated must not depend on how busy this machine is.
+	answer := try(patience, allocator, []*resourceapi.ResourceClaim{claim}, node)
 	if answer.Allocations == nil {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (p *playing) ask(read *clusterWire, told *clusterAnswer) error {
 	}
 	for _, node := range read.Nodes {
 		begun := time.Now()
-		told.Nodes = append(told.Nodes, p.try(allocator, claims, p.nodes[node.Name]))
+		told.Nodes = append(told.Nodes, try(p.patience, allocator, claims, p.nodes[node.Name]))
 		told.Micros = append(told.Micros, time.Since(begun).Microseconds())
 	}
 	return nil
@@ -186,10 +187,10 @@ func (p *playing) allocator(ctx context.Context) (structured.Allocator, error) {
 		ctx, known.features, state, known.classes, known.slices, p.oracle.compiled(known.features))
 }
 
-func (p *playing) try(
-	allocator structured.Allocator, claims []*resourceapi.ResourceClaim, node *corev1.Node,
+func try(
+	limit time.Duration, allocator structured.Allocator, claims []*resourceapi.ResourceClaim, node *corev1.Node,
 ) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return worded(allocator.Allocate(ctx, node, claims))
 }

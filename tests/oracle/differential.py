@@ -154,7 +154,12 @@ def run(seeds: Sequence[int], ours: Ours, judging: Judges) -> Tally:
     tally = Tally(Counter(), {}, Counter(), [])
     for seed in seeds:
         world, told = judging.reference.play(scenarios.draft(seed))
-        verdict = judge(world, told, ours(world.cluster, world.claims), judging)
+        try:
+            answer = ours(world.cluster, world.claims)
+        except Exception as e:
+            e.add_note(f"on seed {seed}")
+            raise
+        verdict = judge(world, told, answer, judging)
         of = f" ({verdict.why})" if verdict.kind is Kind.REFERENCE_ERROR else ""
         tally.kinds[f"{verdict.kind}{of}"] += 1
         tally.fits += bool(told.fitting)

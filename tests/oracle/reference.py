@@ -116,11 +116,6 @@ class Ledger(conversation.Conversation):
         return Remains(frozenset(told["taken"]), consumed, told["counters"])
 
 
-def without_time(allocation: Raw) -> Raw:
-    """The allocation but for when it was made, which is the writer's."""
-    return {key: value for key, value in allocation.items() if key != "allocationTimestamp"}
-
-
 def _answers(cluster: scenarios.Cluster, told: Raw) -> Answers:
     nodes: dict[str, Told] = {}
     for name, one in zip(cluster.nodes, told["nodes"], strict=True):

@@ -43,11 +43,6 @@ class Cluster:
             features=self.features,
         )
 
-    @property
-    def lists(self) -> bool:
-        """Whether attributes may be lists (DRAListTypeAttributes)."""
-        return self.features.get("DRAListTypeAttributes", False)
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:

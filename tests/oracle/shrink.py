@@ -87,7 +87,7 @@ def _last_first(path: Path) -> tuple[int, ...]:
 
 
 def _paths(part: Any, here: Path) -> Iterator[Path]:
-    if here[:1] == ("allocated",) and len(here) > 1:
+    if here[-1:] == ("metadata",) or (here[:1] == ("allocated",) and len(here) > 1):
         return
     if isinstance(part, dict):
         for key, value in part.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import admission, reference, scenarios
+from tests.oracle import admission, oracle, reference, scenarios
 
 SEEDS = range(400)
 WORDS = (
@@ -75,6 +75,18 @@ def test_every_feature_is_drawn(running: reference.Reference) -> None:
         cluster = world.cluster
         text = json.dumps([cluster.slices, cluster.rules, cluster.allocated, world.claims])
         drawn.update(word for word in WORDS if word in text)
+
+
+def test_a_cluster_asked_at_once_answers_as_its_nodes_do_one_by_one(
+    running: reference.Reference, asked: oracle.Oracle
+) -> None:
+    for seed in range(60):
+        world, told = running.play(scenarios.draft(seed))
+        for node, answer in told.nodes.items():
+            if isinstance(answer, oracle.OracleError):
+                continue
+            alone = asked.allocate(world.cluster.scenario(world.claims, node))
+            assert type(alone) is type(answer), seed
 
 
 def the_pools(cluster: scenarios.Cluster) -> dict[tuple[str, str], list[Any]]:

@@ -362,6 +362,13 @@ def test_overdrawn_counters_are_seen(judging: differential.Judges) -> None:
     assert "counter card/memory of node-a is short by" in said(world, given, judging)
 
 
+def test_a_device_that_draws_on_what_is_not_there_is_seen(judging: differential.Judges) -> None:
+    whole = a_world([a_device("a")], asking(one()))
+    given = allocated(whole, judging)
+    broken = a_world([drawing("a", "40Gi")], *whole.claims)
+    assert "a cannot be used on node-a" in said(broken, given, judging)
+
+
 @pytest.mark.parametrize("key", ["adminAccess", "tolerations", "bindingConditions"])
 def test_what_is_not_copied_is_seen(judging: differential.Judges, key: str) -> None:
     request = one(adminAccess=True, tolerations=[{"operator": "Exists"}])

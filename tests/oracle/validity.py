@@ -188,14 +188,21 @@ def counters_left(
         for name, counters in pool.sets.items()
         for counter, one in counters.items()
     }
-    for key in used:
-        device = known.devices.get(key)
-        if device is None or key[:2] != (pool.driver, pool.name):
-            continue
-        for uses in device.raw.get("consumesCounters", ()):
-            for counter, one in uses["counters"].items():
-                left[uses["counterSet"], counter] -= amounts.number(one["value"])
+    for key, amount in _draws(known, pool, used):
+        # A pool that is not usable may draw on what is not there.
+        if key in left:
+            left[key] -= amount
     return left
+
+
+def _draws(
+    known: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
+) -> Iterator[tuple[tuple[str, str], Fraction]]:
+    where = (pool.driver, pool.name)
+    for device in (known.devices[key] for key in used if key in known.devices):
+        for uses in device.raw.get("consumesCounters", ()) if device.id[:2] == where else ():
+            for counter, one in uses["counters"].items():
+                yield (uses["counterSet"], counter), amounts.number(one["value"])
 
 
 def _held(cluster: scenarios.Cluster) -> list[Raw]:
