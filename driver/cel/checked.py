@@ -230,9 +230,7 @@ def _expression(node: Node) -> wire.Expression:
             )
             return wire.Expression(id=node.id, call=call)
         case Items():
-            items = wire.List(
-                elements=map(_bytes, node.elements), optional_indices=node.optional
-            )
+            items = wire.List(elements=map(_bytes, node.elements), optional_indices=node.optional)
             return wire.Expression(id=node.id, list=items)
         case Struct():
             struct = wire.Struct(message=node.message, entries=map(_written, node.entries))

@@ -135,9 +135,7 @@ class Functions:
             return self._of_times(node.function, target, node)
         return node
 
-    def _of_times(
-        self, function: str, found: checked.Node, node: checked.Call
-    ) -> checked.Node:
+    def _of_times(self, function: str, found: checked.Node, node: checked.Call) -> checked.Node:
         make = self._make
         ordered = make.on(found, "sort")
         first = make.constant("integer", 0)

@@ -101,7 +101,9 @@ def _authority(scheme: str, text: str) -> tuple[str | None, str]:
     if not set(user) <= _USER:
         raise ValueError("invalid userinfo")
     name, colon, password = user.partition(":")
-    written = _escaped(_unescaped(name), _IN_USER) + colon + _escaped(_unescaped(password), _IN_USER)
+    written = (
+        _escaped(_unescaped(name), _IN_USER) + colon + _escaped(_unescaped(password), _IN_USER)
+    )
     return written, _host(scheme, host)
 
 

@@ -3,7 +3,19 @@
 from hypothesis import strategies as st
 
 DOMAIN = 'device.attributes["gpu.example.com"]'
-_WORDS = ("", "a", "gpu", "1.2.3", "10.0.0.0/8", "10.1.2.3", "::1", "http://h/p?q=1", "80Gi", "é", "1")
+_WORDS = (
+    "",
+    "a",
+    "gpu",
+    "1.2.3",
+    "10.0.0.0/8",
+    "10.1.2.3",
+    "::1",
+    "http://h/p?q=1",
+    "80Gi",
+    "é",
+    "1",
+)
 _PATTERNS = ("", "a", "[0-9]+", "g.u", "^a*$", "(a|b)+")
 
 texts = st.deferred(lambda: _plain_texts | _made_texts)

@@ -259,9 +259,7 @@ def ours(expression: str) -> selectors.Verdict | selector.Unusable:
     return answered(expression, requests.seen(DRIVER, slices.parse_device(DEVICE, "device")))
 
 
-def answered(
-    expression: str, device: selector.Device
-) -> selectors.Verdict | selector.Unusable:
+def answered(expression: str, device: selector.Device) -> selectors.Verdict | selector.Unusable:
     compiled = selector.compile_selector(expression)
     if isinstance(compiled, selector.Unusable):
         return compiled
