@@ -1,6 +1,6 @@
 """IP addresses and networks in CEL (k8s.io/apiserver pkg/cel/library/{ip,cidr}.go v0.37.1). Pure.
 
-As strict as Go's net/netip: no leading zeros, and Kubernetes takes no zones and no IPv4 within IPv6.
+As strict as Go's net/netip: no leading zeros. Kubernetes takes no zones and no IPv4 within IPv6.
 """
 
 import ipaddress

@@ -32,7 +32,8 @@ class _Costs:
         self._tree = tree
         self._sizes = Sizes(tree)
 
-    def of(self, node: checked.Node) -> int:
+    def of(self, node: checked.Node) -> int:  # noqa: PLR0911 - one for each kind of node
+        """The most that a node may cost, what is below it included."""
         match node:
             case checked.Constant():
                 return 0
