@@ -13,7 +13,7 @@ from driver.resources import claims, pods, slices
 from driver.sharing import documents
 
 _Under = tuple[str, str]
-"""The daemon of a device: ("share", ...) admits nothing else, ("claim", ...) only its own."""
+"""The daemon of a device: ("share", "") admits nothing else, ("claim", ...) only its own."""
 _NONE: _Under = ("", "")
 _SHARE = "share"
 
@@ -59,7 +59,7 @@ class _Side:
     def look(self, place: int) -> _Under:
         spot = self._spots[place]
         if configs.sharing_of(spot.device) == names.SHARING_MPS:
-            return _SHARE, spot.device.name
+            return _SHARE, ""
         own = self._configs.own_daemon(self._claim, self._way.request, spot.device)
         return _NONE if own is None else ("claim", str(self._claim))
 
@@ -117,7 +117,7 @@ def _of_result(
 ) -> _Under:
     if configs.sharing_of(device):
         mps = configs.sharing_of(device) == names.SHARING_MPS
-        return (_SHARE, device.name) if mps else _NONE
+        return (_SHARE, "") if mps else _NONE
     kind: decode.Kind = "GpuConfig"
     if device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG:
         kind = "MigDeviceConfig"

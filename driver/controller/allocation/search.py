@@ -122,7 +122,10 @@ class _Search:
     def _run(self) -> tuple[Choice, ...] | None:
         if not self._problem.offers:
             return ()
-        if not self._hopeful(0, None):
+        alone = len(self._problem.offers) == 1 and all(
+            offer.count == 1 for offer in self._problem.offers[0]
+        )
+        if not alone and not self._hopeful(0, None):
             return None
         self._stack.append(_Ways(0))
         while self._stack:
