@@ -19,7 +19,7 @@ class Held:
         self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
 
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
-        """Who has a device."""
+        """Who has a device, by claim."""
         return self._holders.get(device, ())
 
     def put(self, key: ids.Key, allocation: claims.Allocation | None) -> Sequence[claims.DeviceId]:
@@ -62,8 +62,8 @@ class Held:
         come = [*_taking(after)]
         if after is not None:
             for result in come:
-                holder = cluster.Holder(key, result, after)
-                self._holders[result.device] = (*self._holders.get(result.device, ()), holder)
+                there = (*self.of(result.device), cluster.Holder(key, result, after))
+                self._holders[result.device] = tuple(sorted(there, key=lambda one: one.claim))
         return [*gone, *(one.device for one in come)]
 
     def left(self, of: pool.Pool) -> cluster.Left:
