@@ -3,7 +3,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import search, shortfall
 from driver.resources import claims
 from tests import machines, objects, worlds
-from tests.allocating import problem, unsolved
+from tests.allocating import problem, solved, unsolved
 
 Reason = reasons.Reason
 MATCH = objects.matching(machines.NUMA)
@@ -60,11 +60,13 @@ def test_what_bars_all_does_not_fit() -> None:
 
 
 def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
-    view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
-    both = [MATCH, objects.matching(machines.ROW)]
-    claim = objects.claim("c", objects.a_request(count=5), constraints=both)
+    """It may end with devices in hand that would not be taken first."""
+    kinds = [[1, 2], [1, 2], [2, 3], [2, 3], [1, 3], [1, 3], *[[4]] * 5]
+    view = machines.looking(*({"links": kind} for kind in kinds))
+    parts = [objects.a_request("a", 2), objects.a_request("b", 2), objects.a_request("c")]
+    claim = objects.claim("c", *parts, constraints=[objects.matching(machines.LINKS)])
     whole = of(view, claim)
-    for budget in range(4):
+    for budget in range(solved(search.solve(problem(view, claim))).steps):
         asked = problem(view, claim)
         assert unsolved(search.solve(asked, budget)).given_up
         fits, wanted, counted = shortfall.of(asked)
