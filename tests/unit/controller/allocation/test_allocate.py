@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 from driver import ids, reasons
 from driver.controller import picture
@@ -215,8 +216,8 @@ def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
     assert counts(answer)[reasons.Reason.COUNTERS_TAKEN] == 1
 
 
-def all_of(*more: objects.Raw, **body: object) -> claims.Claim:
-    return objects.claim("c", objects.a_request(allocationMode="All", **body), *more)
+def all_of(**body: Any) -> claims.Claim:
+    return objects.claim("c", objects.a_request(allocationMode="All", **body))
 
 
 def test_all_is_refused_while_one_of_them_is_in_use() -> None:

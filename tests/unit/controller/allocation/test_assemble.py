@@ -6,7 +6,7 @@ import pytest
 from driver import ids
 from driver.controller import view as cluster
 from driver.controller.allocation import assemble
-from driver.resources import claims, selectors
+from driver.resources import claims, nodes, selectors
 from tests import objects, worlds
 from tests.allocating import decide, placed, workload
 
@@ -96,10 +96,10 @@ def label(key: str, *values: str) -> objects.Raw:
     return {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
 
 
-def labelled(**labels: str) -> Any:
+def labelled(**labels: str) -> nodes.Node:
     raw = objects.a_node("node-a")
     raw["metadata"]["labels"] = labels
-    return worlds.nodes.parse(raw)
+    return nodes.parse(raw)
 
 
 def reach_of(*found: objects.Raw, count: int = 1, **labels: str) -> selectors.NodeSelector | None:

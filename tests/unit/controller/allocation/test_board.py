@@ -32,7 +32,7 @@ class Asked:
         self.board = board.Board(lambda fit: (0, 0, fit.candidate.free, fit.candidate.node))
         self.renew()
 
-    def renew(self, *changed: ids.NodeName) -> list[ids.NodeName]:
+    def renew(self) -> list[ids.NodeName]:
         """Ask those that changed, at first everybody; who was asked."""
         self.names.clear()
         self.board.renew(self.view, self.answer)  # type: ignore[arg-type]

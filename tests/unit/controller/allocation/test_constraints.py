@@ -85,9 +85,9 @@ def test_what_agreeing_devices_have_in_common_is_known() -> None:
     one = bond(objects.matching(NUMA), [1, 2], [2, 3])
     one.add(0)
     one.add(1)
-    assert one.common == {("int", 2)}
+    assert one.common == frozenset({("int", 2)})
     one.drop()
-    assert one.common == {("int", 1), ("int", 2)}
+    assert one.common == frozenset({("int", 1), ("int", 2)})
 
 
 def test_a_constraint_is_on_the_requests_that_it_names_and_their_alternatives() -> None:

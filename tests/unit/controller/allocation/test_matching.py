@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 from driver.cel import selector as cel
 from driver.controller.allocation import matching
@@ -29,7 +30,7 @@ def counted(expression: str) -> tuple[matching.Matcher, list[cel.Device]]:
     return matching.Matcher(found), found.seen
 
 
-def a_device(name: str, memory: str = "80Gi", **values: object) -> slices.Device:
+def a_device(name: str, memory: str = "80Gi", **values: Any) -> slices.Device:
     raw = objects.with_values(objects.a_device(name), **values)
     raw["capacity"] = {"memory": {"value": memory}}
     return slices.parse_device(raw, "device")
@@ -63,7 +64,9 @@ def test_the_same_attribute_of_another_driver_is_another_value() -> None:
 
 def test_a_qualified_name_is_as_good_as_a_short_one() -> None:
     one, _ = counted(NUMA)
-    assert one.says(worlds.DRIVER, a_device("gpu-0", **{f"{worlds.DRIVER}/numa": 1})) is True
+    assert (
+        one.says(worlds.DRIVER, a_device("gpu-0", "80Gi", **{f"{worlds.DRIVER}/numa": 1})) is True
+    )
 
 
 def test_capacity_is_part_of_the_look() -> None:

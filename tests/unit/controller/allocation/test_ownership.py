@@ -3,7 +3,7 @@ import pytest
 from driver.controller import picture
 from driver.controller.allocation import ownership
 from driver.controller.allocation.ownership import Ownership
-from driver.resources import claims
+from driver.resources import claims, slices
 from tests import objects, worlds
 
 NIC = 'device.driver == "nic.example.com"'
@@ -98,7 +98,7 @@ def test_what_is_remembered_ends_with_a_change_of_pools_or_classes() -> None:
     assert owners.of(view, claim) is Ownership.OURS
     assert owners.of(view, big) is Ownership.OURS
     bare = objects.a_slice("node-a", [objects.a_device("gpu-0", taints=[])])
-    one = worlds.slices.parse(bare)
+    one = slices.parse(bare)
     view.put_slice(one.name, one)
     assert owners.of(view, claim) is Ownership.FOREIGN
     view.put_class("big", objects.device_class("big", NIC))

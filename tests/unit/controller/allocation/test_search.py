@@ -122,7 +122,7 @@ def test_an_alternative_that_is_had_spares_the_failure_of_the_next() -> None:
 
 def test_a_claim_may_have_two_shares_of_one_device_by_two_requests() -> None:
     view = worlds.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
-    big = {"deviceClassName": worlds.ANY, "capacity": {"requests": {"memory": "40Gi"}}}
+    big: objects.Raw = {"deviceClassName": worlds.ANY, "capacity": {"requests": {"memory": "40Gi"}}}
     claim = asking(objects.a_request("a", **big), objects.a_request("b", **big))
     assert chosen(view, claim) == [("a", "ts"), ("b", "ts")]
     assert not unsolved(solve(view, asking(objects.a_request("a", 2, **big)))).broken

@@ -6,7 +6,7 @@ from driver.resources import pool
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
-ANY = {"deviceClassName": worlds.ANY}
+ANY: objects.Raw = {"deviceClassName": worlds.ANY}
 SETS = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
 
 
@@ -28,7 +28,7 @@ def cut(*sizes: str, taken: tuple[str, ...] = ()) -> cluster.ClusterView:
     return worlds.view(*objects.counting(SETS, [*parts, whole]), taken=held)
 
 
-def left(of: search.Problem, taken: tally.Tally) -> Mapping[pool.Counter, int]:
+def left(taken: tally.Tally) -> Mapping[pool.Counter, int]:
     return {key: amount // 10**9 for key, amount in taken.left(0).items()}
 
 
@@ -61,7 +61,7 @@ def test_parts_of_a_gpu_fit_as_long_as_its_counters_last() -> None:
 def test_what_is_in_use_has_drawn_on_its_counters() -> None:
     of = asking(cut("2", "1", "3", taken=("part-0",)), objects.a_request(**ANY))
     taken = empty_tally(of)
-    assert left(of, taken) == {("gpu-0", "slots"): 2, ("gpu-1", "slots"): 4}
+    assert left(taken) == {("gpu-0", "slots"): 2, ("gpu-1", "slots"): 4}
     assert not taken.could(2, first(of), 0)
     assert taken.could(1, first(of), 0)
 
@@ -69,7 +69,7 @@ def test_what_is_in_use_has_drawn_on_its_counters() -> None:
 def test_one_overdrawn_counter_bars_all_that_draw_on_any_of_the_pool() -> None:
     of = asking(cut("4", "4", "0", taken=("part-0", "part-1")), objects.a_request(**ANY))
     taken = empty_tally(of)
-    assert left(of, taken) == {("gpu-0", "slots"): -4, ("gpu-1", "slots"): 4}
+    assert left(taken) == {("gpu-0", "slots"): -4, ("gpu-1", "slots"): 4}
     assert not taken.could(3, first(of), 0)
 
 
