@@ -197,11 +197,6 @@ def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
 
 
 def _is_ours(device: claims.DeviceId, view: cluster.ClusterView) -> bool:
-    found = view.pools.get((device.driver, device.pool))
-    if found is None or device.driver != view.driver:
-        return False
-    return any(
-        one.name == device.device and one.tainted_for("controller")
-        for part in found.slices
-        for one in part.devices
-    )
+    pool = view.pools.get((device.driver, device.pool))
+    found = pool.devices.get(device.device) if pool else None
+    return device.driver == view.driver and found is not None and found.tainted_for("controller")
