@@ -6,7 +6,7 @@ Built from the caches and the decisions in flight; deciding reads nothing else.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from driver import ids
+from driver import ids, names
 from driver.controller import counting
 from driver.resources import (
     claims,
@@ -151,6 +151,19 @@ def _volume_nodes(caches: Caches) -> Iterable[tuple[ids.Key, selectors.NodeSelec
         volume = caches.persistent_volumes.get(ids.Key(bound.volume))
         if volume is not None and volume.selector is not None:
             yield key, volume.selector
+
+
+def all_ours(view: ClusterView, found: Iterable[claims.DeviceId]) -> bool:
+    """Whether each of these devices is still the controller's to give (D2)."""
+    ours = {
+        claims.DeviceId(pool.driver, pool.name, device.name)
+        for pool in view.pools
+        for one in pool.slices
+        for device in one.devices
+        if device.tainted_for("controller")
+        and not any(taint.key == names.HANDOVER_TAINT for taint in device.taints)
+    }
+    return ours.issuperset(found)
 
 
 def pinned_node(claim: claims.Claim) -> ids.NodeName | None:

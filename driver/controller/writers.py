@@ -101,10 +101,17 @@ class Writers:
         """Write a placement."""
         self._tools.pool.submit(self._allocate, item, decision)
 
-    def _allocate(self, item: Item, decision: Decision) -> None:
+    def withdraw(self, item: Item, decision: Decision) -> None:
+        """Take back what may be written of a doubtful decision: its devices are not ours now."""
+        self._tools.pool.submit(self._allocate, item, decision, withdrawn=True)
+
+    def _allocate(self, item: Item, decision: Decision, *, withdrawn: bool = False) -> None:
         error: Exception | None = None
         workload = decision.workload
         try:
+            if withdrawn:
+                self._tools.commit.withdraw(workload.pod, workload.open)
+                raise errors.Conflict(409, "Conflict", "the devices are not ours any more")
             self._tools.commit.allocate(workload.pod, workload.open, decision.made)
             self._succeeded(workload, decision.placement)
         except errors.ApiError as failure:

@@ -282,6 +282,35 @@ def test_a_gpu_whose_write_got_no_answer_is_given_to_nobody_else_meanwhile() -> 
     assert [reason for _, reason, _ in world.told.lines].count("Allocated") == 2
 
 
+def flipped(world: World, version: str = "500") -> None:
+    """Node 0 is kube-scheduler's from now on."""
+    free = objects.a_slice("node-0", [objects.a_device("gpu-0", taints=[])], generation=2)
+    free["metadata"]["resourceVersion"] = version
+    world.stores.slices.apply(free)
+
+
+def test_a_write_without_an_answer_is_not_repeated_once_the_gpu_is_the_schedulers() -> None:
+    world = World(1)
+    world.server.refuse["one"] = errors.Unreachable(0, "Unreachable", "reset")
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.decider.take([writers.Item("pod", ids.Key("default/one"))])
+    flipped(world)
+    world.settle(5.0)
+    assert world.device("one") is None
+    assert [of for _, of, _ in world.server.written] == [""]
+
+
+def test_what_was_written_without_an_answer_is_taken_back_once_the_gpu_is_the_schedulers() -> None:
+    world = World(1)
+    world.server.lose.add("one")
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.decider.take([writers.Item("pod", ids.Key("default/one"))])
+    assert world.device("one") == "gpu-0"
+    flipped(world)
+    world.settle(5.0)
+    assert world.device("one") is None
+
+
 def test_a_refusal_of_the_second_try_does_not_end_the_doubt_about_the_first() -> None:
     world = World(1)
     world.server.lose.add("one")
