@@ -20,7 +20,8 @@ Raw = dict[str, Any]
 class Ask:
     """One kind of claim: how often among all, of which class, how many devices, how much of each.
 
-    `allocator`: only devices that this one gives out; "" for any. The mix is widened here once the controller gives out more than whole GPUs.
+    `allocator`: only devices that this one gives out; "" for any. The mix is widened here once the
+    controller gives out more than whole GPUs.
     """
 
     weight: int
