@@ -44,7 +44,7 @@ BUSY: plan.Odds = (
     (0.01, plan.ResetBefore()),
     (0.01, plan.Slow(0.5)),
     (0.001, plan.HalfOpen(8)),
-    (0.0005, plan.BlackHole(4)),
+    (0.001, plan.BlackHole(4)),
 )
 WRITES: plan.Odds = (*BUSY, (0.03, plan.ResetAfter()), (0.03, plan.Answer(409, "Conflict")))
 LEASE: plan.Odds = (
