@@ -44,13 +44,13 @@ BUSY: plan.Odds = (
     (0.01, plan.ResetBefore()),
     (0.01, plan.Slow(0.5)),
     (0.001, plan.HalfOpen(8)),
-    (0.001, plan.BlackHole(4)),
+    (0.0005, plan.BlackHole(4)),
 )
 WRITES: plan.Odds = (*BUSY, (0.03, plan.ResetAfter()), (0.03, plan.Answer(409, "Conflict")))
 LEASE: plan.Odds = (
     (0.02, plan.Answer(500, "InternalError")),
     (0.02, plan.ResetAfter()),
-    (0.01, plan.HalfOpen(6)),
+    (0.005, plan.HalfOpen(6)),
 )
 FRAMES: plan.FrameOdds = (
     (0.002, plan.Lose()),
