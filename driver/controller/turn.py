@@ -192,11 +192,5 @@ def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
         return False
     results = claim.allocation.results
     return bool(results) and all(
-        _is_ours(result.device, view) and not result.admin_access for result in results
+        cluster.is_ours(view, result.device) and not result.admin_access for result in results
     )
-
-
-def _is_ours(device: claims.DeviceId, view: cluster.ClusterView) -> bool:
-    pool = view.pools.get((device.driver, device.pool))
-    found = pool.devices.get(device.device) if pool else None
-    return device.driver == view.driver and found is not None and found.tainted_for("controller")
