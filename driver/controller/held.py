@@ -17,6 +17,7 @@ class Held:
         self._cached: dict[ids.Key, claims.Allocation] = {}
         self._flying: dict[ids.Key, claims.Allocation] = {}
         self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
+        self._of_pool: dict[cluster.PoolKey, set[str]] = {}
 
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device, by claim."""
@@ -59,11 +60,14 @@ class Held:
                 self._holders[device] = rest
             else:
                 self._holders.pop(device, None)
+                self._of_pool[device.driver, device.pool].discard(device.device)
         come = [*_taking(after)]
         if after is not None:
             for result in come:
-                there = (*self.of(result.device), cluster.Holder(key, result, after))
-                self._holders[result.device] = tuple(sorted(there, key=lambda one: one.claim))
+                device = result.device
+                self._of_pool.setdefault((device.driver, device.pool), set()).add(device.device)
+                there = (*self.of(device), cluster.Holder(key, result, after))
+                self._holders[device] = tuple(sorted(there, key=lambda one: one.claim))
         return [*gone, *(one.device for one in come)]
 
     def left(self, of: pool.Pool) -> cluster.Left:
@@ -72,12 +76,11 @@ class Held:
         One that no slice shows charges nothing, as with kube-scheduler.
         """
         left = dict(of.counters)
-        for one in of.slices:
-            for device in one.devices:
-                if claims.DeviceId(of.driver, of.name, device.name) in self._holders:
-                    for key, amount in drawn(device):
-                        if key in left:
-                            left[key] -= amount
+        for name in self._of_pool.get((of.driver, of.name), ()):
+            device = of.devices.get(name)
+            for key, amount in drawn(device) if device else ():
+                if key in left:
+                    left[key] -= amount
         return left
 
 

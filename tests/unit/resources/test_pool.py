@@ -86,7 +86,7 @@ def test_a_device_that_draws_on_what_is_not_there_spoils_the_pool(
     device: objects.Raw, named: str
 ) -> None:
     raw = objects.counting({"gpu-0": {"slots": "4"}}, [device])
-    assert problem(*raw) == f"device x draws on {named}, which is not there"
+    assert problem(*raw) == f"device x draws on {named}, not there"
 
 
 def test_a_node_reaches_what_is_local_to_it() -> None:
