@@ -138,7 +138,7 @@ def a_volume(node: str) -> volumes.Volume:
 
 node_names = st.sampled_from(["node-a", "node-b"])
 pod_names = st.sampled_from(["p", "q"])
-claim_names = st.sampled_from(["one", "two", "three"])
+claim_names = st.sampled_from(["one", "two"])
 few_devices = st.lists(st.sampled_from(DEVICES), unique=True, max_size=3).map(tuple)
 made_claims = st.builds(a_claim, claim_names, node_names, few_devices, pod_names)
 
@@ -180,6 +180,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     named("rule", _rules),
     named("claim", made_claims),
     named("claim", made_claims),
+    named("pod", _pods),
     named("pod", _pods),
     st.builds(Put, st.just("bound"), st.just("default/data"), _bound),
     st.builds(

@@ -8,7 +8,7 @@ from tests.properties import drawing, history
 
 
 @settings(max_examples=150)
-@given(st.lists(st.tuples(history.events, st.booleans()), max_size=25))
+@given(st.lists(st.tuples(history.events, st.booleans()), min_size=5, max_size=40))
 def test_the_picture_is_that_of_what_there_is_whatever_came_before(
     told: list[tuple[history.Event, bool]],
 ) -> None:

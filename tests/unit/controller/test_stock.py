@@ -85,6 +85,13 @@ def test_a_pool_that_reaches_some_nodes_is_not_shown_to_others() -> None:
     assert (pools(found, "node-a"), pools(found, "node-b")) == ([], ["fabric"])
 
 
+def test_a_pool_in_the_network_that_goes_is_reached_no_more() -> None:
+    found = stock.Stock()
+    put(found, objects.a_far_slice(1), objects.a_slice("node-a"))
+    found.put(slices.parse(objects.a_far_slice(1)).name, None)
+    assert pools(found) == ["node-a"]
+
+
 def test_pools_that_make_binding_wait_come_last() -> None:
     found = stock.Stock()
     waits = objects.a_device("x", bindingConditions=["a"], bindingFailureConditions=["b"])

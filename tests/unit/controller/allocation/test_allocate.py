@@ -1,12 +1,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from driver import ids, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome, words
-from driver.resources import claims, pool, slices
-from tests import objects, worlds
+from driver.resources import claims, pool, selectors, slices, volumes
+from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused
 from tests.allocating import devices as device_names
 
@@ -307,6 +309,57 @@ def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
     view.put_claim(taken.key, taken)
     assert placed(allocator.decide(view, workload)).node == "node-b"
     assert view.looked == {"node-b"}
+
+
+def a_picky_node() -> picture.Picture:
+    """One that a plain tolerant pod fits, and others do not."""
+    found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    node = ids.NodeName("node-a")
+    view.put_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
+    ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
+    other = objects.pod("other", nodeName=node, containers=ports)
+    view.put_pod(other.key, other)
+    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
+    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
+    return view
+
+
+NOT_NODE_A = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a"]}
+AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"tolerations": []},
+        {"nodeSelector": {"rack": "r1"}},
+        {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": AFFINITY}
+            }
+        },
+        {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]},
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+        {"containers": neighbours.containers(("share", "whole"))},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+    ],
+    ids=["tolerations", "labels", "affinity", "cpu", "port", "containers", "volume"],
+)
+def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
+    view, allocator = a_picky_node(), allocate.Allocator(worlds.DECIDING)
+    found = (objects.claim("share", neighbours.part()), objects.claim("whole"))
+    tolerant = {
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "containers": [{"name": "c"}],
+    }
+    plain, other = (
+        outcome.Workload(objects.pod("pod", "share", "whole", **{**tolerant, **more}), found)
+        for more in ({}, spec)
+    )
+    assert device_names(allocator.decide(view, plain)) == ["mps", "gpu-0"]
+    answer = refused(allocator.decide(view, other))
+    assert answer == allocate.allocate(view, other, worlds.DECIDING)
 
 
 def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
