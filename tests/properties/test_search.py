@@ -10,6 +10,7 @@ from driver.controller.allocation import allocate, offers, outcome, search
 from tests import allocating, worlds
 from tests.properties import drawing
 
+Pick = tuple[int, offers.Offer, int]
 Picks = tuple[tuple[int, str, int], ...]
 """Of each device its request's place, the way, and its own place."""
 
@@ -22,23 +23,24 @@ def plainly(problem: search.Problem) -> Picks | None:
     return None
 
 
-def every(
-    problem: search.Problem, want: int
-) -> Iterator[tuple[tuple[int, offers.Offer, int], ...]]:
+def every(problem: search.Problem, want: int) -> Iterator[tuple[Pick, ...]]:
     if want == len(problem.offers):
         yield ()
         return
-    for offer in problem.offers[want]:
-        if offer.barred or not offer.places:
-            continue
+    mine = (one for offer in problem.offers[want] for one in answers(want, offer))
+    for one in mine:
+        if right(problem, one):
+            yield from ((*one, *rest) for rest in every(problem, want + 1))
+
+
+def answers(want: int, offer: offers.Offer) -> Iterator[tuple[Pick, ...]]:
+    """Every set of devices of a way, the preferred ones first."""
+    if offer.places and not offer.barred:
         for places in combinations(offer.places, offer.count):
-            mine = tuple((want, offer, place) for place in places)
-            if right(problem, mine):
-                for rest in every(problem, want + 1):
-                    yield (*mine, *rest)
+            yield tuple((want, offer, place) for place in places)
 
 
-def right(problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]]) -> bool:
+def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     claims = [problem.claim_of[want] for want, _, _ in picks]
     return (
         apart(problem, picks)
@@ -48,7 +50,7 @@ def right(problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]
     )
 
 
-def apart(problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]]) -> bool:
+def apart(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     """A device that is not shared has one user, but for administrators of other claims."""
     users: dict[int, list[int]] = {}
     for want, offer, place in picks:
@@ -60,9 +62,9 @@ def apart(problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]
     return True
 
 
-def counters_last(problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]]) -> bool:
+def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     """A shared device draws once, however many have it."""
-    drawn: dict[tuple[str, str], int] = {}
+    drawn: dict[tuple[object, object], int] = {}
     paid: set[int] = set()
     for place in [place for _, _, place in picks]:
         spot = problem.spots[place]
@@ -70,19 +72,20 @@ def counters_last(problem: search.Problem, picks: Sequence[tuple[int, offers.Off
         if shared and (place in paid or any(one.result.share_id for one in spot.holders)):
             continue
         paid.add(place)
-        for use in spot.device.consumes:
-            for name, amount in use.counters.items():
-                left = problem.view.left(spot.pool)
-                key = use.set, name
-                drawn[key] = drawn.get(key, 0) + amount.nanos
-                if drawn[key] > left[key] or min(left.values()) < 0:
-                    return False
+        left = problem.view.left(spot.pool)
+        for key, amount in draws(spot):
+            drawn[id(spot.pool), key] = drawn.get((id(spot.pool), key), 0) + amount
+            if drawn[id(spot.pool), key] > left[key] or min(left.values()) < 0:
+                return False
     return True
 
 
-def capacities_last(
-    problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]]
-) -> bool:
+def draws(spot: offers.Spot) -> Iterator[tuple[tuple[str, str], int]]:
+    for use in spot.device.consumes:
+        yield from (((use.set, name), amount.nanos) for name, amount in use.counters.items())
+
+
+def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     taken: dict[tuple[int, str], int] = {}
     for _, offer, place in picks:
         spot = problem.spots[place]
@@ -96,9 +99,7 @@ def capacities_last(
     return True
 
 
-def agree(
-    problem: search.Problem, picks: Sequence[tuple[int, offers.Offer, int]], claim: int
-) -> bool:
+def agree(problem: search.Problem, picks: Sequence[Pick], claim: int) -> bool:
     for bond in problem.bonds:
         bound = [
             bond.values[place]
