@@ -103,6 +103,13 @@ class Reason(StrEnum):
     )
 
     # Why a device does not fit a request.
+    CONTAINER_DAEMONS = (
+        "ContainerDaemons",
+        (
+            "A container may use one MPS daemon, and no GPU outside it: the device would be "
+            "another GPU of a container that has one."
+        ),
+    )
     DEVICE_TAKEN = ("DeviceTaken", "The device is allocated to another claim.")
     COUNTERS_TAKEN = (
         "CountersTaken",

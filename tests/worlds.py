@@ -10,7 +10,7 @@ from driver.resources import claims, classes, nodes, pods, slices
 from tests import objects
 
 DRIVER = names.DRIVER
-DECIDING = settings.Settings(policies.POLICIES["pack"], filters.rules(DRIVER))
+DECIDING = settings.Settings(policies.POLICIES["pack"], filters.Rules(DRIVER))
 """As the controller decides."""
 
 

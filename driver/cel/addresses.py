@@ -1,6 +1,6 @@
 """IP addresses and networks in CEL (k8s.io/apiserver pkg/cel/library/{ip,cidr}.go v0.37.1). Pure.
 
-As strict as Go's net/netip: no leading zeros, and Kubernetes takes no zones and no IPv4 within IPv6.
+As strict as Go's net/netip: no leading zeros. Kubernetes takes no zones and no IPv4 within IPv6.
 """
 
 import ipaddress
@@ -178,7 +178,9 @@ def overloads() -> list[Overload]:
         Overload("isGlobalUnicast", "ip_is_global_unicast", ip, "bool", _is_global_unicast),
         Overload("cidr", "string_to_cidr", text, _CIDR, _to_cidr, member=False),
         Overload("isCIDR", "is_cidr", text, "bool", _is_cidr, member=False),
-        Overload("containsIP", "cidr_contains_ip_string", (_CIDR, *text), "bool", _contains_ip_text),
+        Overload(
+            "containsIP", "cidr_contains_ip_string", (_CIDR, *text), "bool", _contains_ip_text
+        ),
         Overload("containsIP", "cidr_contains_ip_ip", (_CIDR, _IP), "bool", _contains_ip),
         Overload(
             "containsCIDR", "cidr_contains_cidr_string", (_CIDR, *text), "bool", _contains_cidr_text

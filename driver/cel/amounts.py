@@ -108,7 +108,9 @@ def overloads() -> list[Overload]:
     """The library."""
     return [
         Overload("quantity", "string_to_quantity", ("string",), _Q, _parsed, member=False),
-        Overload("isQuantity", "is_quantity_string", ("string",), "bool", _is_quantity, member=False),
+        Overload(
+            "isQuantity", "is_quantity_string", ("string",), "bool", _is_quantity, member=False
+        ),
         Overload("sign", "quantity_sign", (_Q,), "int", _sign, member=False),
         Overload("isGreaterThan", "quantity_is_greater_than", (_Q, _Q), "bool", _is_greater),
         Overload("isLessThan", "quantity_is_less_than", (_Q, _Q), "bool", _is_less),

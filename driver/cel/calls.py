@@ -1,6 +1,6 @@
 """What one call may cost, and how large its result is (apiserver pkg/cel/library/cost.go). Pure.
 
-Where Kubernetes says nothing of a function, cel-go does (checker/cost.go, ext/lists.go, ext/sets.go).
+Where Kubernetes says nothing of a function, cel-go does (checker/cost.go, ext/{lists,sets}.go).
 """
 
 import math
@@ -26,8 +26,7 @@ def estimated(sizes: Sizes, node: checked.Call, overload: str) -> Estimate:
         if found is not None and found[0] >= 0:
             return min(found[0], MOST), found[1]
     if overload.endswith(("_sort", "_sortByAssociatedKeys")):
-        of = node.arguments[0] if node.arguments else node.target
-        assert of is not None
+        of = node.arguments[0] if node.arguments or node.target is None else node.target
         textual = overload.startswith(("list_string_", "list_bytes_"))
         return _allocating(2.1 if textual else 2, _squared(sizes.bound(of)))
     return 1, None
@@ -54,9 +53,8 @@ def _first(sizes: Sizes, node: checked.Call) -> Size:
 
 
 def _number(node: checked.Node, otherwise: int) -> int:
-    if isinstance(node, checked.Constant) and node.kind == "integer":
-        assert isinstance(node.value, int)
-        return max(node.value, 0)
+    if isinstance(node, checked.Constant) and isinstance(node.value, int):
+        return max(node.value, 0) if node.kind == "integer" else otherwise
     return otherwise
 
 

@@ -6,6 +6,7 @@ between a tree is ours to read and to change: `Device` accesses, functions the e
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 from cel_expr_python import cel
 from google.protobuf import any_pb2
@@ -156,7 +157,7 @@ def children(node: Node | Entry) -> Iterator[Node | Entry]:
                 yield child  # type: ignore[misc]
 
 
-def _node(octets: bytes) -> Node:
+def _node(octets: bytes) -> Node:  # noqa: PLR0911 - one for each kind of node
     found = wire.Expression.FromString(octets)
     identity = found.id
     if found.HasField("identifier"):
@@ -208,10 +209,10 @@ def _bytes(node: Node) -> bytes:
     return _expression(node).SerializeToString()
 
 
-def _expression(node: Node) -> wire.Expression:
+def _expression(node: Node) -> wire.Expression:  # noqa: PLR0911 - as above
     match node:
         case Constant():
-            known = {node.kind: node.value} if node.kind else {}
+            known: dict[str, Any] = {node.kind: node.value} if node.kind else {}
             # The null constant is field 1 of the wire format, an enumeration of one.
             octets = wire.Constant(**known).SerializeToString() if known else b"\x08\x00"
             return wire.Expression(id=node.id, constant=octets)
@@ -230,9 +231,7 @@ def _expression(node: Node) -> wire.Expression:
             )
             return wire.Expression(id=node.id, call=call)
         case Items():
-            items = wire.List(
-                elements=map(_bytes, node.elements), optional_indices=node.optional
-            )
+            items = wire.List(elements=map(_bytes, node.elements), optional_indices=node.optional)
             return wire.Expression(id=node.id, list=items)
         case Struct():
             struct = wire.Struct(message=node.message, entries=map(_written, node.entries))

@@ -6,17 +6,24 @@ limit goes through little enough for the engine, which counts no cost itself.
 
 from typing import Final
 
+from driver import errors
 from driver.cel import calls, checked
 from driver.cel.sizes import MOST, Entry, Local, Size, Sizes, either, either_entry
 
 LIMIT: Final = 1_000_000
 """CELSelectorExpressionMaxCost of resource.k8s.io/v1."""
+LONGEST_MADE: Final = 1000
+"""The engine copies what it made so far at each item: a longer list would take it seconds."""
 _LIST, _MAP, _MESSAGE = 10, 30, 40
 _ACCUMULATORS: Final = frozenset({"__result__", "@result"})
 
 
 def estimated(tree: checked.Tree) -> int:
-    """The most that a tree may cost; sizes.MOST where there is no bound."""
+    """The most that a tree may cost; sizes.MOST where there is no bound.
+
+    Raises:
+        BadInput: a list is made that is too long for the engine.
+    """
     return min(_Costs(tree).of(tree.root), MOST)
 
 
@@ -32,7 +39,8 @@ class _Costs:
         self._tree = tree
         self._sizes = Sizes(tree)
 
-    def of(self, node: checked.Node) -> int:
+    def of(self, node: checked.Node) -> int:  # noqa: PLR0911 - one for each kind of node
+        """The most that a node may cost, what is below it included."""
         match node:
             case checked.Constant():
                 return 0
@@ -145,6 +153,10 @@ class _Costs:
         cost += self.of(node.result)
         sizes.leave(node.accumulator)
         through = sizes.bound(node.range)
+        if isinstance(node.initial, checked.Items) and LONGEST_MADE < through[1] < MOST:
+            raise errors.BadInput(
+                "selector", f"makes a list of up to {through[1]}", f"at most {LONGEST_MADE}"
+            )
         cost += min(through[1] * step, MOST)
         if isinstance(node.initial, checked.Constant):
             sizes.keep(node, sizes.of(node.initial))

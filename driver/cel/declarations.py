@@ -122,10 +122,9 @@ def _given(identity: str, key: tuple[object, ...], same: list[Overload]) -> cel.
 
 
 def _choosing(same: list[Overload]) -> Callable[..., object]:
-    first = same[0].act
-    assert first is not None
+    acts = [one.act for one in same if one.act is not None]
     if not any(parameter in messages.ADDED for one in same for parameter in one.takes):
-        return first
+        return acts[0]
 
     def act(*arguments: object) -> object:
         for one in same:

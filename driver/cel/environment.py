@@ -1,4 +1,4 @@
-"""What selectors are written in: Kubernetes' environment of them (pkg/cel/environment/base.go). Pure.
+"""What selectors are written in: Kubernetes' environment (pkg/cel/environment/base.go). Pure.
 
 Two environments of the engine: expressions are checked against what Kubernetes declares, and
 evaluated, once they are rewritten, with what the engine and this room have to act.

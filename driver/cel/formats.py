@@ -3,7 +3,7 @@
 Whether a text is of a format is told; in which words Kubernetes complains is not.
 """
 
-import datetime
+import datetime as dt
 import re
 from collections.abc import Callable
 from typing import Final
@@ -64,7 +64,7 @@ def _is_date(text: str) -> bool:
     # Python has no year 0, Go has; it is a leap year as 2000 is.
     year = "2000" if text.startswith("0000") else text[:4]
     try:
-        datetime.date.fromisoformat(year + text[4:])
+        dt.date.fromisoformat(year + text[4:])
     except ValueError:
         return False
     return True

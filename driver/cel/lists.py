@@ -40,9 +40,7 @@ def overloads() -> list[Overload]:
             "list<A>",
             member=False,
         ),
-        Overload(
-            "unwrapOpt", "optional_unwrapOpt", ("list<optional_type<A>>",), "list<A>"
-        ),
+        Overload("unwrapOpt", "optional_unwrapOpt", ("list<optional_type<A>>",), "list<A>"),
     ]
 
 
@@ -58,15 +56,18 @@ def acts() -> list[Overload]:
             "cel.@mapInsert", "@mapInsert", ("map<A,B>", "A", "B"), "map<A,B>", _put, member=False
         ),
         Overload(
-            "cel.@mapInsert", "@mapMerge", ("map<A,B>", "map<A,B>"), "map<A,B>", _merge, member=False
+            "cel.@mapInsert",
+            "@mapMerge",
+            ("map<A,B>", "map<A,B>"),
+            "map<A,B>",
+            _merge,
+            member=False,
         ),
     ]
 
 
 def _each(name: str, types: Sequence[str], act: Callable[..., object]) -> list[Overload]:
-    return [
-        Overload(name, f"list_{of}_{name}_{of}", (f"list<{of}>",), of, act) for of in types
-    ]
+    return [Overload(name, f"list_{of}_{name}_{of}", (f"list<{of}>",), of, act) for of in types]
 
 
 def _sum(found: Sequence[Any]) -> object:

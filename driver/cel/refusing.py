@@ -45,6 +45,8 @@ def complaints(tree: checked.Tree) -> Iterator[str]:
                 yield from _of_format(node)
             case checked.Call():
                 yield from _of_literals(node)
+            case _:
+                pass
 
 
 def _types(

@@ -89,10 +89,8 @@ class Functions:
         return self._call(node)
 
     def _validated(self, call: checked.Call) -> checked.Node:
-        below = checked.rebuilt(call, self.rewritten)
-        assert isinstance(below, checked.Call)
-        assert below.target is not None
-        complaints = self._make.call("@validated", below.target, *below.arguments)
+        operands = [one for one in (call.target, *call.arguments) if one is not None]
+        complaints = self._make.call("@validated", *map(self.rewritten, operands))
         return self._make.call("optional.ofNonZeroValue", complaints)
 
     def _call(self, node: checked.Call) -> checked.Node:
@@ -102,17 +100,16 @@ class Functions:
             )
         if node.function in _PLACES:
             self._refuse_times(node)
-        below = checked.rebuilt(node, self.rewritten)
-        assert isinstance(below, checked.Call)
+        target = None if node.target is None else self.rewritten(node.target)
+        below = replace(node, target=target, arguments=tuple(map(self.rewritten, node.arguments)))
         found = self._tree.overloads.get(node.id, ())
         if len(found) == 1:
             return self._one(below, found[0])
-        if node.function in _PLACES and _PLACES[node.function] in found:
-            assert below.target is not None
-            return self._make.call(f"@{node.function}", below.target, *below.arguments)
+        if target is not None and _PLACES.get(node.function) in found:
+            return self._make.call(f"@{node.function}", target, *below.arguments)
         return below
 
-    def _one(self, node: checked.Call, overload: str) -> checked.Node:
+    def _one(self, node: checked.Call, overload: str) -> checked.Node:  # noqa: PLR0911 - a case each
         """A call of which the overload is known."""
         target = node.target
         if overload in {"ip_to_string", "cidr_to_string"}:
@@ -135,9 +132,7 @@ class Functions:
             return self._of_times(node.function, target, node)
         return node
 
-    def _of_times(
-        self, function: str, found: checked.Node, node: checked.Call
-    ) -> checked.Node:
+    def _of_times(self, function: str, found: checked.Node, node: checked.Call) -> checked.Node:
         make = self._make
         ordered = make.on(found, "sort")
         first = make.constant("integer", 0)
@@ -151,7 +146,8 @@ class Functions:
             case "sum":
                 none = make.call("duration", make.constant("text", "0s"))
                 return make.folded(found, none, lambda total, one: make.call("_+_", total, one))
-        return node
+            case _:
+                return node
 
     def _unwrapped(self, found: checked.Node) -> checked.Node:
         make = self._make

@@ -61,17 +61,15 @@ def of_path(path: Path) -> Size | None:
         return None
     here: _Declared | None = _DEVICE
     for name in path[1:]:
-        assert here is not None
+        if here is None:
+            return None
         if name in {"@items", "@values"}:
             here = here.value
         elif name == "@keys":
             here = here.key
         else:
             here = here.fields.get(name) or (_ATTRIBUTE if here.value is _ATTRIBUTE else None)
-        if here is None:
-            return None
-    assert here is not None
-    return 0, here.most
+    return None if here is None else (0, here.most)
 
 
 def of_literal(node: checked.Node) -> Size | None:
@@ -85,7 +83,8 @@ def of_literal(node: checked.Node) -> Size | None:
             return len(node.elements), len(node.elements)
         case checked.Struct(message=""):
             return len(node.entries), len(node.entries)
-    return None
+        case _:
+            return None
 
 
 def is_scalar(of: wire.Type) -> bool:

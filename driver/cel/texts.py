@@ -19,7 +19,8 @@ _NUMBERS: Final = {
     "@string_to_int64": re.compile(r"[+-]?[0-9]+"),
     "@string_to_uint64": re.compile(r"[0-9]+"),
     "@string_to_double": re.compile(
-        r"[+-]?([0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
+        r"[+-]?([0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|inf|infinity|nan)",
+        re.IGNORECASE,
     ),
 }
 _QUIET: Final = re2.Options()

@@ -28,6 +28,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.ASCII | re.DOT
 _PORT: Final = re.compile(r"(:[0-9]*)?", re.ASCII)
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_EMPTY: Final[str | None] = ""
 _MOST_PARAMETERS: Final = 10_000
 
 
@@ -52,10 +53,10 @@ def _target(text: str) -> Parts:
         return Parts(path="*")
     scheme, rest = _scheme(text)
     if rest.count("?") == 1 and rest.endswith("?"):
-        rest, query = rest[:-1], ""
+        rest, query = rest[:-1], _EMPTY
     else:
-        rest, mark, after = rest.partition("?")
-        query = after if mark and after else None
+        rest, _, after = rest.partition("?")
+        query = after or None
     if not rest.startswith("/"):
         if scheme:
             return Parts(scheme=scheme, opaque=rest, query=query)
@@ -101,7 +102,9 @@ def _authority(scheme: str, text: str) -> tuple[str | None, str]:
     if not set(user) <= _USER:
         raise ValueError("invalid userinfo")
     name, colon, password = user.partition(":")
-    written = _escaped(_unescaped(name), _IN_USER) + colon + _escaped(_unescaped(password), _IN_USER)
+    written = (
+        _escaped(_unescaped(name), _IN_USER) + colon + _escaped(_unescaped(password), _IN_USER)
+    )
     return written, _host(scheme, host)
 
 

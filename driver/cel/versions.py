@@ -90,7 +90,11 @@ def overloads() -> list[Overload]:
             "isSemver", "is_semver_string_bool", (*text, "bool"), "bool", _is_version, member=False
         ),
         Overload(
-            "isGreaterThan", "semver_is_greater_than", both, "bool", lambda a, b: _compared(a, b) > 0
+            "isGreaterThan",
+            "semver_is_greater_than",
+            both,
+            "bool",
+            lambda a, b: _compared(a, b) > 0,
         ),
         Overload(
             "isLessThan", "semver_is_less_than", both, "bool", lambda a, b: _compared(a, b) < 0

@@ -152,7 +152,7 @@ class App:
         how = reconcile.Settings(
             self._config.driver_name,
             settings.Settings(
-                policies.POLICIES[self._config.policy], filters.rules(self._config.driver_name)
+                policies.POLICIES[self._config.policy], filters.Rules(self._config.driver_name)
             ),
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,

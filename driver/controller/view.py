@@ -1,7 +1,7 @@
 """ClusterView: what matters for placing pods, as one picture. Pure.
 
 Deciding reads nothing else. A picture is kept up to date by `picture.Picture`, on the thread that
-decides: it stands still while a decision is made (ADR 12).
+decides: it stands still while a decision is made (ADR 13).
 """
 
 from collections.abc import Callable, Mapping, Sequence

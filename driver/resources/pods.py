@@ -1,6 +1,6 @@
 """Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,6 +54,17 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Container:
+    """What a container has of the pod's claims: their names in the pod, each with a request.
+
+    A request of "" is all of the claim.
+    """
+
+    name: str
+    claims: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """A pod. `requests` are its effective requests, init containers and overhead included.
 
@@ -72,6 +83,7 @@ class Pod:
     deleting: bool = False
     gates: tuple[str, ...] = ()
     claims: tuple[PodClaim, ...] = ()
+    containers: tuple[Container, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: selectors.NodeSelector | None = None
     tolerations: tuple[toleration.Toleration, ...] = ()
@@ -115,6 +127,7 @@ def parse(obj: fields.Raw) -> Pod:
             fields.text(one, "name", at) for at, one in fields.objects(spec, "schedulingGates")
         ),
         claims=_claims(spec, status),
+        containers=tuple(_containers(spec)),
         node_selector=fields.text_map(spec, "nodeSelector", "spec"),
         affinity=_required_affinity(spec),
         tolerations=toleration.parse(spec, "tolerations", "spec"),
@@ -147,6 +160,19 @@ def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:
         named = fields.text(one, "resourceClaimName", at)
         found.append(PodClaim(name, named or made.get(name)))
     return tuple(found)
+
+
+def _containers(spec: fields.Raw) -> Iterator[Container]:
+    """Those that use a claim."""
+    for kind in ("initContainers", "containers"):
+        for at, one in fields.objects(spec, kind, "spec"):
+            resources = fields.mapping(one, "resources", at)
+            used = tuple(
+                (fields.text(entry, "name", path), fields.text(entry, "request", path))
+                for path, entry in fields.objects(resources, "claims", f"{at}.resources")
+            )
+            if used:
+                yield Container(fields.text(one, "name", at), used)
 
 
 def _required_affinity(spec: fields.Raw) -> selectors.NodeSelector | None:

@@ -2,26 +2,39 @@
 
 from hypothesis import strategies as st
 
+Expressions = st.SearchStrategy[str]
 DOMAIN = 'device.attributes["gpu.example.com"]'
-_WORDS = ("", "a", "gpu", "1.2.3", "10.0.0.0/8", "10.1.2.3", "::1", "http://h/p?q=1", "80Gi", "é", "1")
+_WORDS = (
+    "",
+    "a",
+    "gpu",
+    "1.2.3",
+    "10.0.0.0/8",
+    "10.1.2.3",
+    "::1",
+    "http://h/p?q=1",
+    "80Gi",
+    "é",
+    "1",
+)
 _PATTERNS = ("", "a", "[0-9]+", "g.u", "^a*$", "(a|b)+")
 
-texts = st.deferred(lambda: _plain_texts | _made_texts)
-numbers = st.deferred(lambda: _plain_numbers | _made_numbers)
-lists = st.deferred(lambda: _plain_lists | _made_lists)
-truths = st.deferred(lambda: _plain_truths | _made_truths)
+texts: Expressions = st.deferred(lambda: _plain_texts | _made_texts)
+numbers: Expressions = st.deferred(lambda: _plain_numbers | _made_numbers)
+lists: Expressions = st.deferred(lambda: _plain_lists | _made_lists)
+truths: Expressions = st.deferred(lambda: _plain_truths | _made_truths)
 
-_plain_texts = st.sampled_from(
+_plain_texts: Expressions = st.sampled_from(
     [*(f'"{word}"' for word in _WORDS), f"{DOMAIN}.type", "device.driver", f"{DOMAIN}.nothing"]
 )
-_plain_numbers = st.one_of(
+_plain_numbers: Expressions = st.one_of(
     st.integers(-3, 9).map(str),
     st.sampled_from(["9223372036854775807", f"{DOMAIN}.cores", f"{DOMAIN}.numbers[1]"]),
 )
-_plain_lists = st.sampled_from(
+_plain_lists: Expressions = st.sampled_from(
     ["[1, 2, 3]", "[3, 1, 2]", f"{DOMAIN}.numbers", "[7]", "lists.range(4)", "[2, 2]"]
 )
-_plain_truths = st.sampled_from(
+_plain_truths: Expressions = st.sampled_from(
     ["true", "false", f"{DOMAIN}.healthy", f"has({DOMAIN}.nothing)", f"has({DOMAIN}.type)"]
 )
 _versions = st.one_of(
@@ -41,11 +54,11 @@ _ordered = st.one_of(
 )
 
 
-def _of(form: str, *parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def _of(form: str, *parts: Expressions) -> Expressions:
     return st.tuples(*parts).map(lambda found: form.format(*found))
 
 
-_made_texts = st.one_of(
+_made_texts: Expressions = st.one_of(
     _of("({} + {})", texts, texts),
     _of("{}.substring({})", texts, numbers),
     _of("{}.replace({}, {})", texts, texts, texts),
@@ -60,7 +73,7 @@ _made_texts = st.one_of(
     _of("cel.bind(t, {}, t + t)", texts),
     _of("optional.ofNonZeroValue({}).orValue({})", texts, texts),
 )
-_made_numbers = st.one_of(
+_made_numbers: Expressions = st.one_of(
     _of("({} {} {})", numbers, st.sampled_from(["+", "-", "*", "/", "%"]), numbers),
     _of("{}.size()", texts | lists),
     _of("{}.{}()", lists, st.sampled_from(["sum", "min", "max"])),
@@ -75,7 +88,7 @@ _made_numbers = st.one_of(
     _of('{}.findAll("{}").size()', texts, st.sampled_from(_PATTERNS)),
     _of("({} ? {} : {})", truths, numbers, numbers),
 )
-_made_lists = st.one_of(
+_made_lists: Expressions = st.one_of(
     _of("({} + {})", lists, lists),
     _of("{}.map(x, x + {})", lists, numbers),
     _of("{}.filter(x, x > {})", lists, numbers),
@@ -84,7 +97,7 @@ _made_lists = st.one_of(
     _of("{}.sortBy(x, -x)", lists),
     _of("{}.transformList(i, x, i * x)", lists),
 )
-_made_truths = st.one_of(
+_made_truths: Expressions = st.one_of(
     _ordered.flatmap(
         lambda pair: st.sampled_from(["==", "!=", "<", ">="]).map(
             lambda sign: f"({pair[0]} {sign} {pair[1]})"

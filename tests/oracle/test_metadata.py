@@ -10,7 +10,7 @@ import pytest
 from driver import ids
 from driver.devices import model
 from driver.kubeletplugin import checkpoint, device_metadata, steps
-from driver.kubeletplugin.sharing import terms
+from driver.sharing import terms
 from tests import builders
 from tests.fakes import gpunode
 

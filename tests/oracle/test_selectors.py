@@ -212,6 +212,8 @@ NOT_PROVIDED = {
     f"has({OURS}.type.x)": "the engine fails on what has no fields",
     "[9223372036854775808u].sum() > 0u": "Python's numbers are ints to the engine",
     "+".join(["1"] * 40) + " == 40": "the engine parses no deeper than 32",
+    "lists.range(2000).map(x, x).size() == 2000": "the engine copies a list as it grows",
+    "lists.range(20000).all(x, x >= 0)": "the engine goes through 10,000 items at most",
 }
 """Kubernetes answers; here it ends as not allocated, with the reason."""
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from driver import errors, ids
 from driver.kubeletplugin import checkpoint, metrics, ports, steps, telling, usage, usage_watch
-from driver.kubeletplugin.sharing import terms
 from driver.resources import claims
+from driver.sharing import terms
 from tests.fakes import clock as fake_clock
 from tests.fakes import plugin_shell
 

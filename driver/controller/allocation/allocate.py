@@ -26,21 +26,17 @@ class Allocator:
         if isinstance(wants, outcome.NoFit):
             return wants
         found = self._board(workload)
-        found.renew(view, lambda name: self._ask(view, name, workload, wants))
+        verdicts = self._settings.rules.of(view, workload)
+
+        def ask(name: ids.NodeName) -> answers.Answer:
+            return answers.ask(view, view.nodes[name], workload, wants, self._settings, verdicts)
+
+        found.renew(view, ask)
         best = found.best(workload.avoid)
         if best is not None:
             why = self._settings.policy.explain(best.candidate)
             return outcome.Placement(best.candidate.node, best.picks, why, best.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
-
-    def _ask(
-        self,
-        view: cluster.ClusterView,
-        name: ids.NodeName,
-        workload: outcome.Workload,
-        wants: Sequence[asked.Want],
-    ) -> answers.Answer:
-        return answers.ask(view, view.nodes[name], workload, wants, self._settings)
 
     def _board(self, workload: outcome.Workload) -> board.Board:
         """Workloads that no node can tell apart share a board."""
@@ -95,4 +91,5 @@ def _of_pod(pod: pods.Pod) -> Hashable:
         tuple(sorted(pod.requests.items())),
         pod.host_ports,
         pod.volume_claims,
+        pod.containers,
     )

@@ -39,6 +39,7 @@ def ask(
     workload: outcome.Workload,
     wants: Sequence[asked.Want],
     deciding: settings.Settings,
+    verdicts: settings.Verdicts,
 ) -> Answer:
     """Whether a node has what a workload wants."""
     shares = view.shares(node.name)
@@ -50,17 +51,22 @@ def ask(
         return refused
     spots = offers.spots(view, node)
     made = [
-        [offers.offer(way, spots, shares, deciding.rules) for way in want.ways] for want in wants
+        [offers.offer(way, spots, shares, verdicts.judge(want.claim)) for way in want.ways]
+        for want in wants
     ]
     broken = next((one.broken for ways in made for one in ways if one.broken), "")
     if broken:
         return outcome.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
     bonds = constraints.bonds(workload.open, spots)
-    problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds)
+    pacts = verdicts.pacts(wants, spots)
+    problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds, pacts)
     solved = search.solve(problem, deciding.budget)
     if isinstance(solved, search.Unsolved):
         return _refusal(problem, solved)
     picks = tuple(_pick(spots, problem, one) for one in solved.choices)
+    objection = verdicts.objection(picks, spots)
+    if objection:
+        return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
     candidate = _candidate(view, node, spots, picks)
     return Fit(candidate, picks, _preferred(solved, made), solved.steps)
 

@@ -7,6 +7,7 @@ A single value is a list of one. A device without the attribute does not qualify
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from driver import reasons
 from driver.controller.allocation import offers
 from driver.resources import attribute, claims, request
 
@@ -24,6 +25,15 @@ class Bond:
     rule: request.Constraint
     values: tuple[Members | None, ...]
     _given: list[Members] = field(default_factory=list)
+
+    @property
+    def reason(self) -> reasons.Reason:
+        """Why a device is not accepted."""
+        return reasons.Reason.CONSTRAINT_UNMET
+
+    def look(self, place: int) -> Hashable:
+        """What it can tell devices apart by."""
+        return self.values[place]
 
     def covers(self, claim: int, way: str) -> bool:
         """Whether it is on the devices of a way of a claim."""

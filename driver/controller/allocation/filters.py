@@ -1,14 +1,111 @@
-"""What is judged beyond the API: whose a device is (D2, D23). Pure."""
+"""What the controller judges beyond the API: whose a device is, and what Prepare would refuse.
 
-from driver import names, reasons
-from driver.controller.allocation import asked, offers
+A device has to be ours to allocate (D2, D23); claims of different namespaces, or that do not agree
+on what is one setting for a GPU, do not meet on one (D18); a container has one MPS daemon at most,
+and no GPU outside it (D10). Pure.
+"""
+
+import functools
+from collections.abc import Sequence
+
+from driver import errors, names, reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import asked, configs, containers, cotenants, offers, outcome
+from driver.controller.allocation import pacts as tied
+from driver.resources import attribute, slices
+from driver.sharing import daemon, terms
+
+_DISREGARDED = frozenset({names.ALLOCATOR_TAINT})
 
 
-def rules(driver: str) -> offers.Rules:
-    """What the controller judges by; the allocator's own taint it alone disregards."""
+class Rules:
+    """Of the controller; it remembers the terms of claims that have shares."""
 
-    def not_ours(spot: offers.Spot, _way: asked.Way) -> reasons.Reason | None:
-        mine = spot.id.driver == driver and spot.device.tainted_for("controller")
-        return None if mine else reasons.Reason.DEVICE_NOT_OURS
+    def __init__(self, driver: str) -> None:
+        self.driver = driver
+        self._known = cotenants.Terms(driver)
 
-    return offers.Rules(driver, frozenset({names.ALLOCATOR_TAINT}), (not_ours,))
+    def of(self, view: cluster.ClusterView, workload: outcome.Workload) -> "_Verdicts":
+        """Made for each workload."""
+        return _Verdicts(self.driver, self._known, view, workload)
+
+
+class _Verdicts:
+    def __init__(
+        self,
+        driver: str,
+        known: cotenants.Terms,
+        view: cluster.ClusterView,
+        workload: outcome.Workload,
+    ) -> None:
+        self._driver = driver
+        self._known = known
+        self._view = view
+        self._workload = workload
+        self._configs = configs.Configs(view, workload)
+
+    def judge(self, claim: int) -> offers.Judge:
+        """Of each device for a claim of the workload, whatever else is chosen."""
+        return offers.Judge(_DISREGARDED, functools.partial(self._why_not, claim))
+
+    def pacts(
+        self, wants: Sequence[asked.Want], spots: Sequence[offers.Spot]
+    ) -> Sequence[tied.Pact]:
+        """Between the devices that are chosen."""
+        return (
+            *containers.pacts(self._view, self._workload, wants, spots, self._configs),
+            *cotenants.pacts(wants, spots, self._configs),
+        )
+
+    def objection(self, picks: Sequence[outcome.Pick], spots: Sequence[offers.Spot]) -> str:
+        """Why a claim's own MPS daemon cannot have the devices that were chosen for it."""
+        by_id = {spot.id: spot.device for spot in spots}
+        for claim in range(len(self._workload.open)):
+            mine = [(by_id[one.device], one.request) for one in picks if one.claim == claim]
+            found = [
+                (_of_daemon(device), settings)
+                for device, way in mine
+                if (settings := self._configs.own_daemon(claim, way, device)) is not None
+            ]
+            try:
+                daemon.of_devices(found)
+            except errors.BadInput as error:
+                return str(error)
+        return ""
+
+    def _why_not(self, claim: int, spot: offers.Spot, way: asked.Way) -> reasons.Reason | None:
+        device = spot.device
+        if spot.id.driver != self._driver or not device.tainted_for("controller"):
+            return reasons.Reason.DEVICE_NOT_OURS
+        config = self._configs.of(claim, way.request, device)
+        if isinstance(config, errors.BadInput):
+            return reasons.Reason.CONFIG_INVALID
+        if device.attributes.get(names.ATTR_TYPE) != names.TYPE_SHARE:
+            return None
+        mine = self._configs.terms(claim, way.request, device)
+        if isinstance(mine, terms.Conflict):
+            return mine.reason
+        for holder in spot.holders:
+            other = self._known.of(holder, device)
+            conflict = terms.conflict(mine, other) if other is not None else None
+            if conflict is not None:
+                return conflict.reason
+        return None
+
+
+def _of_daemon(device: slices.Device) -> daemon.Device:
+    """What its attributes and capacity say."""
+    shown = device.attributes
+    memory = device.capacity.get(names.CAP_MEMORY)
+    return daemon.Device(
+        name=device.name,
+        uuid=str(shown.get(names.ATTR_UUID, device.name)),
+        size=memory.value.units if memory else 0,
+        is_mig=shown.get(names.ATTR_TYPE) == names.TYPE_MIG,
+        capability=_numbers(shown.get(names.ATTR_CUDA_CAPABILITY)),
+    )
+
+
+def _numbers(version: attribute.Value | None) -> tuple[int, int]:
+    major, minor, *_ = [*str(version or "99.0.0").split("."), "0"]
+    return int(major), int(minor)

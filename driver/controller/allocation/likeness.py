@@ -10,7 +10,7 @@ groups turns one solution into another.
 from collections.abc import Hashable, Sequence
 
 from driver.controller import held
-from driver.controller.allocation import constraints, offers, tally
+from driver.controller.allocation import offers, pacts, tally
 
 
 class Likeness:
@@ -20,12 +20,12 @@ class Likeness:
         self,
         spots: Sequence[offers.Spot],
         made: Sequence[Sequence[offers.Offer]],
-        bonds: Sequence[constraints.Bond],
+        ties: Sequence[pacts.Pact],
         taken: tally.Tally,
     ) -> None:
         self._spots = spots
         self._offers = [offer for ways in made for offer in ways]
-        self._bonds = bonds
+        self._ties = ties
         self._tally = taken
         self._groups: list[tuple[int, ...]] = []
         self._kinds: list[Hashable] = []
@@ -74,7 +74,7 @@ class Likeness:
             (place in found, place in offer.failing, _amounts(offer, place))
             for offer, found in zip(self._offers, open_to, strict=True)
         )
-        values = tuple(bond.values[place] for bond in self._bonds)
+        values = tuple(tie.look(place) for tie in self._ties)
         room = tuple(
             (name, capacity.value.nanos - offers.held_of(spot, name))
             for name, capacity in spot.device.capacity.items()

@@ -28,8 +28,12 @@ class Spot:
     holders: Sequence[cluster.Holder]
 
 
-Filter = Callable[[Spot, asked.Way], reasons.Reason | None]
+WhyNot = Callable[[Spot, asked.Way], reasons.Reason | None]
 """Why a device must not be given to a request, beyond what the API says; None where it may."""
+
+
+def anything(_spot: Spot, _way: asked.Way) -> None:
+    """Nothing is judged beyond the API."""
 
 
 @dataclass(slots=True)
@@ -78,36 +82,31 @@ def spots(view: cluster.ClusterView, node: nodes.Node) -> tuple[Spot, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What is judged beyond the API.
+class Judge:
+    """What else is judged of devices for a request; taints of `disregarded` keys do not count."""
 
-    Taints of `disregarded` keys count for nothing. Nodes without a device of `driver` are not
-    told of; "": all are.
-    """
-
-    driver: str = ""
     disregarded: frozenset[str] = frozenset()
-    filters: tuple[Filter, ...] = ()
+    why_not: WhyNot = anything
 
 
 def offer(
     way: asked.Way,
     found: Sequence[Spot],
     shares: Sequence[pool.Share],
-    rules: Rules,
+    judge: Judge,
 ) -> Offer:
     """What the node has for a way."""
     made = Offer(way)
-    judge = _every if way.request.everything else _some
+    look_at = _every if way.request.everything else _some
     for place, spot in enumerate(found):
-        judge(made, place, spot, rules)
+        look_at(made, place, spot, judge)
     if way.request.everything:
         wrong = next((one for one in shares if one.problem), None)
         made.broken = f"pool {wrong.pool.name} {wrong.problem}" if wrong else made.broken
     return made
 
 
-def _some(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
+def _some(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
     """Any device will do that is free now."""
     way = made.way
     if spot.problem:
@@ -117,7 +116,7 @@ def _some(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
     if matched is False:
         made.refused[reasons.Reason.SELECTOR_MISMATCH] += 1
         return
-    reason = _why_not(way, spot, rules)
+    reason = _why_not(way, spot, judge)
     taken = _taken(spot) and not way.request.admin_access
     if isinstance(matched, cel.Failed):
         # One in use is not looked at (the reference skips it first), so it fails nobody.
@@ -135,7 +134,7 @@ def _some(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
     made.takes[place] = takes
 
 
-def _every(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
+def _every(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
     """Every device that matches is needed, in use or not."""
     way = made.way
     matched = way.matches(spot.id.driver, spot.device)
@@ -151,7 +150,7 @@ def _every(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
         made.refused[short] += 1
         return
     taken = _taken(spot) and not way.request.admin_access
-    reason = _why_not(way, spot, rules) or (reasons.Reason.DEVICE_TAKEN if taken else None)
+    reason = _why_not(way, spot, judge) or (reasons.Reason.DEVICE_TAKEN if taken else None)
     made.places.append(place)
     made.takes[place] = takes
     if reason is not None:
@@ -159,12 +158,12 @@ def _every(made: Offer, place: int, spot: Spot, rules: Rules) -> None:
         made.barred = made.barred or f"{spot.id.device} is {reason}"
 
 
-def _why_not(way: asked.Way, spot: Spot, rules: Rules) -> reasons.Reason | None:
+def _why_not(way: asked.Way, spot: Spot, judge: Judge) -> reasons.Reason | None:
     if spot.device.beyond or spot.slice.beyond:
         return reasons.Reason.DEVICE_BEYOND
-    if _untolerated(way, spot.device, rules.disregarded):
+    if _untolerated(way, spot.device, judge.disregarded):
         return reasons.Reason.DEVICE_TAINTED
-    return next((reason for one in rules.filters if (reason := one(spot, way))), None)
+    return judge.why_not(spot, way)
 
 
 def _untolerated(way: asked.Way, device: slices.Device, disregarded: frozenset[str]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from driver.controller import view as cluster
 from driver.controller.allocation import constraints, likeness, offers, prospects, tally
+from driver.controller.allocation import pacts as tied
 from driver.resources import claims
 
 
@@ -53,6 +54,12 @@ class Problem:
     claim_of: Sequence[int]
     """The place of each request's claim in the workload."""
     bonds: Sequence[constraints.Bond]
+    pacts: Sequence[tied.Pact] = ()
+
+    @property
+    def ties(self) -> Sequence[tied.Pact]:
+        """The constraints of the API, and what else ties devices together."""
+        return (*self.bonds, *self.pacts)
 
 
 class _Error(Exception):
@@ -93,11 +100,10 @@ class _Search:
     def __init__(self, problem: Problem, budget: int | None) -> None:
         self._problem = problem
         self._budget = budget
+        self._ties = problem.ties
         self._tally = tally.Tally(problem.view, problem.spots)
         self._prospects = prospects.Prospects(problem.spots, problem.bonds, self._tally)
-        self._likeness = likeness.Likeness(
-            problem.spots, problem.offers, problem.bonds, self._tally
-        )
+        self._likeness = likeness.Likeness(problem.spots, problem.offers, self._ties, self._tally)
         self._stack: list[_Ways | _Devices] = []
         self._had = [0] * (max(problem.claim_of, default=-1) + 1)
         self._steps = 0
@@ -116,7 +122,10 @@ class _Search:
     def _run(self) -> tuple[Choice, ...] | None:
         if not self._problem.offers:
             return ()
-        if not self._hopeful(0, None):
+        alone = len(self._problem.offers) == 1 and all(
+            offer.count == 1 for offer in self._problem.offers[0]
+        )
+        if not alone and not self._hopeful(0, None):
             return None
         self._stack.append(_Ways(0))
         while self._stack:
@@ -176,15 +185,16 @@ class _Search:
             raise _Spent
         if not self._tally.take(place, at.offer, claim):
             return False
-        bonds = [one for one in self._problem.bonds if one.covers(claim, at.offer.way.name)]
-        if not all(bond.accepts(place) for bond in bonds):
+        ties = [one for one in self._ties if one.covers(claim, at.offer.way.name)]
+        refusing = next((tie for tie in ties if not tie.accepts(place)), None)
+        if refusing is not None:
             self._tally.give_back(place, at.offer)
-            if at.offer.way.request.everything:
+            if at.offer.way.request.everything and refusing in self._problem.bonds:
                 name = self._problem.spots[place].id.device
                 raise _Error(f"a constraint keeps {name} from All, which needs it")
             return False
-        for bond in bonds:
-            bond.add(place)
+        for tie in ties:
+            tie.add(place)
         self._had[claim] += 1
         at.place = place
         if not self._hopeful(at.want + 1, at):
@@ -197,9 +207,9 @@ class _Search:
         if at.place is None:
             return
         claim = self._problem.claim_of[at.want]
-        for bond in self._problem.bonds:
-            if bond.covers(claim, at.offer.way.name):
-                bond.drop()
+        for tie in self._ties:
+            if tie.covers(claim, at.offer.way.name):
+                tie.drop()
         self._tally.give_back(at.place, at.offer)
         self._had[claim] -= 1
         kind = self._likeness.kind(at.place)

@@ -21,8 +21,8 @@ def of(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
         had, kept = _fill(problem, taken, want, offer)
         fits += had
         counted |= offer.refused + kept
-    for bond in problem.bonds:
-        bond.clear()
+    for tie in problem.ties:
+        tie.clear()
     return fits, wanted, counted
 
 
@@ -30,18 +30,19 @@ def _fill(
     problem: search.Problem, taken: tally.Tally, want: int, offer: offers.Offer
 ) -> tuple[int, Counter[reasons.Reason]]:
     claim = problem.claim_of[want]
-    bonds = [bond for bond in problem.bonds if bond.covers(claim, offer.way.name)]
+    ties = [tie for tie in problem.ties if tie.covers(claim, offer.way.name)]
     kept: Counter[reasons.Reason] = Counter()
     had = 0
     for place in offer.places:
         if place in offer.failing or had == offer.count:
             continue
-        if not all(bond.accepts(place) for bond in bonds):
-            kept[reasons.Reason.CONSTRAINT_UNMET] += 1
+        refusing = next((tie for tie in ties if not tie.accepts(place)), None)
+        if refusing is not None:
+            kept[refusing.reason] += 1
         elif taken.take(place, offer, claim):
             had += 1
-            for bond in bonds:
-                bond.add(place)
+            for tie in ties:
+                tie.add(place)
         elif not taken.used(place):
             kept[reasons.Reason.COUNTERS_TAKEN] += 1
     return had, kept

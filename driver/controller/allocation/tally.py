@@ -3,31 +3,36 @@
 Every `take` that succeeds can be given back; then the tally is as it was before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from driver.controller import held
 from driver.controller import view as cluster
 from driver.controller.allocation import offers
 from driver.resources import pool
 
-_Drawn = dict[tuple[int, pool.Counter], int]
+_Draws = tuple[tuple[pool.Counter, int], ...]
 
 
 class Tally:
     """Of one node; places are those of its spots."""
 
     def __init__(self, view: cluster.ClusterView, found: Sequence[offers.Spot]) -> None:
+        self._view = view
         self._spots = found
         self._users: dict[int, list[tuple[int, bool]]] = {}
-        self._drawn: _Drawn = {}
+        self._draws: dict[int, _Draws] = {}
+        self._drawn: dict[int, dict[pool.Counter, int]] = {}
+        self._left: dict[int, cluster.Left] = {}
         self._amounts: dict[tuple[int, str], int] = {}
-        pools = {id(spot.pool): spot.pool for spot in found if spot.device.consumes}
-        self._left: Mapping[int, cluster.Left] = {key: view.left(p) for key, p in pools.items()}
-        self._overdrawn = {key for key, of in self._left.items() if min(of.values(), default=0) < 0}
 
     def left(self, place: int) -> cluster.Left:
         """What others leave of the counters of a device's pool."""
-        return self._left[id(self._spots[place].pool)]
+        of = self._spots[place].pool
+        found = self._left.get(id(of))
+        if found is None:
+            found = self._left[id(of)] = self._view.left(of)
+            self._drawn[id(of)] = {}
+        return found
 
     def used(self, place: int) -> bool:
         """Whether the solution takes a device, or a share of it."""
@@ -35,12 +40,9 @@ class Tally:
 
     def could(self, place: int, offer: offers.Offer, claim: int) -> bool:
         """Whether a device could be taken now, as far as the device alone is concerned."""
-        spot = self._spots[place]
-        users = self._users.get(place, ())
-        if offer.way.request.admin_access:
-            if any(one == claim for one, _ in users) and not spot.device.allow_multiple:
-                return False
-        elif users and not spot.device.allow_multiple:
+        users = self._users.get(place)
+        beside = offer.way.request.admin_access and all(one != claim for one, _ in users or ())
+        if users and not beside and not self._spots[place].device.allow_multiple:
             return False
         return self._has_counters(place) and self._has_room(place, offer)
 
@@ -62,38 +64,44 @@ class Tally:
         for name, amount in offer.takes.get(place, {}).items():
             key = (place, name)
             self._amounts[key] = self._amounts.get(key, 0) + sign * amount.nanos
-        if charges:
-            spot = self._spots[place]
-            for counter, drawn in held.drawn(spot.device):
-                of = (id(spot.pool), counter)
-                self._drawn[of] = self._drawn.get(of, 0) + sign * drawn
+        draws = self._draws_of(place) if charges else ()
+        if draws:
+            drawn = self._drawn[id(self._spots[place].pool)]
+            for counter, amount_drawn in draws:
+                drawn[counter] = drawn.get(counter, 0) + sign * amount_drawn
 
     def _charged(self, place: int) -> bool:
         """Whether the counters of a shared device are paid for: by others, or by this solution."""
         spot = self._spots[place]
         if not spot.device.allow_multiple:
             return False
-        return any(one.result.share_id for one in spot.holders) or bool(self._users.get(place))
+        return bool(self._users.get(place)) or any(one.result.share_id for one in spot.holders)
+
+    def _draws_of(self, place: int) -> _Draws:
+        found = self._draws.get(place)
+        if found is None:
+            found = self._draws[place] = tuple(held.drawn(self._spots[place].device))
+            if found:
+                self.left(place)
+        return found
 
     def _has_counters(self, place: int) -> bool:
-        spot = self._spots[place]
-        if not spot.device.consumes or self._charged(place):
+        draws = self._draws_of(place)
+        if not draws or self._charged(place):
             return True
-        key = id(spot.pool)
-        if key in self._overdrawn:
-            # One overdrawn counter bars every device of the pool that draws on any, as in the
-            # reference (#140802): what is wrong there is not known.
-            return False
-        left = self._left[key]
-        return all(
-            amount <= left.get(counter, 0) - self._drawn.get((key, counter), 0)
-            for counter, amount in held.drawn(spot.device)
-        )
+        key = id(self._spots[place].pool)
+        left, drawn = self._left[key], self._drawn[key]
+        for counter, amount in draws:
+            if left.get(counter, 0) - drawn.get(counter, 0) < amount:
+                return False
+        # One overdrawn counter bars every device of the pool that draws on any, as in the
+        # reference (#140802): what is wrong there is not known.
+        return min(left.values()) >= 0
 
     def _has_room(self, place: int, offer: offers.Offer) -> bool:
         spot = self._spots[place]
-        return all(
-            offers.held_of(spot, name) + self._amounts.get((place, name), 0) + amount.nanos
-            <= spot.device.capacity[name].value.nanos
-            for name, amount in offer.takes.get(place, {}).items()
-        )
+        for name, amount in offer.takes.get(place, {}).items():
+            taken = offers.held_of(spot, name) + self._amounts.get((place, name), 0)
+            if taken + amount.nanos > spot.device.capacity[name].value.nanos:
+                return False
+        return True

@@ -35,7 +35,7 @@ def of_claim(granted: Iterable[tuple[steps.Grant, v1alpha1.Config]]) -> daemon.O
     return daemon.of_devices(found)
 
 
-def _arguments(own: daemon.Own) -> steps.Arguments:
+def arguments(own: daemon.Own) -> steps.Arguments:
     """Of the step that has the daemon; what has no limit may take all of its device."""
     sizes = (own.limits.get(at, size) for at, size in enumerate(own.sizes))
     return {
@@ -110,7 +110,7 @@ def _serving(device: steps.PlannedDevice, own: daemon.Own, claim: str) -> steps.
     """After everything else of its devices; a MIG device's UUID is known only then."""
     place = device.edits.instance
     on = mig.arguments(place) if place else {DEVICES: ",".join(own.devices)}
-    return steps.Step(SERVE, LEAVE, device.gpu, {mps.CLAIM: claim, **_arguments(own), **on})
+    return steps.Step(SERVE, LEAVE, device.gpu, {mps.CLAIM: claim, **arguments(own), **on})
 
 
 def _device(face: faces.Face) -> daemon.Device:

@@ -1,6 +1,7 @@
 import pytest
 
 from driver.cel import selector
+from driver.devices import description
 from driver.resources import quantity
 
 DEVICE = selector.Device(
@@ -9,7 +10,8 @@ DEVICE = selector.Device(
         "type": "gpu",
         "productName": "NVIDIA H100 80GB HBM3",
         "nvlinkPeers": 254,
-        "driverVersion": b"580.105.8",
+        "driverVersion": description.Version("580.105.8"),
+        "ports": ("a", "b"),
         "resource.kubernetes.io/pcieRoot": "pci0000:50",
     },
     {"memory": quantity.parse("81559Mi")},
@@ -54,7 +56,7 @@ def test_an_unknown_attribute_is_a_run_time_error() -> None:
 
 
 def test_a_version_is_never_equal_to_a_string() -> None:
-    """As in Kubernetes, where it is a semver; comparing it needs a function we do not have yet."""
+    """As in Kubernetes, where it is a semver."""
     assert answer('device.attributes["gpu.ration.dev"].driverVersion == "580.105.8"') is False
     failed = answer('device.attributes["gpu.ration.dev"].driverVersion > "580"')
     assert isinstance(failed, selector.Failed)
@@ -64,7 +66,11 @@ def test_a_version_is_never_equal_to_a_string() -> None:
     ("expression", "words"),
     [
         ("device.driver ==", "Syntax error"),
-        ('semver("1.2.3").isLessThan(semver("2.0.0"))', "semver"),
+        ("device.memory == 1", "undefined field"),
+        ("[1, 'a'].size() == 2", "several types"),
+        ("'a'.matches('(')", "regular expression"),
+        ("device == device", "device"),
+        ("[1, 2].all(a, [1, 2].all(b, 'x'.matches(string(a))))", "may cost"),
         ("'a'", "gives"),
         ("unknown == 1", "unknown"),
         ("'" + "x" * 10_300 + "' == device.driver", "longer than"),
@@ -74,3 +80,63 @@ def test_what_cannot_be_compiled_is_said_with_its_reason(expression: str, words:
     unusable = selector.compile_selector(expression)
     assert isinstance(unusable, selector.Unusable)
     assert words in unusable.why
+
+
+OWN = 'device.attributes["gpu.ration.dev"]'
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'{OWN}.driverVersion.isGreaterThan(semver("570.0.0"))',
+        f"{OWN}.driverVersion.major() == 580",
+        f'{OWN}.ports.includes("b") && {OWN}.type.includes("gpu")',
+        f'{OWN}.ports.exists(port, port == "a")',
+        f'{OWN}.productName.find("H[0-9]+") == "H100"',
+        'cidr("10.0.0.0/8").containsIP("10.1.2.3")',
+        'url("https://a.example.com/b").getHost() == "a.example.com"',
+        'format.dns1123Label().validate("A").hasValue()',
+        '[duration("1m"), duration("1s")].sum() == duration("61s")',
+        "1 < 2.5",
+    ],
+)
+def test_functions_of_kubernetes_are_there(expression: str) -> None:
+    assert answer(expression) is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [
+        ("true", set()),
+        ('device.driver == "x"', {"driver"}),
+        ("device.allowMultipleAllocations", {"allowMultipleAllocations"}),
+        (f'{OWN}.type == "gpu"', {"gpu.ration.dev/type"}),
+        (f'"uuid" in {OWN} || has({OWN}.type)', {"gpu.ration.dev/uuid", "gpu.ration.dev/type"}),
+        (f'{OWN}[?"a"].hasValue()', {"gpu.ration.dev/a"}),
+        ("device.attributes.?other.?b.hasValue()", {"other/b"}),
+        (f"cel.bind(d, {OWN}, d.a == d.b)", {"gpu.ration.dev/a", "gpu.ration.dev/b"}),
+        ('device.capacity["x.dev"].memory.isInteger()', {"x.dev/memory"}),
+        ("[1].all(device, device == 1)", set()),
+    ],
+)
+def test_what_an_expression_reads_is_known(expression: str, reads: set[str]) -> None:
+    compiled = selector.compile_selector(expression)
+    assert isinstance(compiled, selector.Selector), compiled
+    assert compiled.reads == frozenset(reads)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f"{OWN}.size() == 2",
+        f'{OWN}.exists(k, k == "a")',
+        f"{OWN}[device.driver] == 1",
+        "device.attributes[device.driver].a == 1",
+        "device.attributes.size() == 1",
+        '"a" in device.attributes',
+    ],
+)
+def test_an_expression_that_may_read_anything_says_so(expression: str) -> None:
+    compiled = selector.compile_selector(expression)
+    assert isinstance(compiled, selector.Selector), compiled
+    assert compiled.reads is None

@@ -9,8 +9,8 @@ import pytest
 from driver import errors, ids
 from driver.devices import mig
 from driver.kubeletplugin import checkpoint, device_metadata, steps
-from driver.kubeletplugin.sharing import terms
 from driver.resources import claims
+from driver.sharing import terms
 from tests import builders
 from tests.fakes import gpunode
 

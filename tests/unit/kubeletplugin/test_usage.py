@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 from driver import ids
 from driver.kubeletplugin import checkpoint, ports, steps, usage, usage_words
-from driver.kubeletplugin.sharing import terms
+from driver.sharing import terms
 
 GIB = 1 << 30
 GPU = ids.GpuUuid("GPU-a")

@@ -102,6 +102,15 @@ def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
     assert "Syntax error" in answer.detail
 
 
+def test_an_expression_that_is_not_provided_means_not_allocated() -> None:
+    text = "device == device"
+    answer = refused(
+        decide(worlds.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text)))
+    )
+    assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
+    assert "as a value" in answer.detail
+
+
 def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None:
     text = 'device.attributes["gpu.ration.dev"].nope == "x"'
     claim = objects.claim("c", objects.a_request("gpu", 1, text))

@@ -8,6 +8,7 @@ from driver.api import v1alpha1
 from driver.devices import faces, mig
 from driver.kubeletplugin import steps
 from driver.kubeletplugin.sharing import own_mps
+from driver.sharing import daemon
 from tests.unit.kubeletplugin.test_plan import a_gpu, a_part
 
 PART = mig.Profile(19, "1g.10gb", 1, 9984, 1, (mig.Placement(0, 1),))
@@ -18,7 +19,7 @@ def a_whole(**changes: Any) -> steps.Grant:
     return steps.Grant("gpu", "node-1", faces.WholeFace(gpu))
 
 
-def own(grant: steps.Grant, **settings: Any) -> own_mps.Own | None:
+def own(grant: steps.Grant, **settings: Any) -> daemon.Own | None:
     sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(**settings))
     return own_mps.of_claim([(grant, v1alpha1.GpuConfig(sharing=sharing))])
 
@@ -36,7 +37,7 @@ def test_a_limit_is_cut_to_whole_mebibytes() -> None:
 def test_a_device_without_a_limit_has_the_whole_mebibytes_of_its_memory() -> None:
     found = own(a_whole(memory_bytes=(80 << 30) + 5))
     assert found is not None
-    assert found.arguments[own_mps.MEMORY] == str(80 << 30)
+    assert own_mps.arguments(found)[own_mps.MEMORY] == str(80 << 30)
 
 
 def test_a_gpu_that_does_not_tell_its_memory_needs_a_limit() -> None:
@@ -44,7 +45,7 @@ def test_a_gpu_that_does_not_tell_its_memory_needs_a_limit() -> None:
         own(a_whole(memory_bytes=None))
     found = own(a_whole(memory_bytes=None), pinnedMemory="4Gi")
     assert found is not None
-    assert found.arguments[own_mps.MEMORY] == str(4 << 30)
+    assert own_mps.arguments(found)[own_mps.MEMORY] == str(4 << 30)
 
 
 def test_several_users_at_once_need_volta() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from driver import reasons
 from driver.api import v1alpha1
-from driver.kubeletplugin.sharing import terms
 from driver.resources import quantity
+from driver.sharing import terms
 from tests import builders
 
 MPS = v1alpha1.GpuConfig(sharing=v1alpha1.MpsSharing())

@@ -1,0 +1,87 @@
+"""Which configuration each device of a workload would have, as Prepare will read it (D13). Pure."""
+
+from collections.abc import Iterator
+
+from driver import errors, names
+from driver.api import decode, v1alpha1
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.resources import claims, fields, request, slices
+from driver.sharing import terms
+
+
+class Configs:
+    """Of one workload; claims are named by their place among the open ones."""
+
+    def __init__(self, view: cluster.ClusterView, workload: outcome.Workload) -> None:
+        self._view = view
+        self._workload = workload
+        self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}
+        self._found: dict[tuple[int, str, bool], v1alpha1.Config | errors.BadInput] = {}
+
+    def of(
+        self, claim: int, way: request.Request, device: slices.Device
+    ) -> v1alpha1.Config | errors.BadInput:
+        """The configuration of a device for a way, or what is wrong with it."""
+        is_mig = device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG
+        key = claim, way.name, is_mig
+        if key not in self._found:
+            kind: decode.Kind = "MigDeviceConfig" if is_mig else "GpuConfig"
+            try:
+                self._found[key] = decode.winner(self._of_way(claim, way), way.name, kind)
+            except errors.BadInput as error:
+                self._found[key] = error
+        return self._found[key]
+
+    def terms(
+        self, claim: int, way: request.Request, device: slices.Device
+    ) -> terms.Terms | terms.Conflict:
+        """On which terms a way would have a share of a device; its amounts are not told.
+
+        Raises:
+            BadInput: the configuration cannot be read; `of` says so.
+        """
+        config = self.of(claim, way, device)
+        if isinstance(config, errors.BadInput):
+            raise config
+        driver = self._view.driver
+        result = claims.Result(way.name, claims.DeviceId(driver, "", device.name))
+        namespace = self._workload.open[claim].namespace
+        return terms.of_result(result, sharing_of(device), namespace, config)
+
+    def own_daemon(
+        self, claim: int, way: request.Request, device: slices.Device
+    ) -> v1alpha1.Mps | None:
+        """The settings of the claim's own MPS daemon, where the device is to be under one."""
+        config = self.of(claim, way, device)
+        if way.admin_access or sharing_of(device) or isinstance(config, errors.BadInput):
+            return None
+        return config.sharing.mps if isinstance(config.sharing, v1alpha1.MpsSharing) else None
+
+    def _of_way(self, claim: int, way: request.Request) -> tuple[decode.Document, ...]:
+        key = claim, way.name
+        if key not in self._documents:
+            self._documents[key] = tuple(self._read(self._workload.open[claim], way))
+        return self._documents[key]
+
+    def _read(self, claim: claims.Claim, way: request.Request) -> Iterator[decode.Document]:
+        device_class = self._view.classes.get(way.device_class)
+        for raw in device_class.configs if device_class else ():
+            yield from self._document(raw, (way.name,), from_class=True)
+        for one in claim.spec.configs:
+            yield from self._document(one.opaque, one.requests, from_class=False)
+
+    def _document(
+        self, opaque: fields.Raw, requests: tuple[str, ...], *, from_class: bool
+    ) -> Iterator[decode.Document]:
+        if opaque.get("driver") == self._view.driver:
+            parameters = fields.mapping(opaque, "parameters")
+            found = decode.config(parameters, "parameters", from_class=from_class)
+            yield decode.Document(found, "parameters", requests)
+
+
+def sharing_of(device: slices.Device) -> str:
+    """How a device is shared, `mps` or `time-slicing`; empty where it is not."""
+    if device.attributes.get(names.ATTR_TYPE) != names.TYPE_SHARE:
+        return ""
+    return str(device.attributes.get(names.ATTR_SHARING, ""))

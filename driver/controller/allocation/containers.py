@@ -1,0 +1,139 @@
+"""A container has one MPS daemon at most, and no GPU outside it (D10). Pure.
+
+A process talks to one daemon, and of the limits of two shares in one environment one silently wins.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from driver import errors, names, reasons
+from driver.api import decode, v1alpha1
+from driver.controller import view as cluster
+from driver.controller.allocation import asked, configs, offers, outcome
+from driver.resources import claims, pods, slices
+from driver.sharing import documents
+
+_Under = tuple[str, str]
+"""The daemon of a device: ("share", "") admits nothing else, ("claim", ...) only its own."""
+_NONE: _Under = ("", "")
+_SHARE = "share"
+
+
+class _Side:
+    """What one way of one claim brings into a container; `given` is common to its sides."""
+
+    reason = reasons.Reason.CONTAINER_DAEMONS
+
+    def __init__(
+        self,
+        claim: int,
+        way: asked.Way,
+        spots: Sequence[offers.Spot],
+        found: configs.Configs,
+        given: list[_Under],
+    ) -> None:
+        self._claim = claim
+        self._way = way
+        self._spots = spots
+        self._configs = found
+        self._given = given
+        self._before = len(given)
+
+    def covers(self, claim: int, way: str) -> bool:
+        return (claim, way) == (self._claim, self._way.name)
+
+    def accepts(self, place: int) -> bool:
+        mine = self.look(place)
+        return not self._given or (
+            mine[0] != _SHARE and all(other == mine for other in self._given)
+        )
+
+    def add(self, place: int) -> None:
+        self._given.append(self.look(place))
+
+    def drop(self) -> None:
+        self._given.pop()
+
+    def clear(self) -> None:
+        del self._given[self._before :]
+
+    def look(self, place: int) -> _Under:
+        spot = self._spots[place]
+        if configs.sharing_of(spot.device) == names.SHARING_MPS:
+            return _SHARE, ""
+        own = self._configs.own_daemon(self._claim, self._way.request, spot.device)
+        return _NONE if own is None else ("claim", str(self._claim))
+
+
+def pacts(
+    view: cluster.ClusterView,
+    workload: outcome.Workload,
+    wants: Sequence[asked.Want],
+    spots: Sequence[offers.Spot],
+    found: configs.Configs,
+) -> Iterator[_Side]:
+    """One for each container and each way of a request that it uses.
+
+    A workload of one device has nothing to keep.
+    """
+    most = sum(
+        max(2 if way.request.everything else way.request.count for way in want.ways)
+        for want in wants
+    )
+    if most < 2 and not workload.settled:  # noqa: PLR2004
+        return
+    settled = [(claim, *one) for claim in workload.settled for one in _settled(view, claim)]
+    for container in workload.pod.containers:
+        given = [one for claim, name, one in settled if _uses(workload.pod, container, claim, name)]
+        for want in wants:
+            for way in want.ways:
+                if _uses(workload.pod, container, workload.open[want.claim], way.name):
+                    yield _Side(want.claim, way, spots, found, given)
+
+
+def _uses(pod: pods.Pod, container: pods.Container, claim: claims.Claim, way: str) -> bool:
+    mine = {one.name for one in pod.claims if one.claim == claim.name}
+    base = way.partition("/")[0]
+    return any(name in mine and one in {"", base} for name, one in container.claims)
+
+
+def _settled(view: cluster.ClusterView, claim: claims.Claim) -> Iterator[tuple[str, _Under]]:
+    """The requests of an allocated claim of the pod, and the daemons of their devices."""
+    allocation = claim.allocation
+    if allocation is None:
+        return
+    for result in allocation.results:
+        if result.device.driver == view.driver:
+            device = _published(view, result.device)
+            if device is not None:
+                yield result.request, _of_result(view, claim, allocation, result, device)
+
+
+def _of_result(
+    view: cluster.ClusterView,
+    claim: claims.Claim,
+    allocation: claims.Allocation,
+    result: claims.Result,
+    device: slices.Device,
+) -> _Under:
+    if configs.sharing_of(device):
+        mps = configs.sharing_of(device) == names.SHARING_MPS
+        return (_SHARE, "") if mps else _NONE
+    kind: decode.Kind = "GpuConfig"
+    if device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG:
+        kind = "MigDeviceConfig"
+    try:
+        found = documents.of_allocation(allocation, view.driver)
+        config = decode.winner(found, result.request, kind)
+    except errors.BadInput:
+        return _NONE
+    alone = isinstance(config.sharing, v1alpha1.MpsSharing) and not result.admin_access
+    return ("claim", claim.uid) if alone else _NONE
+
+
+def _published(view: cluster.ClusterView, wanted: claims.DeviceId) -> slices.Device | None:
+    pool = view.pools.get((wanted.driver, wanted.pool))
+    for one in pool.slices if pool else ():
+        for device in one.devices:
+            if device.name == wanted.device:
+                return device
+    return None

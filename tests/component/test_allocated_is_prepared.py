@@ -1,0 +1,125 @@
+"""What the controller allocates, Prepare does not refuse (invariant 5): both, over one machine.
+
+The real allocator decides on what the node publishes, the real Prepare makes it so on a simulated
+machine; claims come and go.
+"""
+
+import random  # noqa: TID251 - the same every time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import allocate, assemble, outcome
+from driver.devices import faces
+from driver.kubeletplugin import ports
+from driver.resources import claims, nodes, publish, slices
+from tests import builders, objects, worlds
+from tests.fakes import gpunode, workloads
+
+WORKLOADS = 1000
+OWNER = publish.Owner(builders.NODE, "uid")
+
+
+@dataclass
+class World:
+    """One node with its plugin's Prepare, and the controller's allocator."""
+
+    node: gpunode.GpuNode
+    process: gpunode.Process = field(init=False)
+    view: picture.Picture = field(init=False)
+    allocator: allocate.Allocator = field(init=False)
+    running: list[workloads.Drawn] = field(default_factory=list)
+    given: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.process = self.node.process()
+        self.allocator = allocate.Allocator(worlds.DECIDING)
+        self.view = picture.Picture(names.DRIVER)
+        raw = objects.a_node(builders.NODE)
+        raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
+        self.view.put_node(ids.NodeName(builders.NODE), nodes.parse(raw))
+        for one in workloads.device_classes():
+            self.view.put_class(one.name, one)
+        for one in published(self.process):
+            self.view.put_slice(one.name, one)
+
+    def start(self, drawn: workloads.Drawn) -> None:
+        """Allocate and prepare a pod's claims, if they fit."""
+        workload = outcome.Workload(drawn.pod, drawn.claims)
+        answer = self.allocator.decide(self.view, workload)
+        if isinstance(answer, outcome.NoFit):
+            self.refused.update(reasons_of(answer))
+            return
+        made = assemble.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
+        self.view.fly(cluster.InFlight(drawn.pod, answer.node, made))
+        self.view.land(cluster.InFlight(drawn.pod, answer.node, made))
+        for claim in drawn.claims:
+            self.prepare(claim, made[claim.key])
+        self.running.append(drawn)
+
+    def prepare(self, claim: claims.Claim, allocation: claims.Allocation) -> None:
+        status = {"allocation": claims.render_allocation(allocation)}
+        raw = objects.a_claim(claim.name, status=status)
+        raw["metadata"]["namespace"] = claim.namespace
+        written = claims.parse(raw)
+        self.view.put_claim(claim.key, written)
+        ref = self.node.allocate(written)
+        prepared = self.process.preparer.prepare(ref, gpunode.never)
+        assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
+        self.given.update(kind_of(one.device) for one in prepared.devices)
+
+    def end(self, drawn: workloads.Drawn) -> None:
+        """The pod goes; its claims are unprepared, then deallocated."""
+        self.running.remove(drawn)
+        for claim in drawn.claims:
+            ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
+            assert self.process.preparer.unprepare(ref) is None
+            self.view.put_claim(claim.key, None)
+            del self.node.reader.claims[claim.key]
+
+
+def published(process: gpunode.Process) -> list[slices.Slice]:
+    """The slices of the node, as the API server would hold them."""
+    found = process.gpus.refresh()
+    offered = {gpu.uuid: faces.Offering() for gpu in found.known}
+    terms = publish.Terms(names.DRIVER, ids.NodeName(builders.NODE), "controller", offered)
+    pool, refused = publish.pool_of(found, terms, {})
+    assert not refused
+    return [slices.parse(one) for one in publish.render(pool, OWNER, 1)]
+
+
+def kind_of(device: str) -> str:
+    for kind in ("mig", "mps", "ts"):
+        if f"-{kind}" in device:
+            return kind
+    return "whole"
+
+
+def reasons_of(answer: outcome.NoFit) -> list[str]:
+    if answer.blocker is not None:
+        return [answer.blocker]
+    return [
+        str(reason)
+        for refusal in answer.nodes
+        for reason in (refusal.node_reason, *(one for one, _ in refusal.devices))
+        if reason is not None
+    ]
+
+
+def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -> None:
+    world = World(gpunode.GpuNode(tmp_path))
+    rng = random.Random(6)  # noqa: S311 - a seed, no secret
+    for number in range(WORKLOADS):
+        world.start(workloads.draw(rng, number))
+        while world.running and rng.random() < 0.3:
+            world.end(rng.choice(world.running))
+    assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100
+    wanted = {"NamespacesApart", "SharingDisagrees", "ContainerDaemons", "ConfigInvalid"}
+    assert wanted <= set(world.refused), world.refused
+    for drawn in [*world.running]:
+        world.end(drawn)
+    assert world.node.files() == {}
