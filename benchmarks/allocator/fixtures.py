@@ -184,3 +184,17 @@ def allocated(raw: Raw, device: tuple[str, str, str], node: str) -> Raw:
     }
     used = {"resource": "pods", "name": raw["metadata"]["name"], "uid": f"pod-{raw['metadata']['uid']}"}
     return {**raw, "status": {"allocation": allocation, "reservedFor": [used]}}
+
+
+def renamed(asks: Raw, name: str) -> Raw:
+    """The same, under another name of its only request."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: walk(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [walk(one) for one in value]
+        return name if value == "gpu" else value
+
+    found: Raw = walk(asks)
+    return found

@@ -3,15 +3,13 @@
 import json
 import random  # noqa: TID251 - a seeded draw
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from benchmarks.allocator import cases, fixtures
 from driver import ids, names
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, filters, outcome, policies, settings
+from driver.controller.allocation import allocate, assemble, filters, outcome, policies, settings, words
 from driver.resources import claims, classes, nodes, pods, slices
 
 _STAMP = "2026-01-01T00:00:00Z"
@@ -19,7 +17,7 @@ _STAMP = "2026-01-01T00:00:00Z"
 
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
-    return settings.Settings(policies.POLICIES["pack"], filters.rules(names.DRIVER))
+    return settings.Settings(policies.POLICIES["pack"], filters.Rules(names.DRIVER))
 
 
 def shown(case: cases.Case) -> picture.Picture:
@@ -61,6 +59,18 @@ class Ours:
         """
         return [self._one(alike=alike) for _ in range(count)]
 
+    def refuse(self, asks: fixtures.Raw) -> float:
+        """Milliseconds until a claim is refused that nothing can meet, words and all."""
+        claim = self._claim(asks)
+        pod = pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
+        begun = time.perf_counter()
+        answer = self._allocator.decide(self._view, outcome.Workload(pod, (claim,)))
+        found = words.no_fit(answer) if isinstance(answer, outcome.NoFit) else ""
+        ended = time.perf_counter()
+        if not found:
+            raise RuntimeError("what cannot be had was had")
+        return (ended - begun) * 1000
+
     def _one(self, *, alike: bool) -> float:
         claim, pod = self._workload(alike=alike)
         self._view.put_pod(pod.key, pod)
@@ -101,7 +111,7 @@ class Ours:
                 self._view.put_pod(pod.key, None)
 
     def _workload(self, *, alike: bool) -> tuple[claims.Claim, pods.Pod]:
-        asks = self._case.asks if alike else _renamed(self._case.asks, f"gpu-{self._made}")
+        asks = self._case.asks if alike else fixtures.renamed(self._case.asks, f"gpu-{self._made}")
         claim = self._claim(asks)
         return claim, pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
 
@@ -109,17 +119,3 @@ class Ours:
         self._made += 1
         raw = fixtures.claim(f"claim-{self._made}", asks)
         return claims.parse(fixtures.allocated(raw, device, device[1]) if device else raw)
-
-
-def _renamed(asks: fixtures.Raw, name: str) -> fixtures.Raw:
-    """The same, under another name of its only request."""
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: walk(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [walk(one) for one in value]
-        return name if value == "gpu" else value
-
-    found: fixtures.Raw = walk(asks)
-    return found
