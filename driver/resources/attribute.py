@@ -1,5 +1,7 @@
 """Attributes of devices (DeviceAttribute): one value each, or a list of one type (KEP-5491)."""
 
+import functools
+import sys
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
@@ -11,11 +13,19 @@ Value = description.Value | tuple[description.Value, ...]
 Attributes = Mapping[str, Value]
 """By `id`, which is in the driver's own domain, or `domain/id`."""
 
+_MOST_VERSIONS = 4096
 _LISTS = {"bools": bool, "ints": int, "strings": str, "versions": str}
 
 
 def parse(obj: fields.Raw) -> Value | None:
-    """Read a value; None where it is of a kind that is not known here."""
+    """Read a value; None where it is of a kind that is not known here.
+
+    Equal texts are one object: thousands of devices say the same.
+    """
+    if len(obj) == 1:
+        text = obj.get("string")
+        if type(text) is str:
+            return sys.intern(text)
     match dict(obj):
         case {"bool": bool(value)}:
             return value
@@ -24,16 +34,21 @@ def parse(obj: fields.Raw) -> Value | None:
         case {"string": str(value)}:
             return value
         case {"version": str(value)}:
-            return description.Version(value)
+            return _version(value)
         case _:
             return _parse_list(obj)
+
+
+@functools.lru_cache(maxsize=_MOST_VERSIONS)
+def _version(text: str) -> description.Version:
+    return description.Version(text)
 
 
 def _parse_list(obj: fields.Raw) -> Value | None:
     for kind, of in _LISTS.items():
         found = obj.get(kind)
         if isinstance(found, list | tuple) and all(type(one) is of for one in found):
-            return tuple(description.Version(one) if kind == "versions" else one for one in found)
+            return tuple(_version(one) if kind == "versions" else one for one in found)
     return None
 
 
