@@ -17,6 +17,7 @@ class Held:
         self._cached: dict[ids.Key, claims.Allocation] = {}
         self._flying: dict[ids.Key, claims.Allocation] = {}
         self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
+        self._in_use: dict[cluster.PoolKey, set[str]] = {}
 
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device."""
@@ -59,11 +60,14 @@ class Held:
                 self._holders[device] = rest
             else:
                 self._holders.pop(device, None)
+                self._in_use.get((device.driver, device.pool), set()).discard(device.device)
         come = [*_taking(after)]
         if after is not None:
             for result in come:
                 holder = cluster.Holder(key, result, after)
-                self._holders[result.device] = (*self._holders.get(result.device, ()), holder)
+                device = result.device
+                self._holders[device] = (*self._holders.get(device, ()), holder)
+                self._in_use.setdefault((device.driver, device.pool), set()).add(device.device)
         return [*gone, *(one.device for one in come)]
 
     def left(self, of: pool.Pool) -> cluster.Left:
@@ -72,9 +76,10 @@ class Held:
         One that no slice shows charges nothing, as with kube-scheduler.
         """
         left = dict(of.counters)
-        for one in of.slices:
+        in_use = self._in_use.get((of.driver, of.name), ())
+        for one in of.slices if in_use else ():
             for device in one.devices:
-                if claims.DeviceId(of.driver, of.name, device.name) in self._holders:
+                if device.name in in_use:
                     for key, amount in drawn(device):
                         if key in left:
                             left[key] -= amount
