@@ -5,7 +5,7 @@ import os
 import sys
 
 from benchmarks import record
-from benchmarks.allocator import cases, refusals, reference, rounds
+from benchmarks.allocator import cases, reference, rounds
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 

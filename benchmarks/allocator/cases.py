@@ -1,7 +1,7 @@
 """What is measured: a cluster at half fill, and what every claim asks of it."""
 
 import json
-import random  # noqa: TID251 - a seeded draw, the same for both sides
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,7 +53,9 @@ class Case:
             for device in one["spec"].get("devices", ()):
                 attributes = device["attributes"]
                 profile = attributes.get("profile", {}).get("string", "")
-                is_it = profile == self.takes if self.takes else attributes["type"] == {"string": "gpu"}
+                is_it = (
+                    profile == self.takes if self.takes else attributes["type"] == {"string": "gpu"}
+                )
                 if is_it:
                     found.append((one["spec"]["driver"], device["name"]))
         return found

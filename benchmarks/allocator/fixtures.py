@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from driver import names
-from driver.resources import publish, slices
+from driver.resources import publish
 from tests.fakes import simulated_pool
 
 Raw = dict[str, Any]
@@ -38,7 +38,7 @@ def whole(allocator: str) -> str:
     taints = {"taints": [taint]} if allocator == "controller" else {}
     devices = [{**_gpu(number), **taints} for number in range(_GPUS)]
     pool = {"name": NODE, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": names.DRIVER, "nodeName": NODE, "pool": pool, "devices": devices}
+    spec: Raw = {"driver": names.DRIVER, "nodeName": NODE, "pool": pool, "devices": devices}
     return json.dumps([_slice_object(publish.slice_name(names.DRIVER, NODE, 0), spec)])
 
 
@@ -68,14 +68,15 @@ def _gpu(number: int) -> Raw:
 
 
 def every_face(allocator: str, product: str = "hgx-h100") -> str:
-    """A simulated machine as our plugin publishes it: whole GPUs, all MIG placements, shares (D1)."""
+    """A simulated machine as our plugin publishes it: whole GPUs, MIG placements, shares (D1)."""
     pool = simulated_pool.of_machine(NODE, allocator, product)
     found = publish.render(pool, publish.Owner(simulated_pool.node_name(NODE), "uid"), 1)
-    text = json.dumps([_slice_object(one["metadata"]["name"], one["spec"]) for one in found])  # type: ignore[index]
+    raw: list[Raw] = json.loads(json.dumps(found))
+    text = json.dumps([_slice_object(one["metadata"]["name"], one["spec"]) for one in raw])
     return re.sub(r"GPU-[0-9a-f]{8}", f"GPU-{SERIAL}", text)
 
 
-def _slice_object(name: str, spec: slices.Raw) -> Raw:
+def _slice_object(name: str, spec: Raw) -> Raw:
     meta = {"name": name, "uid": f"slice-{name}", "resourceVersion": "1"}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -182,19 +183,15 @@ def allocated(raw: Raw, device: tuple[str, str, str], node: str) -> Raw:
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
         "allocationTimestamp": "2026-01-01T00:00:00Z",
     }
-    used = {"resource": "pods", "name": raw["metadata"]["name"], "uid": f"pod-{raw['metadata']['uid']}"}
+    used = {
+        "resource": "pods",
+        "name": raw["metadata"]["name"],
+        "uid": f"pod-{raw['metadata']['uid']}",
+    }
     return {**raw, "status": {"allocation": allocation, "reservedFor": [used]}}
 
 
 def renamed(asks: Raw, name: str) -> Raw:
     """The same, under another name of its only request."""
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: walk(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [walk(one) for one in value]
-        return name if value == "gpu" else value
-
-    found: Raw = walk(asks)
+    found: Raw = json.loads(json.dumps(asks).replace('"gpu"', f'"{name}"'))
     return found

@@ -1,7 +1,7 @@
 """Our allocator on a picture of the cluster that every decision changes, as in the controller."""
 
 import json
-import random  # noqa: TID251 - a seeded draw
+import random
 import time
 from dataclasses import replace
 
@@ -9,7 +9,15 @@ from benchmarks.allocator import cases, fixtures
 from driver import ids, names
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, filters, outcome, policies, settings, words
+from driver.controller.allocation import (
+    allocate,
+    assemble,
+    filters,
+    outcome,
+    policies,
+    settings,
+    words,
+)
 from driver.resources import claims, classes, nodes, pods, slices
 
 _STAMP = "2026-01-01T00:00:00Z"
@@ -53,7 +61,7 @@ class Ours:
         self._most = self._used
 
     def run(self, count: int, *, alike: bool = True) -> list[float]:
-        """Milliseconds of each decision: deciding, and taking it and what is freed into the picture.
+        """Milliseconds of each decision: to decide, and to take it and what is freed in.
 
         Not `alike`: every claim has another shape, as no two of them have the same request's name.
         """

@@ -1,7 +1,5 @@
 """Requests that cannot be met: how long until we say so, and why."""
 
-import time
-
 from benchmarks import record
 from benchmarks.allocator import cases, fixtures, ours, reference
 
@@ -9,7 +7,7 @@ AGAIN = 200
 
 
 def impossible() -> list[record.Figure]:
-    """Nine GPUs where no node has more than eight, at 5,000 nodes: at first, then as nodes change."""
+    """Nine GPUs where no node has more than eight: at first, then as nodes change."""
     asks = fixtures.gpus(9)
     case = cases.Case("", 5_000, fixtures.gpus(), fixtures.whole, 1, 1, 1)
     mine = ours.Ours(case)
