@@ -2,8 +2,8 @@
 
 import functools
 import sys
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
 
 from driver.devices import description
 from driver.resources import fields
@@ -17,15 +17,34 @@ _MOST_VERSIONS = 4096
 _LISTS = {"bools": bool, "ints": int, "strings": str, "versions": str}
 
 
+@functools.lru_cache(maxsize=_MOST_VERSIONS)
+def _version(text: str) -> description.Version:
+    return description.Version(text)
+
+
+_PLAIN: Mapping[tuple[str, type], Callable[[Any], Value]] = {
+    ("string", str): sys.intern,
+    ("version", str): _version,
+    ("int", int): int,
+    ("bool", bool): bool,
+}
+"""How a value is taken of which nothing else is said."""
+
+
 def parse(obj: fields.Raw) -> Value | None:
     """Read a value; None where it is of a kind that is not known here.
 
     Equal texts are one object: thousands of devices say the same.
     """
     if len(obj) == 1:
-        text = obj.get("string")
-        if type(text) is str:
-            return sys.intern(text)
+        for kind, value in obj.items():
+            plain = _PLAIN.get((kind, type(value)))
+            if plain is not None:
+                return plain(value)
+    return _parse_any(obj)
+
+
+def _parse_any(obj: fields.Raw) -> Value | None:
     match dict(obj):
         case {"bool": bool(value)}:
             return value
@@ -37,11 +56,6 @@ def parse(obj: fields.Raw) -> Value | None:
             return _version(value)
         case _:
             return _parse_list(obj)
-
-
-@functools.lru_cache(maxsize=_MOST_VERSIONS)
-def _version(text: str) -> description.Version:
-    return description.Version(text)
 
 
 def _parse_list(obj: fields.Raw) -> Value | None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driver import ids, names
+from driver import errors, ids, names
 from driver.resources import alike, attribute, capacities, fields, quantity, selectors
 
 _SLICE = frozenset(
@@ -26,6 +26,7 @@ _DEVICE = frozenset(
     }
 )
 """What is weighed; a device of which more is said, or whose slice says more, is left alone."""
+_REACH = frozenset({"nodeName", "nodeSelector", "allNodes"})
 _MOST_TAINTS = 4096
 Raw = dict[str, object]
 Amounts = Mapping[str, quantity.Quantity]
@@ -183,28 +184,36 @@ def parse_device(obj: fields.Raw, at: str) -> Device:
     """Read one device; parts that are equal to those of others are shared. Raises BadInput."""
     values, beyond = _parse_attributes(fields.mapping(obj, "attributes", at), at)
     beyond += _beyond(obj, _DEVICE)
-    consumes = _parse_consumes(obj, at, beyond) if "consumesCounters" in obj else ()
+    has = obj.keys()
     return Device(
         name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", at))),
         attributes=values,
         capacity=capacities.parse_all(fields.mapping(obj, "capacity", at), f"{at}.capacity"),
-        taints=_parse_taints(obj, at) if "taints" in obj else (),
+        taints=_parse_taints(obj, at) if "taints" in has else (),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
-        consumes=consumes,
-        reach=selectors.parse_reach(obj, at),
+        consumes=_parse_consumes(obj, at, beyond) if "consumesCounters" in has else (),
+        reach=_parse_reach(obj, at),
         binds_to_node=fields.flag(obj, "bindsToNode", at),
-        binding=fields.texts(obj, "bindingConditions", at),
-        failing=fields.texts(obj, "bindingFailureConditions", at),
+        binding=fields.texts(obj, "bindingConditions", at) if "bindingConditions" in has else (),
+        failing=(
+            fields.texts(obj, "bindingFailureConditions", at)
+            if "bindingFailureConditions" in has
+            else ()
+        ),
         beyond=tuple(beyond),
     )
+
+
+def _parse_reach(obj: fields.Raw, at: str) -> selectors.Reach:
+    return selectors.NOWHERE if obj.keys().isdisjoint(_REACH) else selectors.parse_reach(obj, at)
 
 
 def _parse_attributes(obj: fields.Raw, at: str) -> tuple[attribute.Attributes, list[str]]:
     """The attributes, and those that are not understood."""
     values: dict[str, attribute.Value] = {}
     beyond: list[str] = []
-    for key in obj:
-        value = attribute.parse(fields.mapping(obj, key, at))
+    for key, one in obj.items():
+        value = attribute.parse(one if type(one) is dict else fields.mapping(obj, key, at))
         if value is None:
             beyond.append(f"attributes[{key}]")
         else:
@@ -240,17 +249,23 @@ _shared_counters = alike.reader(_parse_counters)
 
 
 def _parse_taints(obj: fields.Raw, at: str) -> tuple[Taint, ...]:
-    return tuple(parse_taint(taint, path) for path, taint in fields.objects(obj, "taints", at))
+    found = [taint for _, taint in fields.objects(obj, "taints", at)]
+    try:
+        return _shared_taints(tuple([tuple(one.items()) for one in found]))
+    except (errors.BadInput, TypeError):
+        return tuple(parse_taint(one, f"{at}.taints[{place}]") for place, one in enumerate(found))
+
+
+@functools.lru_cache(maxsize=_MOST_TAINTS)
+def _shared_taints(found: tuple[tuple[tuple[str, object], ...], ...]) -> tuple[Taint, ...]:
+    return tuple(parse_taint(dict(one), "") for one in found)
 
 
 def parse_taint(obj: fields.Raw, at: str) -> Taint:
     """Read a device taint. Raises BadInput."""
-    return _taint(
-        fields.required_text(obj, "key", at),
-        fields.text(obj, "value", at),
-        fields.text(obj, "effect", at),
-        fields.text(obj, "timeAdded", at),
+    return Taint(
+        key=fields.required_text(obj, "key", at),
+        value=fields.text(obj, "value", at),
+        effect=fields.text(obj, "effect", at),
+        added=fields.text(obj, "timeAdded", at),
     )
-
-
-_taint = functools.lru_cache(maxsize=_MOST_TAINTS)(Taint)
