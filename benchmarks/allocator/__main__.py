@@ -3,34 +3,47 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 from benchmarks import record
-from benchmarks.allocator import cases, reference, rounds
+from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds
 
 ROUNDS, QUICK_ROUNDS = 5, 2
+Part = Callable[[], list[record.Figure]]
 
 
 def main() -> int:
-    """Measure and record; the quick way measures less and records nothing."""
+    """Measure, and record unless only a part was measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allocator")
     parser.add_argument("--quick", action="store_true", help="under a minute; nothing is stored")
-    parser.add_argument("--only", default="", help="cases whose name holds this; nothing is stored")
     given = parser.parse_args()
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs", flush=True)
+    busy = [os.getloadavg()[0]]
     figures: list[record.Figure] = []
     with reference.Reference() as other:
-        for case in cases.QUICK if given.quick else cases.CASES:
-            if given.only in case.name:
-                found = rounds.measure(case, QUICK_ROUNDS if given.quick else ROUNDS, other)
-                figures += _told(found)
-    print(f"load average after: {os.getloadavg()[0]:.1f}")
+        for part in _quick(other) if given.quick else _all(other):
+            found = part()
+            for one in found:
+                print(record.line(one), flush=True)
+            figures += found
+            busy.append(os.getloadavg()[0])
+    figures.append(record.figure(f"load average, {os.cpu_count()} CPUs", "", busy))
+    if not given.quick:
+        print(f"\nwritten to {record.write('allocator', figures).relative_to(record.ROOT)}")
     return 0
 
 
-def _told(found: list[record.Figure]) -> list[record.Figure]:
-    for one in found:
-        print(record.line(one), flush=True)
-    return found
+def _quick(other: reference.Reference) -> Iterator[Part]:
+    for case in cases.QUICK:
+        yield lambda case=case: rounds.measure(case, QUICK_ROUNDS, other)  # type: ignore[misc]
+
+
+def _all(other: reference.Reference) -> Iterator[Part]:
+    for case in cases.CASES:
+        yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
+    yield refusals.impossible
+    yield lambda: refusals.nearly_possible(other)
+    yield lambda: memory.measure(other)
+    yield endtoend.measure
 
 
 if __name__ == "__main__":

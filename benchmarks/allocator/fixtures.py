@@ -6,6 +6,7 @@ both sides fill it in for themselves.
 
 import json
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def pod(name: str, claim_name: str) -> Raw:
         "metadata": {
             "name": name,
             "namespace": NAMESPACE,
-            "uid": f"uid-{name}",
+            "uid": str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
             "resourceVersion": "1",
         },
         "spec": {
