@@ -24,6 +24,7 @@ BURST = 1_000
 RATE = 250
 PACED_S = 8.0
 _PATIENCE_S = 120.0
+_QUIET_S = 3.0
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +57,13 @@ class _Watched:
                 raise RuntimeError(f"{missing} of {len(names)} claims were not allocated")
             time.sleep(0.01)
 
+    def rest(self) -> None:
+        """Until nothing was written for a while: a new controller tells every node's condition."""
+        before = -1
+        while before != (now := sum(one.method == "PATCH" for one in self._api.requests)):
+            before = now
+            time.sleep(_QUIET_S)
+
     def stop(self) -> None:
         """Look no more."""
         self._stop.set()
@@ -82,7 +90,9 @@ def measure() -> list[record.Figure]:
         for name in first:
             watched.ask(name)
         watched.wait(first)
+        watched.rest()
         rate = _burst(watched)
+        watched.rest()
         waits = _paced(watched)
     name = f"end to end, {NODES:,} nodes, writes of 2 ms"
     return [
