@@ -59,7 +59,7 @@ class Commit:
                 self._write(pod, claim, allocations[claim.key])
             except errors.ApiError as failure:
                 if not in_doubt(failure):
-                    self._take_back(pod, (*open_claims[:index], *open_claims[index + 1 :]))
+                    self.withdraw(pod, (*open_claims[:index], *open_claims[index + 1 :]))
                 raise
 
     def _write(self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation) -> None:
@@ -119,8 +119,8 @@ class Commit:
         }
         self._patch_status(claim, body, client.PatchType.MERGE)
 
-    def _take_back(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
-        """Clear whichever of the claims this call or an earlier one has written.
+    def withdraw(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
+        """Clear whichever of the claims was written for the pod, answered or not.
 
         Raises ApiError where a claim cannot be read.
         """

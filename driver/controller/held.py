@@ -17,7 +17,7 @@ class Held:
         self._cached: dict[ids.Key, claims.Allocation] = {}
         self._flying: dict[ids.Key, claims.Allocation] = {}
         self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
-        self._in_use: dict[cluster.PoolKey, set[str]] = {}
+        self._of_pool: dict[cluster.PoolKey, set[str]] = {}
 
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device."""
@@ -60,14 +60,14 @@ class Held:
                 self._holders[device] = rest
             else:
                 self._holders.pop(device, None)
-                self._in_use.get((device.driver, device.pool), set()).discard(device.device)
+                self._of_pool[device.driver, device.pool].discard(device.device)
         come = [*_taking(after)]
         if after is not None:
             for result in come:
-                holder = cluster.Holder(key, result, after)
                 device = result.device
-                self._holders[device] = (*self._holders.get(device, ()), holder)
-                self._in_use.setdefault((device.driver, device.pool), set()).add(device.device)
+                self._of_pool.setdefault((device.driver, device.pool), set()).add(device.device)
+                holder = cluster.Holder(key, result, after)
+                self._holders[result.device] = (*self._holders.get(result.device, ()), holder)
         return [*gone, *(one.device for one in come)]
 
     def left(self, of: pool.Pool) -> cluster.Left:
@@ -76,13 +76,11 @@ class Held:
         One that no slice shows charges nothing, as with kube-scheduler.
         """
         left = dict(of.counters)
-        in_use = self._in_use.get((of.driver, of.name), ())
-        for one in of.slices if in_use else ():
-            for device in one.devices:
-                if device.name in in_use:
-                    for key, amount in drawn(device):
-                        if key in left:
-                            left[key] -= amount
+        for name in self._of_pool.get((of.driver, of.name), ()):
+            device = of.devices.get(name)
+            for key, amount in drawn(device) if device else ():
+                if key in left:
+                    left[key] -= amount
         return left
 
 

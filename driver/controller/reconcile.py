@@ -148,7 +148,7 @@ class Reconciler:
     def _pod(self, item: writers.Item) -> None:
         doubtful = self._memory.in_doubt.pop(item.key, None)
         if doubtful is not None:
-            self._writers.allocate(item, doubtful)
+            self._again(item, doubtful)
             return
         pod = self._stores.pods.get(item.key)
         if pod is None:
@@ -175,6 +175,14 @@ class Reconciler:
                 self._take_back(pod, back, now)
             case _:
                 pass
+
+    def _again(self, item: writers.Item, decision: writers.Decision) -> None:
+        """Repeat a write that nobody answered, unless its devices are another allocator's now."""
+        self._feed.bring()
+        if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
+            self._writers.allocate(item, decision)
+        else:
+            self._writers.withdraw(item, decision)
 
     def _placed(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float

@@ -192,16 +192,5 @@ def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
         return False
     results = claim.allocation.results
     return bool(results) and all(
-        _is_ours(result.device, view) and not result.admin_access for result in results
-    )
-
-
-def _is_ours(device: claims.DeviceId, view: cluster.ClusterView) -> bool:
-    found = view.pools.get((device.driver, device.pool))
-    if found is None or device.driver != view.driver:
-        return False
-    return any(
-        one.name == device.device and one.tainted_for("controller")
-        for part in found.slices
-        for one in part.devices
+        cluster.is_ours(view, result.device) and not result.admin_access for result in results
     )

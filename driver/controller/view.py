@@ -4,12 +4,12 @@ Deciding reads nothing else. A picture is kept up to date by `picture.Picture`, 
 decides: it stands still while a decision is made (ADR 13).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from driver import ids
-from driver.resources import claims, classes, nodes, pods, pool, selectors
+from driver import ids, names
+from driver.resources import claims, classes, nodes, pods, pool, selectors, slices
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -110,6 +110,26 @@ class InFlight:
     pod: pods.Pod
     node: ids.NodeName
     made: Mapping[ids.Key, claims.Allocation]
+
+
+def is_ours(view: ClusterView, device: claims.DeviceId) -> bool:
+    """Whether a device is published by our driver for the controller to allocate (D2)."""
+    found = _published(view, device)
+    return device.driver == view.driver and found is not None and found.tainted_for("controller")
+
+
+def all_ours(view: ClusterView, found: Iterable[claims.DeviceId]) -> bool:
+    """Whether each of these devices is the controller's to give, and not being handed over."""
+    return all(is_ours(view, one) and not _handed_over(_published(view, one)) for one in found)
+
+
+def _handed_over(device: slices.Device | None) -> bool:
+    return device is not None and any(taint.key == names.HANDOVER_TAINT for taint in device.taints)
+
+
+def _published(view: ClusterView, device: claims.DeviceId) -> slices.Device | None:
+    found = view.pools.get((device.driver, device.pool))
+    return found.devices.get(device.device) if found else None
 
 
 def pinned_node(claim: claims.Claim) -> ids.NodeName | None:

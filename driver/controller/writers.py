@@ -99,17 +99,29 @@ class Writers:
 
     def allocate(self, item: Item, decision: Decision) -> None:
         """Write a placement."""
-        self._tools.pool.submit(self._allocate, item, decision)
+        self._tools.pool.submit(self._try, item, decision, self._allocate)
 
-    def _allocate(self, item: Item, decision: Decision) -> None:
-        error: Exception | None = None
+    def withdraw(self, item: Item, decision: Decision) -> None:
+        """Take back what may be written of a doubtful decision: its devices are not ours now."""
+        self._tools.pool.submit(self._try, item, decision, self._withdraw)
+
+    def _allocate(self, decision: Decision) -> None:
         workload = decision.workload
+        self._tools.commit.allocate(workload.pod, workload.open, decision.made)
+        self._succeeded(workload, decision.placement)
+
+    def _withdraw(self, decision: Decision) -> None:
+        workload = decision.workload
+        self._tools.commit.withdraw(workload.pod, workload.open)
+        raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
+
+    def _try(self, item: Item, decision: Decision, act: Callable[[Decision], None]) -> None:
+        error: Exception | None = None
         try:
-            self._tools.commit.allocate(workload.pod, workload.open, decision.made)
-            self._succeeded(workload, decision.placement)
+            act(decision)
         except errors.ApiError as failure:
             error = failure
-            self._failed(workload, failure)
+            self._failed(decision.workload, failure)
         except Exception as failure:  # noqa: BLE001 - raised again on the decider's thread
             error = failure
         self._written.put(Written(item, decision, error))

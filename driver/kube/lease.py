@@ -180,13 +180,19 @@ class Elector:
             self._write(self._term, self._record)
 
     def _adopted(self) -> bool:
-        """Somebody wrote the lease; if it is still ours, go on from there."""
+        """Somebody wrote the lease; if it is still ours, renew it at once over what is there.
+
+        It was we ourselves where the answer to a renewal was lost, and then time is short.
+        """
         try:
             record = self._look()
-        except errors.ApiError:
-            return not self._overdue()
-        held = None if record is None else Term(record.holder, record.transitions)
-        return held == self._term and not self._overdue()
+            held = None if record is None else Term(record.holder, record.transitions)
+            if held != self._term:
+                return False
+            self._renew()
+        except errors.ApiError as e:
+            log.warning("lease not renewed", error=str(e))
+        return not self._overdue()
 
     def _overdue(self) -> bool:
         return self._clock.monotonic() - self._renewed_at >= self._timings.renew_deadline_s

@@ -8,6 +8,7 @@ from driver.resources import nodes, slices
 
 Counter = tuple[str, str]
 """A counter set of the pool, and a counter of it."""
+_Device = slices.Device
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,11 @@ class Pool:
         return len(self.slices) == self.slices[0].slice_count
 
     @functools.cached_property
+    def devices(self) -> Mapping[str, _Device]:
+        """Devices by name; of two of one name the first."""
+        return {d.name: d for one in reversed(self.slices) for d in reversed(one.devices)}
+
+    @functools.cached_property
     def counters(self) -> Mapping[Counter, int]:
         """What there is of each counter, in nano-units."""
         return {
@@ -42,12 +48,15 @@ class Pool:
         sets = [shared.name for one in self.slices for shared in one.counter_sets]
         if twice := _repeated(sets):
             return f"counter set {twice} is there twice"
-        for one in self.slices:
-            for device in one.devices:
-                for key in uses(device):
-                    if key not in self.counters:
-                        return f"device {device.name} draws on {'/'.join(key)}, which is not there"
-        return ""
+        lacking = (
+            (device, key)
+            for one in self.slices
+            for device in one.devices
+            for key in uses(device)
+            if key not in self.counters
+        )
+        device, key = next(lacking, (None, ()))
+        return f"device {device.name} draws on {'/'.join(key)}, not there" if device else ""
 
     @functools.cached_property
     def binds(self) -> bool:

@@ -20,7 +20,8 @@ from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
 WORKLOADS = 1000
-OWNER = publish.Owner(builders.NODE, "uid")
+NODE = ids.NodeName(builders.NODE)
+OWNER = publish.Owner(NODE, "uid")
 
 
 @dataclass
@@ -41,11 +42,11 @@ class World:
         self.view = picture.Picture(names.DRIVER)
         raw = objects.a_node(builders.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
-        self.view.put_node(ids.NodeName(builders.NODE), nodes.parse(raw))
-        for one in workloads.device_classes():
-            self.view.put_class(one.name, one)
-        for one in published(self.process):
-            self.view.put_slice(one.name, one)
+        self.view.put_node(NODE, nodes.parse(raw))
+        for device_class in workloads.device_classes():
+            self.view.put_class(device_class.name, device_class)
+        for part in published(self.process):
+            self.view.put_slice(part.name, part)
 
     def start(self, drawn: workloads.Drawn) -> None:
         """Allocate and prepare a pod's claims, if they fit."""
@@ -86,7 +87,7 @@ def published(process: gpunode.Process) -> list[slices.Slice]:
     """The slices of the node, as the API server would hold them."""
     found = process.gpus.refresh()
     offered = {gpu.uuid: faces.Offering() for gpu in found.known}
-    terms = publish.Terms(names.DRIVER, ids.NodeName(builders.NODE), "controller", offered)
+    terms = publish.Terms(names.DRIVER, NODE, "controller", offered)
     pool, refused = publish.pool_of(found, terms, {})
     assert not refused
     return [slices.parse(one) for one in publish.render(pool, OWNER, 1)]

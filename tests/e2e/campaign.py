@@ -22,6 +22,7 @@ _TOLD = (
     "not listed anew",
 )
 """Lines of the controllers' logs that are counted."""
+_PACE_S = 30.0
 
 
 class Campaign:
@@ -41,9 +42,10 @@ class Campaign:
         kube, namespace = ground.kube, ground.namespace
         self.kubelets = kubelets.Kubelets(kube, namespace, self.seed)
         self.load = load.Load(kube, namespace, nodes.zones, self.seed)
-        self.rogue = load.Rogue(kube, namespace, self.seed, every_s=0.7)
+        self.rogue = load.Rogue(kube, namespace, self.seed, every_s=2.0)
         self.chronicle = chronicle.Chronicle(kube, nodes.published())
         self.stop = threading.Event()
+        self.pace: list[int] = []
         self.began = time.monotonic()
         self.transitions = ours.transitions()
         self._threads: list[threading.Thread] = []
@@ -79,6 +81,9 @@ class Campaign:
         while not self.stop.wait(0.1):
             found = self.kubelets.pods.snapshot().values()
             self.load.tidy({one["metadata"]["name"]: pods.parse(one) for one in found})
+            if self.elapsed_s() > _PACE_S * (len(self.pace) + 1):
+                done = self.chronicle.judge.counts["allocated"]
+                self.pace.append(done - sum(self.pace))
 
     def elapsed_s(self) -> float:
         return time.monotonic() - self.began
@@ -131,6 +136,7 @@ class Campaign:
             f"\n{what}: seed {self.seed}, {self.elapsed_s():.0f} s\n"
             f"  made: {dict(self.load.made)}\n"
             f"  history: {dict(judge.counts)}, breaches {len(judge.breaches)}\n"
+            f"  allocations each {_PACE_S:.0f} s: {self.pace}\n"
             f"  pods: {dict(self.kubelets.seen)}, ran {len(self.kubelets.ran)}\n"
             f"  rogue: cleared {self.rogue.cleared}, came too late {self.rogue.missed}\n"
             f"  faults: {self.ours.faults()}\n"

@@ -10,6 +10,7 @@ from concurrent import futures
 from typing import Any
 
 from driver import errors, names
+from driver.devices import faces
 from driver.kube import client, resource
 from driver.kubeletplugin import slice_plan
 from driver.resources import publish, slices
@@ -24,11 +25,15 @@ _BEAT_S = 10.0
 
 
 class Fleet:
-    """`count` nodes named `sim-00` and on, in `zones` zones; `close` takes them away."""
+    """`count` nodes named `sim-00` and on, in `zones` zones; `close` takes them away.
 
-    def __init__(self, kube: client.KubeClient, count: int, zones: int) -> None:
+    The first `full` of them publish every face of their GPUs, the others all but MIG placements.
+    """
+
+    def __init__(self, kube: client.KubeClient, count: int, zones: int, full: int) -> None:
         self.kube = kube
         self.names = tuple(f"sim-{number:02d}" for number in range(count))
+        self._full = frozenset(self.names[:full])
         self.zones = tuple(f"zone-{number}" for number in range(zones))
         self._uids: dict[str, str] = {}
         self._stop = threading.Event()
@@ -54,7 +59,9 @@ class Fleet:
 
     def publish(self, name: str, allocator: str, *, handover: bool = False) -> int:
         """Write the node's slices as its plugin would; how many writes that took."""
-        pool = simulated_pool.of_machine(name, allocator, taints=(HANDOVER,) if handover else ())
+        kinds = faces.EVERYDAY if name in self._full else faces.EVERYDAY - {faces.Kind.MIG}
+        taints = (HANDOVER,) if handover else ()
+        pool = simulated_pool.of_machine(name, allocator, kinds=kinds, taints=taints)
         owner = publish.Owner(simulated_pool.node_name(name), self._uids[name])
         writes = slice_plan.plan_writes(pool, owner, self._slices(name))
         for one in writes.deletes:

@@ -3,6 +3,7 @@
 import collections
 import random
 import threading
+import time
 from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
@@ -19,30 +20,40 @@ Raw = dict[str, Any]
 class Ask:
     """One kind of claim: how often among all, of which class, how many devices, how much of each.
 
-    The mix is widened here once the controller gives out more than whole GPUs.
+    `allocator`: only devices that this one gives out; "" for any. The mix is widened here once the
+    controller gives out more than whole GPUs.
     """
 
     weight: int
     device_class: str
     count: int = 1
     capacity: tuple[tuple[str, str], ...] = ()
+    allocator: str = ""
 
     def spec(self) -> Raw:
         exactly: Raw = {"deviceClassName": self.device_class, "count": self.count}
         if self.capacity:
             exactly["capacity"] = {"requests": dict(self.capacity)}
+        if self.allocator:
+            text = f'device.attributes["gpu.ration.dev"].allocator == "{self.allocator}"'
+            exactly["selectors"] = [{"cel": {"expression": text}}]
         return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
 
 
 WHOLE = "gpu.ration.dev"
 GPUS = 8
 """Of a node: no pod asks for more."""
+EITHER = tuple(
+    Ask(weight, WHOLE, count, allocator=allocator)
+    for weight, count in ((6, 1), (2, 2), (1, 4))
+    for allocator in ("", "controller", "scheduler")
+)
 WHOLE_GPUS = (Ask(12, WHOLE), Ask(4, WHOLE, 2), Ask(2, WHOLE, 4), Ask(1, WHOLE, 8))
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How many claims in all, how many pods at once, and of what."""
+    """How many claims in all, for how many seconds at least, how many pods at once, and of what."""
 
     claims: int
     at_once: int
@@ -50,6 +61,7 @@ class Measure:
     templates: float = 0.2
     anywhere: float = 0.1
     twins: float = 0.25
+    seconds: float = 0.0
 
 
 class Load:
@@ -69,16 +81,18 @@ class Load:
         self.made = collections.Counter[str]()
         self.live: dict[str, tuple[str, ...]] = {}
         self._closing: set[str] = set()
+        self._seen: set[str] = set()
         self.done: set[str] = set()
         self._pool = futures.ThreadPoolExecutor(4)
         self.failures: list[Exception] = []
 
     def run(self, measure: Measure, stop: threading.Event) -> None:
         """Make pods until the claims are reached."""
-        for name in {one.device_class + str(one.count) for one in measure.mix}:
-            self.made[name] += 0
         self._templates(measure)
-        while self.made["claims"] < measure.claims and not stop.wait(0.01):
+        ends = time.monotonic() + measure.seconds
+        while not stop.wait(0.01):
+            if self.made["claims"] >= measure.claims and time.monotonic() >= ends:
+                return
             if len(self.live) < measure.at_once:
                 self._one(measure)
 
@@ -101,7 +115,8 @@ class Load:
 
     def tidy(self, found: dict[str, pods.Pod]) -> None:
         """Clear up after pods that have finished or are gone; `found` are those there are."""
-        for name in list(self.live):
+        self._seen |= found.keys()
+        for name in self._seen & {*list(self.live)}:
             pod = found.get(name)
             if name not in self._closing and (pod is None or pod.finished):
                 self._closing.add(name)
@@ -190,7 +205,8 @@ class Load:
 
 
 def template_name(ask: Ask) -> str:
-    return f"t-{ask.device_class.partition('.')[0]}-{ask.count}"
+    words = ("t", ask.device_class.partition(".")[0], str(ask.count), ask.allocator)
+    return "-".join(word for word in words if word)
 
 
 class Rogue:

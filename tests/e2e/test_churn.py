@@ -12,7 +12,9 @@ given out beyond what there is.
 Each run prints its seed and what it did: `-s` shows it, a failure does too.
 """
 
+import itertools
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,8 +30,12 @@ SEED = int(os.environ.get("CHURN_SEED", "20261121"))
 CLAIMS = int(os.environ.get("CHURN_CLAIMS", "2000"))
 NODES = 20
 ZONES = 5
+FULL = int(os.environ.get("CHURN_FULL", "1"))
+"""Nodes that publish MIG placements too: 224 devices instead of 24."""
 GATED = 5
+ALLOCATORS = ("controller", "scheduler")
 HANDOVER_S = 30.0
+FLIP_S = float(os.environ.get("CHURN_FLIP_S", "130"))
 BUSY: plan.Odds = (
     (0.01, plan.Answer(429, "TooManyRequests", retry_after_s=1)),
     (0.01, plan.Answer(500, "InternalError")),
@@ -44,7 +50,7 @@ WRITES: plan.Odds = (*BUSY, (0.03, plan.ResetAfter()), (0.03, plan.Answer(409, "
 LEASE: plan.Odds = (
     (0.02, plan.Answer(500, "InternalError")),
     (0.02, plan.ResetAfter()),
-    (0.01, plan.HalfOpen(6)),
+    (0.005, plan.HalfOpen(6)),
 )
 FRAMES: plan.FrameOdds = (
     (0.002, plan.Lose()),
@@ -88,7 +94,7 @@ def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground
 def begun(
     ground: playground.Playground, folder: Path, allocators: dict[str, str]
 ) -> Iterator[Campaign]:
-    nodes = fleet.Fleet(ground.kube, NODES, ZONES)
+    nodes = fleet.Fleet(ground.kube, NODES, ZONES, FULL)
     choosers = (storm(SEED), storm(SEED + 1))
     ours = replicas.Replicas(
         ground.cluster, ground.kube, folder, choosers, ("--relist-seconds=20",)
@@ -133,10 +139,10 @@ def reviving(one: Campaign) -> None:
 def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(stormy: Campaign) -> None:
     gated = stormy.load.gated(GATED)
     stormy.behind(stormy.rogue.run, stormy.kubelets, stormy.stop)
-    stormy.behind(upset, stormy, 60.0)
+    stormy.behind(upset, stormy, 120.0)
     stormy.behind(reviving, stormy)
     try:
-        stormy.load.run(load.Measure(CLAIMS, at_once=60), stormy.stop)
+        stormy.load.run(load.Measure(CLAIMS, at_once=100), stormy.stop)
         playground.until(lambda: len(stormy.load.live) <= GATED, 240, "the pods come and go")
         namespace = stormy.ground.namespace
         early = {f"{namespace}/{name}" for name in gated} & stormy.chronicle.judge.ever
@@ -150,3 +156,55 @@ def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(stormy: C
     assert set(gated) <= stormy.kubelets.ran
     assert stormy.chronicle.judge.counts["allocated"] >= CLAIMS
     assert stormy.load.made["claims"] >= CLAIMS
+
+
+@pytest.fixture
+def mixed(ground: playground.Playground, tmp_path: Path) -> Iterator[Campaign]:
+    """Every second node is kube-scheduler's."""
+    owners = {f"sim-{number:02d}": ALLOCATORS[number % 2] for number in range(NODES)}
+    yield from begun(ground, tmp_path, owners)
+
+
+class Flips:
+    """Gives nodes to the other allocator, `lanes` of them at a time, over and over."""
+
+    def __init__(self, nodes: fleet.Fleet, lanes: int) -> None:
+        self._nodes = nodes
+        self._owners = {name: ALLOCATORS[at % 2] for at, name in enumerate(nodes.names)}
+        self._lanes = [nodes.names[lane::lanes] for lane in range(lanes)]
+        self.done = 0
+
+    def behind(self, one: Campaign) -> None:
+        for lane in self._lanes:
+            one.behind(self._run, lane, one.stop)
+
+    def _run(self, names: tuple[str, ...], stop: threading.Event) -> None:
+        for name in itertools.cycle(names):
+            before = self._owners[name]
+            after = ALLOCATORS[1 - ALLOCATORS.index(before)]
+            self._nodes.flip(name, before, after, HANDOVER_S)
+            self._owners[name] = after
+            self.done += 1
+            if stop.wait(2.0):
+                return
+
+
+@pytest.mark.timeout(600)
+def test_nodes_change_their_allocator_under_load_and_the_two_never_overlap(
+    mixed: Campaign,
+) -> None:
+    flips = Flips(mixed.nodes, lanes=5)
+    flips.behind(mixed)
+    mixed.behind(reviving, mixed)
+    try:
+        asked = load.Measure(100, 60, load.EITHER, anywhere=1.0, twins=0.0, seconds=FLIP_S)
+        mixed.load.run(asked, mixed.stop)
+        mixed.ours.calm()
+        mixed.drained(120)
+        mixed.judged()
+    finally:
+        mixed.tell(f"flips: {flips.done} done")
+    by_us = mixed.ours.logs().count('"event": "allocated"')
+    by_scheduler = mixed.chronicle.judge.counts["allocated"] - by_us
+    assert flips.done >= 10
+    assert min(by_us, by_scheduler) >= 50

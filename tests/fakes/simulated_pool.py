@@ -16,6 +16,7 @@ def of_machine(
     node: str,
     allocator: str,
     product: str = "hgx-h100",
+    kinds: frozenset[faces.Kind] = faces.EVERYDAY,
     taints: tuple[slices.Taint, ...] = (),
 ) -> publish.Pool:
     """The pool of a node of that product: every face of its GPUs, tainted as D2 says.
@@ -24,7 +25,7 @@ def of_machine(
     """
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
     found = gpus.refresh()
-    offered = {gpu.uuid: faces.Offering() for gpu in found.known}
+    offered = {gpu.uuid: faces.Offering(kinds) for gpu in found.known}
     terms = publish.Terms(names.DRIVER, node_name(node), allocator, offered)
     ailing = {face.name: taints for gpu in found.known for face in faces.every(gpu) if taints}
     pool, refused = publish.pool_of(found, terms, ailing)

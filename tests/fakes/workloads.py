@@ -99,7 +99,8 @@ def _configs(rng: random.Random, asked: list[Raw]) -> list[Raw]:
 def _config(rng: random.Random) -> Raw:
     turns = {"interval": rng.choice(["Default", "Short", "Long"])}
     mps: Raw = {"multiUser": True} if rng.random() < 0.3 else {}
-    limit = rng.choice([{}, {"pinnedMemory": "4Gi"}, {"pinnedMemoryPerDevice": {"0": "2Gi"}}])
+    limits: list[Raw] = [{}, {"pinnedMemory": "4Gi"}, {"pinnedMemoryPerDevice": {"0": "2Gi"}}]
+    limit = rng.choice(limits)
     drawn: list[Raw] = [
         {"kind": "GpuConfig"},
         {"kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing", "timeSlicing": turns}},

@@ -3,6 +3,7 @@
 A process talks to one daemon, and of the limits of two shares in one environment one silently wins.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from driver import errors, names, reasons
@@ -82,12 +83,13 @@ def pacts(
     if most < 2 and not workload.settled:  # noqa: PLR2004
         return
     settled = [(claim, *one) for claim in workload.settled for one in _settled(view, claim)]
+    ways = [(want.claim, way) for want in wants for way in want.ways]
     for container in workload.pod.containers:
-        given = [one for claim, name, one in settled if _uses(workload.pod, container, claim, name)]
-        for want in wants:
-            for way in want.ways:
-                if _uses(workload.pod, container, workload.open[want.claim], way.name):
-                    yield _Side(want.claim, way, spots, found, given)
+        uses = functools.partial(_uses, workload.pod, container)
+        given = [one for claim, name, one in settled if uses(claim, name)]
+        for claim, way in ways:
+            if uses(workload.open[claim], way.name):
+                yield _Side(claim, way, spots, found, given)
 
 
 def _uses(pod: pods.Pod, container: pods.Container, claim: claims.Claim, way: str) -> bool:
@@ -103,7 +105,8 @@ def _settled(view: cluster.ClusterView, claim: claims.Claim) -> Iterator[tuple[s
         return
     for result in allocation.results:
         if result.device.driver == view.driver:
-            device = _published(view, result.device)
+            pool = view.pools.get((result.device.driver, result.device.pool))
+            device = pool.devices.get(result.device.device) if pool else None
             if device is not None:
                 yield result.request, _of_result(view, claim, allocation, result, device)
 
@@ -128,12 +131,3 @@ def _of_result(
         return _NONE
     alone = isinstance(config.sharing, v1alpha1.MpsSharing) and not result.admin_access
     return ("claim", claim.uid) if alone else _NONE
-
-
-def _published(view: cluster.ClusterView, wanted: claims.DeviceId) -> slices.Device | None:
-    pool = view.pools.get((wanted.driver, wanted.pool))
-    for one in pool.slices if pool else ():
-        for device in one.devices:
-            if device.name == wanted.device:
-                return device
-    return None

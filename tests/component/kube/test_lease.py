@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from driver import clock, errors
 from driver.kube import client, lease, resource
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults, server
+from tests.fakes.faultproxy import plan, proxy
 
 QUICK = lease.Timings(lease_s=1.0, renew_deadline_s=0.6, retry_s=0.1, settle_s=0.2)
 
@@ -30,10 +32,12 @@ class FreezableClock(clock.SystemClock):
 class Candidate:
     """An elector on its thread."""
 
-    def __init__(self, kube: client.KubeClient, identity: str) -> None:
+    def __init__(
+        self, kube: client.KubeClient, identity: str, timings: lease.Timings = QUICK
+    ) -> None:
         self.clock = FreezableClock()
         self.elector = lease.Elector(
-            kube, "ration", "ration-controller", identity, self.clock, QUICK
+            kube, "ration", "ration-controller", identity, self.clock, timings
         )
         self.terms: list[lease.Term] = []
         self.led_at = 0.0
@@ -57,8 +61,10 @@ class Candidate:
 
 
 @contextmanager
-def candidate(kube: client.KubeClient, identity: str) -> Iterator[Candidate]:
-    running = Candidate(kube, identity)
+def candidate(
+    kube: client.KubeClient, identity: str, timings: lease.Timings = QUICK
+) -> Iterator[Candidate]:
+    running = Candidate(kube, identity, timings)
     try:
         yield running
     finally:
@@ -171,6 +177,23 @@ def test_a_write_of_others_that_leaves_the_holder_costs_no_term(
         asked = len(api.requests)
         waiting.until(lambda: len(api.requests) > asked + 5)
         assert one.elector.is_leader
+
+
+def test_a_renewal_whose_answer_was_lost_is_made_again_over_what_it_left_at_once(
+    api: server.ApiServer, tmp_path: Path
+) -> None:
+    """A wait in between would cost the lease when the lost answer took long to be given up."""
+    patient = lease.Timings(lease_s=4.0, renew_deadline_s=3.0, retry_s=0.5, settle_s=0.1)
+    lost = plan.Script({(plan.Kind.REPLACE, 1): plan.ResetAfter()})
+    with proxy.FaultProxy(api.url, lost) as between:
+        kube = client.KubeClient.connect(between.kubeconfig(tmp_path), "test")
+        with candidate(kube, "a_1", patient) as a:
+            waiting.until(lambda: [r.method for r in api.requests].count("PUT") >= 4)
+            assert not a.lost.is_set()
+    asked = [(r.method, r.at) for r in api.requests]
+    methods = "".join(method[0] + method[1] for method, _ in asked)
+    assert methods.startswith("GEPOPUPUPUGEPU")  # the second PUT is lost, the third a conflict
+    assert asked[6][1] - asked[5][1] < patient.retry_s / 2
 
 
 def test_stamps_of_a_clock_gone_wrong_are_not_believed(

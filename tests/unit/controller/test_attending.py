@@ -7,7 +7,7 @@ import pytest
 
 from driver import errors, names
 from tests import objects
-from tests.unit.controller import test_reconcile as deciding
+from tests.fakes import deciding
 
 NEVER = (("Ready", "False", "ConfigInvalid"), ("Stalled", "True", "ConfigInvalid"))
 CLEARED = (("Ready", "Unknown", "RefusalCleared"),)

@@ -1,0 +1,200 @@
+"""A controller's inside without threads: stores, queue and decider over claims in memory."""
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from dataclasses import dataclass, field
+from typing import Any
+
+import prometheus_client
+
+from driver import errors, ids, names
+from driver.controller import (
+    commit,
+    metrics,
+    reconcile,
+    stores,
+    telling,
+    triggers,
+    writers,
+)
+from driver.kube import client, events, resource, workqueue
+from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
+from tests import objects, worlds
+from tests.fakes import clock as clocks
+from tests.fakes.apiserver import patches
+
+
+class Inline(futures.Executor):
+    """Runs what is submitted at once, on the caller's thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        done: futures.Future[Any] = futures.Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+@dataclass
+class Server:
+    """Claims as an API server would keep them, behind the writer's port."""
+
+    claims: dict[str, dict[str, Any]] = field(default_factory=dict)
+    written: list[tuple[str, str, str]] = field(default_factory=list)
+    conditions: list[dict[str, Any]] = field(default_factory=list)
+    refuse: dict[str, errors.ApiError] = field(default_factory=dict)
+    lose: set[str] = field(default_factory=set)
+    version: int = 100
+    annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+
+    def create_eviction(
+        self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
+    ) -> None:
+        assert (namespace, uid, grace_s) == ("default", objects.uid_of(name), None)
+        if f"evict {name}" in self.refuse:
+            raise self.refuse.pop(f"evict {name}")
+        self.evicted.append(name)
+
+    def get(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None
+    ) -> dict[str, Any]:
+        assert kind_of is resource.RESOURCE_CLAIMS
+        return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
+
+    def patch(
+        self,
+        kind_of: resource.Resource,
+        name: str,
+        body: Mapping[str, Any],
+        /,
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: client.PatchType = client.PatchType.MERGE,
+    ) -> dict[str, Any]:
+        if kind_of is resource.PODS:
+            assert not subresource
+            self.annotated.append((name, body["metadata"]["annotations"]))
+            return dict(body)
+        if kind_of is resource.NODES:
+            assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
+            (condition,) = body["status"]["conditions"]
+            self.conditions.append({"node": name, **condition})
+            return dict(body)
+        assert kind_of is resource.RESOURCE_CLAIMS
+        if subresource and name in self.refuse:
+            raise self.refuse.pop(name)
+        found = self.claims[f"{namespace}/{name}"]
+        wanted = body["metadata"].get("resourceVersion")
+        if wanted not in {None, found["metadata"]["resourceVersion"]}:
+            raise errors.Conflict(409, "Conflict", "changed")
+        strategic = kind is client.PatchType.STRATEGIC
+        changed = (patches.strategic if strategic else patches.merge)(found, dict(body))
+        self.version += 1
+        changed["metadata"]["resourceVersion"] = str(self.version)
+        self.claims[f"{namespace}/{name}"] = changed
+        self.written.append((name, subresource, kind.name))
+        if subresource and name in self.lose:
+            self.lose.remove(name)
+            raise errors.Unreachable(0, "Unreachable", "the answer is lost")
+        return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
+
+
+@dataclass
+class Told:
+    """Events, as told."""
+
+    lines: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def event(
+        self,
+        regarding: events.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: events.ObjectRef | None = None,
+    ) -> None:
+        assert related is None
+        assert warning is (reason != "Allocated")
+        self.lines.append((regarding.kind, reason, message))
+
+
+class World:
+    """A controller's inside, without threads: stores, queue, decider."""
+
+    def __init__(self, *gpus_by_node: int, evict_over_share: bool = False) -> None:
+        self.clock = clocks.FakeClock()
+        self.server = Server()
+        self.told = Told()
+        self.stores = stores.empty()
+        self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
+        self._read()
+        triggers.Triggers(self.items).attach(self.stores)
+        tools = writers.Tools(
+            commit.Commit(self.server, self.stores.observe_claim),
+            Inline(),
+            telling.Teller(self.told),
+            metrics.Metrics(prometheus_client.CollectorRegistry()),
+        )
+        settings = reconcile.Settings(
+            names.DRIVER, worlds.DECIDING, evict_over_share=evict_over_share
+        )
+        self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
+        self.stores.classes.apply(objects.a_class())
+        for index, count in enumerate(gpus_by_node or (2,)):
+            self.stores.nodes.apply(objects.a_node(f"node-{index}"))
+            self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
+
+    def _read(self) -> None:
+        found = self.stores
+        found.nodes.read_with(nodes.parse, _bad)
+        found.slices.read_with(slices.parse, _bad)
+        found.classes.read_with(classes.parse, _bad)
+        found.claims.read_with(claims.parse, _bad)
+        found.pods.read_with(pods.parse, _bad)
+        found.bound_volumes.read_with(volumes.parse_claim, _bad)
+        found.volumes.read_with(volumes.parse_volume, _bad)
+        found.rules.read_with(taint_rules.parse, _bad)
+
+    def add(self, *raw: dict[str, Any]) -> None:
+        for one in raw:
+            if "containers" in one["spec"]:
+                self.stores.pods.apply(self._newer(one))
+            else:
+                key = f"default/{one['metadata']['name']}"
+                self.server.claims[key] = self._newer(one)
+                self.stores.claims.apply(self.server.claims[key])
+
+    def _newer(self, one: dict[str, Any]) -> dict[str, Any]:
+        self.server.version += 1
+        return {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.server.version)}}
+
+    def remove_pod(self, name: str) -> None:
+        self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
+
+    def settle(self, seconds: float = 1.0) -> None:
+        """Let time pass and the decider work until it has nothing more to do."""
+        self.clock.advance(seconds)
+        for _ in range(50):
+            batch = []
+            while len(self.items):
+                item = self.items.get(0.0)
+                assert item is not None
+                batch.append(item)
+            if not batch:
+                return
+            self.decider.take(batch)
+            self.clock.advance(0.1)
+        raise AssertionError("the decider never comes to rest")
+
+    def claim(self, name: str = "claim") -> claims.Claim:
+        return claims.parse(self.server.claims[f"default/{name}"])
+
+    def device(self, name: str = "claim") -> str | None:
+        allocation = self.claim(name).allocation
+        return allocation.results[0].device.device if allocation else None
+
+
+def _bad(key: ids.Key, error: errors.BadInput) -> None:
+    raise AssertionError(f"{key}: {error}")
