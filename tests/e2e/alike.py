@@ -51,9 +51,18 @@ class Side:
         self.node = node
         self.ours = ours
         self._made: list[tuple[resource.Resource, str]] = []
+        self._turn = 0
+
+    def _fresh(self, name: str) -> str:
+        """The kubelet takes no claim by the name of one that it still remembers."""
+        return f"t{self._turn}-{name}"
+
+    def _told(self, name: str) -> str:
+        return name.partition("-")[2]
 
     def begin(self, one: Scenario) -> None:
         """Make all but the pods."""
+        self._turn += 1
         self._label(admin=one.admin)
         if one.device_class:
             body = {"metadata": {"name": self._class}, "spec": self._meant(one.device_class)}
@@ -65,23 +74,25 @@ class Side:
         if one.rule:
             self._taint(one.rule)
         for name, devices in one.claims.items():
-            claim = {"metadata": {"name": name}, "spec": {"devices": self._meant(devices)}}
+            claim = {
+                "metadata": {"name": self._fresh(name)},
+                "spec": {"devices": self._meant(devices)},
+            }
             self.ground.kube.create(resource.RESOURCE_CLAIMS, claim, self.ground.namespace)
 
     def start(self, pod: Raw) -> None:
         """Make a pod."""
         body = playground.a_pod(
-            pod["name"],
-            claims=tuple(pod["claims"]),
+            self._fresh(pod["name"]),
+            claims=tuple(self._fresh(one) for one in pod["claims"]),
             command=QUIET,
             nodeSelector=playground.on(self.node),
-            terminationGracePeriodSeconds=0,
         )
         self.ground.create(body)
 
     def settle(self, pod: Raw) -> None:
         """Wait until the pod has ended as it is to."""
-        name = pod["name"]
+        name = self._fresh(pod["name"])
         if pod["expect"] == "Pending":
             self._refused(name)
             return
@@ -92,10 +103,7 @@ class Side:
     def _refused(self, name: str) -> None:
         def condition() -> bool:
             told = self.ground.pod(name)["status"].get("conditions", [])
-            return any(
-                (one["type"], one.get("reason")) == ("PodScheduled", "Unschedulable")
-                for one in told
-            )
+            return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in told)
 
         playground.until(condition, 40, f"{name} is refused by kube-scheduler")
         if self.ours:
@@ -105,12 +113,15 @@ class Side:
         """What there is now, told alike for both nodes."""
         return {
             "pods": {
-                one["metadata"]["name"]: one["status"].get("phase")
+                self._told(one["metadata"]["name"]): one["status"].get("phase")
                 for one in self.ground.kube.list(
                     resource.PODS, namespace=self.ground.namespace
                 ).items
             },
-            "claims": {one["metadata"]["name"]: self._claim(one) for one in self.ground.claims()},
+            "claims": {
+                self._told(one["metadata"]["name"]): self._claim(one)
+                for one in self.ground.claims()
+            },
         }
 
     def _claim(self, claim: Raw) -> Raw:
@@ -122,7 +133,9 @@ class Side:
                 if "shareID" in result:
                     result["shareID"] = "some"
         users = sorted(
-            one["name"] for one in status.get("reservedFor", ()) if one["resource"] == "pods"
+            self._told(one["name"])
+            for one in status.get("reservedFor", ())
+            if one["resource"] == "pods"
         )
         return {"allocation": self._named(allocation), "users": users}
 

@@ -1,9 +1,84 @@
+"""Reading slices: what is equal is kept once, and what is wrong is told with its place."""
+
+import copy
 from typing import Any
 
 import pytest
 
+from driver import errors
 from driver.resources import quantity, slices
 from tests import objects
+
+DEVICE: dict[str, Any] = {
+    "name": "gpu-0-mig-1g10gb-0",
+    "attributes": {
+        "productName": {"string": "NVIDIA H100 80GB HBM3"},
+        "driverVersion": {"version": "580.105.8"},
+    },
+    "capacity": {"memory": {"value": "9984Mi"}},
+    "consumesCounters": [{"counterSet": "gpu-0", "counters": {"decoders": {"value": "1"}}}],
+    "taints": [{"key": "example.com/old", "value": "", "effect": "NoSchedule"}],
+}
+
+
+def slice_of(*devices: dict[str, Any]) -> dict[str, Any]:
+    spec = {"driver": "gpu.ration.dev", "pool": {"name": "node-a"}, "devices": list(devices)}
+    return {"metadata": {"name": "one"}, "spec": spec}
+
+
+def read(device: dict[str, Any]) -> slices.Device:
+    """Through another copy each time, as from another answer of the server."""
+    return slices.parse(slice_of(copy.deepcopy(device))).devices[0]
+
+
+def test_equal_parts_of_two_slices_are_one_object() -> None:
+    one, other = read(DEVICE), read(DEVICE)
+    assert one == other
+    assert one.capacity is other.capacity
+    assert one.taints is other.taints
+    assert one.consumes[0].counters is other.consumes[0].counters
+    assert one.attributes["driverVersion"] is other.attributes["driverVersion"]
+
+
+def test_capacities_that_are_equal_but_written_otherwise_keep_their_texts() -> None:
+    written = [{**DEVICE, "capacity": {"memory": {"value": text}}} for text in ("1Gi", "1024Mi")]
+    assert [read(one).capacity["memory"].value.text for one in written] == ["1Gi", "1024Mi"]
+
+
+def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
+    policy = {"default": "1", "validRange": {"min": "1", "max": "8"}}
+    shared = {**DEVICE, "capacity": {"memory": {"value": "9984Mi", "requestPolicy": policy}}}
+    assert read(DEVICE).capacity["memory"].policy is None
+    assert read(shared).capacity["memory"].policy is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"capacity": {"memory": {"value": "much"}}}, "spec.devices[1].capacity[memory].value"),
+        ({"capacity": {"memory": {"value": True}}}, "spec.devices[1].capacity[memory].value"),
+        ({"capacity": {"memory": 5}}, "spec.devices[1].capacity.memory"),
+        (
+            {"consumesCounters": [{"counterSet": "a", "counters": {"b": {"value": "much"}}}]},
+            "spec.devices[1].consumesCounters[0].counters[b]",
+        ),
+        ({"taints": [{"key": "a", "effect": 5}]}, "spec.devices[1].taints[0].effect"),
+        ({"taints": [{"key": "a", "effect": ["b"]}]}, "spec.devices[1].taints[0].effect"),
+        ({"attributes": {"a": "b"}}, "spec.devices[1].a"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(change: dict[str, Any], where: str) -> None:
+    with pytest.raises(errors.BadInput) as failed:
+        slices.parse(slice_of(DEVICE, {**DEVICE, **change}))
+    assert failed.value.where == where
+
+
+def test_a_boolean_and_a_number_are_two_attributes() -> None:
+    said = {"attributes": {"a": {"bool": True}, "b": {"int": 1}, "c": {"other": 1}}}
+    found = read({**DEVICE, **said})
+    assert found.attributes["a"] is True
+    assert (found.attributes["b"], type(found.attributes["b"])) == (1, int)
+    assert found.beyond == ("attributes[c]",)
 
 
 def device(**more: Any) -> slices.Device:
