@@ -149,10 +149,14 @@ class Side:
             kube.delete(resource.PODS, one["metadata"]["name"], namespace)
         for one in self.ground.claims():
             kube.delete(resource.RESOURCE_CLAIMS, one["metadata"]["name"], namespace)
-        playground.until(lambda: not self.ground.claims(), 60, f"the claims on {self.node} go")
+        playground.until(self._is_empty, 60, f"the pods and claims on {self.node} go")
         while self._made:
             kind, name = self._made.pop()
             kube.delete(kind, name)
+
+    def _is_empty(self) -> bool:
+        pods = self.ground.kube.list(resource.PODS, namespace=self.ground.namespace).items
+        return not pods and not self.ground.claims()
 
     @property
     def _class(self) -> str:
