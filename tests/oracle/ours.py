@@ -8,7 +8,7 @@ from driver.controller import picture
 from driver.controller.allocation import allocate, assemble, outcome, policies, settings, words
 from driver.resources import claims, classes, nodes, slices, taint_rules
 from tests import objects
-from tests.oracle import scenarios
+from tests.oracle import differential, scenarios
 
 Raw = dict[str, Any]
 STAMP = "2026-11-21T09:00:00Z"
@@ -16,17 +16,29 @@ STAMP = "2026-11-21T09:00:00Z"
 
 # Without the driver's own filters, and to the end: what the API's rules alone allow.
 BARE = settings.Settings(policies.POLICIES["pack"], budget=None)
+BOUNDED = settings.Settings(policies.POLICIES["pack"])
 
 
-def decide(
-    cluster: scenarios.Cluster, asked: Sequence[Raw], deciding: settings.Settings = BARE
-) -> tuple[str, list[Raw]] | str:
+def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
     """Where ours puts the claims and what it would write; or why it does not."""
+    return _decide(cluster, asked, BARE)
+
+
+def within_budget(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
+    """As it decides in a cluster, where a search may end without an answer."""
+    return _decide(cluster, asked, BOUNDED)
+
+
+def _decide(
+    cluster: scenarios.Cluster, asked: Sequence[Raw], deciding: settings.Settings
+) -> differential.Answer:
     view = picture.build("", _caches(cluster))
     wanted = tuple(claims.parse(_stated(one)) for one in asked)
     workload = outcome.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
     found = allocate.allocate(view, workload, deciding)
     if isinstance(found, outcome.NoFit):
+        if found.given_up:
+            return differential.GaveUp(words.no_fit(found))
         return words.no_fit(found)
     written = assemble.allocations(view, workload, found, STAMP)
     return found.node, [claims.render_allocation(written[one.key]) for one in wanted]

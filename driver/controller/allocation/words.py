@@ -55,4 +55,6 @@ def _node(refusal: outcome.Refusal) -> str:
 def _counted(found: outcome.Counts) -> str:
     if not found:
         return ""
-    return " (" + ", ".join(f"{count} {reason}" for reason, count in found) + ")"
+    # Other faces than those asked for are many, and no news beside what keeps the others away.
+    telling = [one for one in found if one[0] is not reasons.Reason.SELECTOR_MISMATCH] or found
+    return " (" + ", ".join(f"{count} {reason}" for reason, count in telling) + ")"
