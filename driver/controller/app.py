@@ -6,6 +6,7 @@ A standby holds nothing: it starts listing when it wins, so its first picture is
 import threading
 from collections.abc import Callable
 from concurrent import futures
+from dataclasses import replace
 
 import prometheus_client
 import structlog
@@ -39,6 +40,10 @@ from driver.telemetry import server
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
+_SLICES_WATCH_S, _SLICES_SILENCE_S, _SLICES_STALE_S = 6.0, 12.0, 15.0
+"""Slices say who allocates what. A node that changes hands says so for 30 s (D2): what is known of
+slices must be newer than that by what a write may take.
+"""
 
 
 class App:
@@ -81,7 +86,7 @@ class App:
         telemetry = self._telemetry(reflectors)
         triggers.Triggers(self._items).attach(self._stores)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
-        decider = self._decider(pool)
+        decider = self._decider(pool, reflectors[resource.RESOURCE_SLICES.plural])
         life.thread("telemetry", telemetry.run)
         life.thread("elector", self._elect)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
@@ -121,13 +126,14 @@ class App:
         options = reflector.Options(
             relist_s=self._config.relist_seconds, jitter=self._jitter, on_bad=_unreadable
         )
+        prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
         made: dict[str, reflector.Reflector[object]] = {
             kind.plural: reflector.Reflector(
                 reflector.ListWatch(self._kube, kind),
                 target,  # type: ignore[arg-type]
                 parse,
                 self._clock,
-                options,
+                prompt if kind is resource.RESOURCE_SLICES else options,
             )
             for kind, target, parse in kinds
         }
@@ -141,7 +147,9 @@ class App:
         )
         return made
 
-    def _decider(self, pool: futures.Executor) -> reconcile.Reconciler:
+    def _decider(
+        self, pool: futures.Executor, slices_told: reflector.Reflector[object]
+    ) -> reconcile.Reconciler:
         fenced = writer.FencedWriter(self._kube, self._elector.term)
         tools = writers.Tools(
             commit.Commit(fenced, self._stores.observe_claim),
@@ -154,6 +162,7 @@ class App:
             settings.Settings(
                 policies.POLICIES[self._config.policy], filters.Rules(self._config.driver_name)
             ),
+            lambda: slices_told.age_s() > _SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
         )

@@ -5,6 +5,7 @@ in flight is laid over the view until the server has answered.
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -29,14 +30,19 @@ from driver.resources import claims, pods
 _log = structlog.get_logger(__name__)
 _BATCH = 256
 _IDLE_S = 1.0
+_STALE_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the decider decides."""
+    """How the decider decides.
+
+    While it `is_stale` who allocates what (D2), nothing is placed: a node may have changed hands.
+    """
 
     driver: str
     deciding: settings.Settings
+    is_stale: Callable[[], bool]
     patience: turn.Patience = field(default_factory=turn.Patience)
     evict_over_share: bool = False
 
@@ -178,6 +184,10 @@ class Reconciler:
 
     def _again(self, item: writers.Item, decision: writers.Decision) -> None:
         """Repeat a write that nobody answered, unless its devices are another allocator's now."""
+        if self._settings.is_stale():
+            self._memory.in_doubt[item.key] = decision
+            self._items.add_after(item, _STALE_WAIT_S)
+            return
         self._feed.bring()
         if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
             self._writers.allocate(item, decision)
@@ -198,6 +208,9 @@ class Reconciler:
         """Decide for the open claims that are ours; False when none of them is."""
         if any(self._memory.writes_claim(claim.key) for claim in due.open):
             return True  # another pod's decision; the claim's change brings this pod back
+        if self._settings.is_stale():
+            self._items.add_after(item, _STALE_WAIT_S)
+            return True
         self._feed.bring()
         mine = self._mine(pod, due.open)
         if not mine:

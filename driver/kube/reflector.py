@@ -240,6 +240,8 @@ class Reflector(Generic[T]):
                 self._take(event)
                 if stop.is_set():
                     return
+            # The server ended it, and would have told of anything before.
+            self._last_word = self._clock.monotonic()
         finally:
             self._stream = None
             stream.close()

@@ -125,6 +125,7 @@ class World:
 
     def __init__(self, *gpus_by_node: int, evict_over_share: bool = False) -> None:
         self.clock = clocks.FakeClock()
+        self.stale = False
         self.server = Server()
         self.told = Told()
         self.stores = stores.empty()
@@ -138,7 +139,7 @@ class World:
             metrics.Metrics(prometheus_client.CollectorRegistry()),
         )
         settings = reconcile.Settings(
-            names.DRIVER, worlds.DECIDING, evict_over_share=evict_over_share
+            names.DRIVER, worlds.DECIDING, lambda: self.stale, evict_over_share=evict_over_share
         )
         self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
         self.stores.classes.apply(objects.a_class())

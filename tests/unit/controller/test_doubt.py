@@ -98,3 +98,27 @@ def test_a_claim_that_was_allocated_meanwhile_keeps_that_allocation() -> None:
     found = world.stores.claims.get(ids.Key("default/one"))
     assert found is not None
     assert found.allocation is not None
+
+
+def test_nothing_is_placed_while_it_is_not_known_who_allocates_what() -> None:
+    world = World(1)
+    world.stale = True
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    assert (world.device("one"), world.server.written) == (None, [])
+    world.stale = False
+    world.settle(2.0)
+    assert world.device("one") == "gpu-0"
+
+
+def test_a_write_without_an_answer_is_not_repeated_either_while_that_is_not_known() -> None:
+    world = World(1)
+    world.server.refuse["one"] = errors.Unreachable(0, "Unreachable", "reset")
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.decider.take([writers.Item("pod", ids.Key("default/one"))])
+    world.stale = True
+    world.settle(5.0)
+    assert world.device("one") is None
+    world.stale = False
+    world.settle(5.0)
+    assert world.device("one") == "gpu-0"
