@@ -43,6 +43,11 @@ class Metrics:
         self.devices = prometheus.Gauge(
             "dra_gpu_plugin_devices", "Devices this node means to publish.", registry=registry
         )
+        self.handing_over = prometheus.Gauge(
+            "dra_gpu_plugin_handing_over",
+            "1 while the node's devices pass from one allocator to the other.",
+            registry=registry,
+        )
         writes = prometheus.Counter(
             "dra_gpu_plugin_slice_writes",
             "Writes of ResourceSlices that the API server took.",
