@@ -39,9 +39,17 @@ class Handovers(stateful.RuleBasedStateMachine):
         self.node.label = label
         self.turn(None)
 
-    @stateful.rule(seconds=st.sampled_from([0.5, 3.0, 10.0, 29.0, 31.0, 300.0]))
+    @stateful.rule(seconds=st.sampled_from([0.5, 10.0, 29.5, 29.5, 30.0, 31.0]))
     def pass_time(self, seconds: float) -> None:
         self.node.clock.advance(seconds)
+
+    @stateful.rule(flags=st.permutations(handover.ALLOCATORS), seconds=st.floats(25.0, 35.0))
+    def flip_and_pass_time(self, flags: list[str], seconds: float) -> None:
+        for flag in flags:
+            self.node.label = flag
+            self.turn(None)
+        self.node.clock.advance(seconds)
+        self.turn(None)
 
     @stateful.rule(taken=st.none() | st.integers(0, 4))
     def turn(self, taken: int | None) -> None:
