@@ -40,7 +40,9 @@ class Unanswered(Exception):
 
 def giver(device: Raw) -> str | None:
     """Who gives this device out to claims, as any reader of its slice would say."""
-    taints = {taint["key"]: taint.get("value", "") for taint in device.get("taints") or ()}
+    taints: dict[str, str] = {
+        taint["key"]: taint.get("value", "") for taint in device.get("taints") or ()
+    }
     if names.HANDOVER_TAINT in taints or names.MONITOR_TAINT in taints:
         return None
     return taints.get(names.ALLOCATOR_TAINT, "scheduler")
@@ -133,7 +135,7 @@ class Node:
         }
 
     def generation(self) -> int:
-        return max(one["spec"]["pool"]["generation"] for one in self.objects.values())
+        return max(int(one["spec"]["pool"]["generation"]) for one in self.objects.values())
 
     def _take(self, name: str, obj: slice_plan.Object | None) -> None:
         if self._left == 0:

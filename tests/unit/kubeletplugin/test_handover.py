@@ -4,11 +4,11 @@ import pytest
 
 from driver import ids, names
 from driver.kubeletplugin import handover
+from driver.kubeletplugin.handover import Past, Seen, Shown
 from driver.resources import publish, slices
 from tests.unit.devices.test_faces import NAME, PLAIN
 from tests.unit.kubeletplugin import test_held
 
-Seen, Past, Shown = handover.Seen, handover.Past, handover.Shown
 NOTHING = Seen()
 OURS, KUBES = frozenset({"controller"}), frozenset({"scheduler"})
 OWNER = publish.Owner(ids.NodeName("node-a"), "uid")
