@@ -88,6 +88,7 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 	$(MAKE) --no-print-directory oracle e2e-smoke
 
 bench: setup ## Measure; results go to benchmarks/results/.
+	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.node
 
 cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, K8S).

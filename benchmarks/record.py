@@ -32,27 +32,48 @@ class Figure:
 
 
 def figure(
-    name: str, unit: str, ours: list[float], reference: list[float] | None = None, bar: str = ""
+    name: str,
+    unit: str,
+    ours: list[float],
+    reference: list[float] | None = None,
+    bar: str = "",
+    *,
+    seed: int = 0,
 ) -> Figure:
-    """Medians of two samples and their ratio; a bar that begins `<= 3.0` is met or not."""
+    """Medians of two samples and their ratio.
+
+    A bar that begins `<= 3.0 ms` or `>= 250 /s` is of ours, one that begins `>= 10 x` of the ratio.
+    """
     mine = statistics.median(ours)
     other = statistics.median(reference) if reference else None
+    ratio = mine / other if other else None
+    beside = f"; reference {_range(reference)}" if reference else ""
     return Figure(
         name,
         unit,
         round(mine, 3),
         None if other is None else round(other, 3),
-        None if not other else round(mine / other, 2),
+        None if ratio is None else round(ratio, 2),
         bar,
-        _is_met(mine, bar),
-        spread=f"{min(ours):.3f}-{max(ours):.3f}, n={len(ours)}",
+        _is_met(mine, ratio, bar),
+        spread=_range(ours) + beside,
+        seed=seed,
         commit=_commit(),
     )
 
 
-def _is_met(ours: float, bar: str) -> bool | None:
-    limit = re.match(r"<= ([0-9.]+) ", bar)
-    return None if limit is None else ours <= float(limit[1])
+def _range(sample: list[float]) -> str:
+    return f"{min(sample):.3f}-{max(sample):.3f}, n={len(sample)}"
+
+
+def _is_met(ours: float, ratio: float | None, bar: str) -> bool | None:
+    limit = re.match(r"(<=|>=) ([0-9.]+) (x )?", bar)
+    if limit is None:
+        return None
+    found = ratio if limit[3] else ours
+    if found is None:
+        return None
+    return found <= float(limit[2]) if limit[1] == "<=" else found >= float(limit[2])
 
 
 def percentile(sample: list[float], part: float) -> float:
@@ -79,7 +100,12 @@ def write(suite: str, figures: list[Figure]) -> Path:
     found = [dataclasses.asdict(one) for one in figures]
     path.write_text(json.dumps(found, indent=2) + "\n")
     for one in figures:
-        beside = "" if one.reference is None else f"  reference {one.reference} ratio {one.ratio}"
-        missed = "  MISSED" if one.met is False else ""
-        print(f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.bar}{missed}")
+        print(line(one))
     return path
+
+
+def line(one: Figure) -> str:
+    """A figure for people."""
+    beside = "" if one.reference is None else f"  reference {one.reference} ratio {one.ratio}"
+    missed = "  MISSED" if one.met is False else ""
+    return f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.bar}{missed}"

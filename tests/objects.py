@@ -44,6 +44,35 @@ def a_device(name: str, **more: Any) -> Raw:
     }
 
 
+def a_value(value: Any) -> Raw:
+    """An attribute's value in the field of its type; a list in that of its elements'."""
+    if isinstance(value, list):
+        ((kind, _),) = a_value(value[0]).items()
+        return {f"{kind}s": value}
+    kinds = {bool: "bool", int: "int", str: "string"}
+    return {kinds[type(value)]: value}
+
+
+def with_values(device: Raw, **values: Any) -> Raw:
+    """A device with more attributes."""
+    shown = {name: a_value(value) for name, value in values.items()}
+    return {**device, "attributes": {**device["attributes"], **shown}}
+
+
+def drawing(name: str, counter_set: str, **counters: str) -> Raw:
+    """A device that draws on a counter set."""
+    used = {key: {"value": amount} for key, amount in counters.items()}
+    return a_device(name, consumesCounters=[{"counterSet": counter_set, "counters": used}])
+
+
+def a_share_device(name: str, sharing: str = names.SHARING_TIME_SLICING, **more: Any) -> Raw:
+    """A GPU that several claims may have: 80Gi in steps of 1Gi, a tenth of it by default."""
+    policy = {"default": "8Gi", "validRange": {"min": "1Gi", "max": "80Gi", "step": "1Gi"}}
+    memory = {"memory": {"value": "80Gi", "requestPolicy": policy}}
+    found = a_device(name, allowMultipleAllocations=True, capacity=memory, **more)
+    return with_values(found, type=names.TYPE_SHARE, sharing=sharing)
+
+
 def a_slice(
     node: str = "node-a", devices: int | list[Raw] = 8, driver: str = names.DRIVER, **pool: Any
 ) -> Raw:
@@ -59,6 +88,26 @@ def a_slice(
     }
 
 
+def counting(
+    sets: dict[str, dict[str, str]], devices: list[Raw], node: str = "node-a"
+) -> list[Raw]:
+    """A node's pool with counter sets: the slice of the sets, and that of the devices."""
+    shared = a_slice(node, [], resourceSliceCount=2)
+    shared["spec"]["sharedCounters"] = [
+        {"name": name, "counters": {key: {"value": amount} for key, amount in found.items()}}
+        for name, found in sets.items()
+    ]
+    return [shared, a_slice(node, devices, resourceSliceCount=2, part=1)]
+
+
+def a_far_slice(devices: int | list[Raw], pool: str = "fabric", **reach: Any) -> Raw:
+    """A slice of devices that are not local to one node; `reach` says where they are used."""
+    found = a_slice(pool, devices)
+    del found["spec"]["nodeName"]
+    found["spec"] |= reach or {"allNodes": True}
+    return found
+
+
 def a_class(name: str = names.CLASS_GPU, expression: str = GPU_SELECTOR, **spec: Any) -> Raw:
     selectors = [{"cel": {"expression": expression}}]
     return {"metadata": meta(name, None), "spec": {"selectors": selectors, **spec}}
@@ -71,18 +120,66 @@ def a_request(name: str = "gpu", count: int = 1, *selectors: str, **more: Any) -
     return {"name": name, "exactly": exactly}
 
 
-def a_claim(name: str = "claim", *requests: Raw, config: Any = None, status: Any = None) -> Raw:
+def a_way(name: str, count: int = 1, *selectors: str, **more: Any) -> Raw:
+    """An alternative of `first_available`."""
+    return {"name": name, **a_request(name, count, *selectors, **more)["exactly"]}
+
+
+def first_available(name: str, *ways: Raw) -> Raw:
+    return {"name": name, "firstAvailable": list(ways)}
+
+
+def matching(attribute: str, *requests: str) -> Raw:
+    return {"matchAttribute": attribute, "requests": list(requests)}
+
+
+def differing(attribute: str, *requests: str) -> Raw:
+    return {"distinctAttribute": attribute, "requests": list(requests)}
+
+
+def a_config(kind: str = "GpuConfig", *requests: str, **fields: Any) -> Raw:
+    """An entry of configuration for our driver."""
+    parameters = {"apiVersion": names.CONFIG_VERSION, "kind": kind, **fields}
+    entry: Raw = {"opaque": {"driver": names.DRIVER, "parameters": parameters}}
+    return {**entry, "requests": list(requests)} if requests else entry
+
+
+def a_claim(
+    name: str = "claim",
+    *requests: Raw,
+    config: Any = None,
+    status: Any = None,
+    constraints: Any = None,
+    namespace: str = "default",
+) -> Raw:
     devices: Raw = {"requests": list(requests) or [a_request()]}
     if config is not None:
         devices["config"] = config
-    return {"metadata": meta(name), "spec": {"devices": devices}, "status": status or {}}
+    if constraints is not None:
+        devices["constraints"] = constraints
+    return {
+        "metadata": meta(name, namespace),
+        "spec": {"devices": devices},
+        "status": status or {},
+    }
 
 
-def allocated(node: str = "node-a", *devices: str, reserved: Any = (), **more: Any) -> Raw:
-    """A claim's status with an allocation."""
+def a_share(device: str, number: int = 1, **amounts: str) -> Raw:
+    """What a result says of a share of a device."""
+    identity = f"5c7d1f6e-0000-4000-8000-{number:012}"
+    return {"device": device, "shareID": identity, "consumedCapacity": amounts}
+
+
+def allocated(node: str = "node-a", *devices: str | Raw, reserved: Any = (), **more: Any) -> Raw:
+    """A claim's status with an allocation; a device may be what its result says of it."""
     results = [
-        {"request": "gpu", "driver": names.DRIVER, "pool": node, "device": device}
-        for device in devices
+        {
+            "request": "gpu",
+            "driver": names.DRIVER,
+            "pool": node,
+            **({"device": one} if isinstance(one, str) else one),
+        }
+        for one in devices
     ]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     allocation = {
@@ -125,10 +222,8 @@ def pod(name: str = "pod", *claim_names: str, status: Any = None, **spec: Any) -
     return pods.parse(a_pod(name, *claim_names, status=status, **spec))
 
 
-def claim(
-    name: str = "claim", *requests: Raw, config: Any = None, status: Any = None
-) -> claims.Claim:
-    return claims.parse(a_claim(name, *requests, config=config, status=status))
+def claim(name: str = "claim", *requests: Raw, **more: Any) -> claims.Claim:
+    return claims.parse(a_claim(name, *requests, **more))
 
 
 def device_class(

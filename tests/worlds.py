@@ -1,6 +1,7 @@
 """Whole pictures for tests: caches and views made of a few objects."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from driver import ids, names
 from driver.controller import picture
@@ -31,6 +32,29 @@ def caches(
     )
 
 
+ANY = "any"
+"""A class of `view` that every device is of."""
+
+
+def view(
+    *found_slices: objects.Raw,
+    taken: Iterable[claims.Claim] = (),
+    more_nodes: Iterable[nodes.Node] = (),
+    found_classes: Iterable[classes.DeviceClass] = (),
+) -> picture.Picture:
+    """Slices, the nodes that they name, and claims that hold devices.
+
+    There are the class of whole GPUs and ANY, and what classes are named beside them.
+    """
+    parsed = [slices.parse(one) for one in found_slices]
+    local = {one.node for one in parsed if one.node is not None}
+    known = [objects.device_class(), objects.device_class(ANY, "true"), *found_classes]
+    there = [*(objects.node(name) for name in sorted(local)), *more_nodes]
+    made = picture.build(DRIVER, caches(there, parsed, taken, found_classes=known))
+    assert isinstance(made, picture.Picture)
+    return made
+
+
 def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
     """Nodes by name with so many GPUs each, and claims that hold some of them."""
     return picture.build(
@@ -43,6 +67,6 @@ def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
     )
 
 
-def holding(name: str, node: str, *devices: str) -> claims.Claim:
-    """A claim that holds devices of a node."""
-    return objects.claim(name, status=objects.allocated(node, *devices))
+def holding(name: str, node: str, *devices: str | objects.Raw, **more: Any) -> claims.Claim:
+    """A claim that holds devices of a node, or shares (`objects.a_share`)."""
+    return objects.claim(name, status=objects.allocated(node, *devices), **more)

@@ -20,7 +20,7 @@ class Held:
         self._of_pool: dict[cluster.PoolKey, set[str]] = {}
 
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
-        """Who has a device."""
+        """Who has a device, by claim."""
         return self._holders.get(device, ())
 
     def put(self, key: ids.Key, allocation: claims.Allocation | None) -> Sequence[claims.DeviceId]:
@@ -66,8 +66,8 @@ class Held:
             for result in come:
                 device = result.device
                 self._of_pool.setdefault((device.driver, device.pool), set()).add(device.device)
-                holder = cluster.Holder(key, result, after)
-                self._holders[result.device] = (*self._holders.get(result.device, ()), holder)
+                there = (*self.of(device), cluster.Holder(key, result, after))
+                self._holders[device] = tuple(sorted(there, key=lambda one: one.claim))
         return [*gone, *(one.device for one in come)]
 
     def left(self, of: pool.Pool) -> cluster.Left:

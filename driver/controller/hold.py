@@ -31,4 +31,8 @@ def stands(claim: claims.Claim, pod: pods.Pod) -> bool:
 
 
 def _uid(pod_uid: str) -> str:
-    return str(uuid.uuid5(uuid.UUID(pod_uid), "hold"))
+    try:
+        space = uuid.UUID(pod_uid)
+    except ValueError:  # whoever made the pod chose its UID
+        space = uuid.uuid5(uuid.NAMESPACE_OID, pod_uid)
+    return str(uuid.uuid5(space, "hold"))

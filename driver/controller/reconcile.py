@@ -321,7 +321,7 @@ class Reconciler:
             if whose is ownership.Ownership.MIXED:
                 detail = f"claim {claim.key} also asks devices of another driver"
                 return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
-            leave = whose is ownership.Ownership.SHARED and not pod.verdict.refused
+            leave = whose is ownership.Ownership.SHARED and not pod.verdict.passed_over
             if whose is not ownership.Ownership.FOREIGN and not leave:
                 mine.append(claim)
         return tuple(mine)

@@ -6,7 +6,7 @@ so that each loop keeps its own policy.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +32,18 @@ class Listing:
     """All objects as of resource version `version`."""
 
     items: list[resource.Object]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """All objects as of `version`, to be gone through once.
+
+    Pages are read as they are reached, so that a large listing is never held whole. Reading one may
+    fail; Gone means that the listing expired: begin again.
+    """
+
+    items: Iterator[resource.Object]
     version: str
 
 
@@ -100,10 +112,23 @@ class KubeClient:
         query = _selected(field_selector, label_selector) | {"limit": str(limit)}
         for _ in range(_LIST_TRIES - 1):
             try:
-                return self._pages(path, query)
+                return self._whole(path, query)
             except errors.Gone:
                 continue
-        return self._pages(path, query)
+        return self._whole(path, query)
+
+    def walk(
+        self,
+        resource: resource.Resource,
+        *,
+        namespace: str | None = None,
+        field_selector: str = "",
+        label_selector: str = "",
+        limit: int = 500,
+    ) -> Walk:
+        """Every object; the first of the pages of `limit` is read now, the others on the way."""
+        query = _selected(field_selector, label_selector) | {"limit": str(limit)}
+        return self._walk(resource.path(namespace), query)
 
     def watch(  # noqa: PLR0913 - the parameters of the API's watch
         self,
@@ -203,14 +228,26 @@ class KubeClient:
         minor = "".join(c for c in str(info["minor"]) if c.isdigit())  # "36+" on some clouds
         return ServerVersion(int(info["major"]), int(minor), str(info["gitVersion"]))
 
-    def _pages(self, path: str, query: Mapping[str, str]) -> Listing:
+    def _whole(self, path: str, query: Mapping[str, str]) -> Listing:
+        found = self._walk(path, query)
+        return Listing([*found.items], found.version)
+
+    def _walk(self, path: str, query: Mapping[str, str]) -> Walk:
         page = self._object(_Request("GET", path, query))
-        version = page["metadata"]["resourceVersion"]
-        items = page.get("items") or []
-        while token := page["metadata"].get("continue"):
+        return Walk(self._items(page, path, query), page["metadata"]["resourceVersion"])
+
+    def _items(
+        self, page: resource.Object, path: str, query: Mapping[str, str]
+    ) -> Iterator[resource.Object]:
+        while True:
+            found = page.get("items") or []
+            found.reverse()
+            while found:
+                yield found.pop()
+            token = page["metadata"].get("continue")
+            if not token:
+                return
             page = self._object(_Request("GET", path, {**query, "continue": token}))
-            items += page.get("items") or []
-        return Listing(items, version)
 
     def _object(self, request: _Request) -> resource.Object:
         limits = (self._timeouts.connect_s, self._timeouts.read_s)

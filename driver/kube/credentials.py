@@ -19,19 +19,12 @@ POOL = 64
 
 
 class Rest(Protocol):
-    """The part of the official client's REST object that we use; its answer is urllib3's."""
+    """The part of the official client's REST object that we use: its connections (urllib3).
 
-    def request(
-        self,
-        method: str,
-        url: str,
-        headers: dict[str, str] | None = None,
-        body: object = None,
-        post_params: object = None,
-        _request_timeout: tuple[float, float] | None = None,
-    ) -> Any:  # noqa: ANN401 - the official client does not say
-        """Send one request; connections are pooled, nothing is retried."""
-        ...
+    Its own `request` writes bodies with spaces, which claims with opaque parameters do not survive.
+    """
+
+    pool_manager: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)

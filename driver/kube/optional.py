@@ -27,7 +27,7 @@ class OptionalListWatch:
         """The resource's plural."""
         return self._source.name
 
-    def list(self) -> client.Listing:
+    def list(self) -> client.Walk:
         """Everything there is; nothing where the kind is not served."""
         for version in self._versions:
             kind: resource.Resource = replace(self._source.resource, version=version)
@@ -41,7 +41,7 @@ class OptionalListWatch:
         if self._served is not None:
             _log.info("no longer served", kind=self.name)
         self._served = None
-        return client.Listing([], "0")
+        return client.Walk(iter(()), "0")
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> reflector.Stream:
         """What happens after `version`; where the kind is not served, nothing for a while."""

@@ -44,7 +44,7 @@ class Source(Protocol):
         """For logs and metrics: `resourceclaims`."""
         ...
 
-    def list(self) -> kube_client.Listing:
+    def list(self) -> kube_client.Walk:
         """Everything there is."""
         ...
 
@@ -68,9 +68,9 @@ class ListWatch:
         """The resource's plural."""
         return self.resource.plural
 
-    def list(self) -> kube_client.Listing:
+    def list(self) -> kube_client.Walk:
         """In pages of 500."""
-        return self.client.list(
+        return self.client.walk(
             self.resource,
             namespace=self.namespace,
             field_selector=self.field_selector,
@@ -223,7 +223,7 @@ class Reflector(Generic[T]):
         self._version = listing.version
         self._silent_watches = 0
         self.synced.set()
-        log.debug("listed", kind=self._source.name, count=len(listing.items))
+        log.debug("listed", kind=self._source.name, count=len(self._store))
 
     def _watch(self, stop: threading.Event) -> None:
         options = self._options

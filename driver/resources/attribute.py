@@ -1,7 +1,9 @@
 """Attributes of devices (DeviceAttribute): one value each, or a list of one type (KEP-5491)."""
 
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+import functools
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
 
 from driver.devices import description
 from driver.resources import fields
@@ -11,11 +13,38 @@ Value = description.Value | tuple[description.Value, ...]
 Attributes = Mapping[str, Value]
 """By `id`, which is in the driver's own domain, or `domain/id`."""
 
+_MOST_VERSIONS = 4096
 _LISTS = {"bools": bool, "ints": int, "strings": str, "versions": str}
 
 
+@functools.lru_cache(maxsize=_MOST_VERSIONS)
+def _version(text: str) -> description.Version:
+    return description.Version(text)
+
+
+_PLAIN: Mapping[tuple[str, type], Callable[[Any], Value]] = {
+    ("string", str): sys.intern,
+    ("version", str): _version,
+    ("int", int): int,
+    ("bool", bool): bool,
+}
+"""How a value is taken of which nothing else is said."""
+
+
 def parse(obj: fields.Raw) -> Value | None:
-    """Read a value; None where it is of a kind that is not known here."""
+    """Read a value; None where it is of a kind that is not known here.
+
+    Equal texts are one object: thousands of devices say the same.
+    """
+    if len(obj) == 1:
+        for kind, value in obj.items():
+            plain = _PLAIN.get((kind, type(value)))
+            if plain is not None:
+                return plain(value)
+    return _parse_any(obj)
+
+
+def _parse_any(obj: fields.Raw) -> Value | None:
     match dict(obj):
         case {"bool": bool(value)}:
             return value
@@ -24,7 +53,7 @@ def parse(obj: fields.Raw) -> Value | None:
         case {"string": str(value)}:
             return value
         case {"version": str(value)}:
-            return description.Version(value)
+            return _version(value)
         case _:
             return _parse_list(obj)
 
@@ -33,7 +62,7 @@ def _parse_list(obj: fields.Raw) -> Value | None:
     for kind, of in _LISTS.items():
         found = obj.get(kind)
         if isinstance(found, list | tuple) and all(type(one) is of for one in found):
-            return tuple(description.Version(one) if kind == "versions" else one for one in found)
+            return tuple(_version(one) if kind == "versions" else one for one in found)
     return None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from driver.resources import fields, quantity
+from driver.resources import alike, fields, quantity
 
 Raw = dict[str, object]
 Unit = Callable[[int], quantity.Quantity]
@@ -37,6 +37,18 @@ class Capacity:
 
     value: quantity.Quantity
     policy: RequestPolicy | None = None
+
+
+def parse_all(obj: fields.Raw, at: str) -> Mapping[str, Capacity]:
+    """Read the capacities of a device; equal ones are one object. Raises BadInput."""
+    return _shared(obj, at)
+
+
+def _parse_all(obj: fields.Raw, at: str) -> Mapping[str, Capacity]:
+    return {key: parse(fields.mapping(obj, key, at), f"{at}[{key}]") for key in obj}
+
+
+_shared = alike.reader(_parse_all)
 
 
 def parse(obj: fields.Raw, at: str) -> Capacity:

@@ -43,6 +43,11 @@ class Verdict:
         """Whether the scheduler tried and found no node."""
         return self.status == "False" and self.reason == "Unschedulable"
 
+    @property
+    def passed_over(self) -> bool:
+        """Whether it tried and did not place the pod, be it for an error of its own."""
+        return self.status == "False" and self.reason in {"Unschedulable", "SchedulerError"}
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:

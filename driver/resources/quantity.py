@@ -5,6 +5,7 @@ none of it. Amounts finer than a nano round up, as there, and binary ones end at
 that was read is kept, so that writing gives back what was read.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,7 @@ DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, 
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _MAX_EXPONENT = 64
 _MAX_LENGTH = 64
+_MOST_TEXTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +56,34 @@ class Quantity:
         return -(-self.nanos // (_NANO // 1000))
 
 
+_TOO_FAR = Quantity(0, "")
+
+
 def parse(text: object, where: str = "quantity") -> Quantity:
-    """Read a quantity.
+    """Read a quantity; equal texts give the same object, as long as it is remembered.
 
     Raises:
         BadInput: the text is not a quantity.
     """
     raw = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
-    match = PATTERN.fullmatch(raw) if len(raw) <= _MAX_LENGTH else None
-    if match is None:
+    found = _read(raw) if len(raw) <= _MAX_LENGTH else None
+    if found is None:
         raise errors.BadInput(where, f"{text!r} is not a quantity", "such as 80Gi, 1500m or 1e3")
-    sign, digits, suffix, exponent = match.groups()
-    if exponent is not None and abs(int(exponent)) > _MAX_EXPONENT:
+    if found is _TOO_FAR:
         raise errors.BadInput(
             where, f"{raw!r} is out of range", f"an exponent within {_MAX_EXPONENT}"
         )
+    return found
+
+
+@functools.lru_cache(maxsize=_MOST_TEXTS)
+def _read(raw: str) -> Quantity | None:
+    match = PATTERN.fullmatch(raw)
+    if match is None:
+        return None
+    sign, digits, suffix, exponent = match.groups()
+    if exponent is not None and abs(int(exponent)) > _MAX_EXPONENT:
+        return _TOO_FAR
     amount = Fraction(f"0{digits}0" if "." in digits else f"0{digits}") * _scale(suffix, exponent)
     nanos = -(-amount.numerator * _NANO // amount.denominator)
     if suffix in BINARY:

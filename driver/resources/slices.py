@@ -4,11 +4,13 @@
 not dropped silently: a device that carries one says so in `beyond`, and is left alone.
 """
 
+import functools
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driver import ids, names
-from driver.resources import attribute, capacities, fields, quantity, selectors
+from driver import errors, ids, names
+from driver.resources import alike, attribute, capacities, fields, quantity, selectors
 
 _SLICE = frozenset(
     {
@@ -24,6 +26,8 @@ _DEVICE = frozenset(
     }
 )
 """What is weighed; a device of which more is said, or whose slice says more, is left alone."""
+_REACH = frozenset({"nodeName", "nodeSelector", "allNodes"})
+_MOST_TAINTS = 4096
 Raw = dict[str, object]
 Amounts = Mapping[str, quantity.Quantity]
 
@@ -166,7 +170,7 @@ def parse(obj: fields.Raw) -> Slice:
         counter_sets=tuple(
             CounterSet(
                 fields.required_text(one, "name", at),
-                _parse_counters(fields.mapping(one, "counters", at), at),
+                _shared_counters(fields.mapping(one, "counters", at), f"{at}.counters"),
             )
             for at, one in fields.objects(spec, "sharedCounters", "spec")
         ),
@@ -177,55 +181,84 @@ def parse(obj: fields.Raw) -> Slice:
 
 
 def parse_device(obj: fields.Raw, at: str) -> Device:
-    """Read one device. Raises BadInput."""
-    shown = fields.mapping(obj, "attributes", at)
-    capacity = fields.mapping(obj, "capacity", at)
-    values: dict[str, attribute.Value] = {}
-    beyond = [*_beyond(obj, _DEVICE)]
-    if any(
-        one.get("compatibilityGroups") for _, one in fields.objects(obj, "consumesCounters", at)
-    ):
-        beyond.append("compatibilityGroups")
-    for key in shown:
-        value = attribute.parse(fields.mapping(shown, key, at))
-        if value is None:
-            beyond.append(f"attributes[{key}]")
-        else:
-            values[key] = value
+    """Read one device; parts that are equal to those of others are shared. Raises BadInput."""
+    values, beyond = _parse_attributes(fields.mapping(obj, "attributes", at), at)
+    beyond += _beyond(obj, _DEVICE)
+    has = obj.keys()
     return Device(
-        name=ids.DeviceName(fields.required_text(obj, "name", at)),
+        name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", at))),
         attributes=values,
-        capacity={
-            key: capacities.parse(fields.mapping(capacity, key, at), f"{at}.capacity[{key}]")
-            for key in capacity
-        },
-        taints=tuple(parse_taint(taint, path) for path, taint in fields.objects(obj, "taints", at)),
+        capacity=capacities.parse_all(fields.mapping(obj, "capacity", at), f"{at}.capacity"),
+        taints=_parse_taints(obj, at) if "taints" in has else (),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
-        consumes=tuple(
-            CounterUse(
-                fields.required_text(one, "counterSet", path),
-                _parse_counters(fields.mapping(one, "counters", path), path),
-            )
-            for path, one in fields.objects(obj, "consumesCounters", at)
-        ),
-        reach=selectors.parse_reach(obj, at),
+        consumes=_parse_consumes(obj, at, beyond) if "consumesCounters" in has else (),
+        reach=_parse_reach(obj, at),
         binds_to_node=fields.flag(obj, "bindsToNode", at),
-        binding=fields.texts(obj, "bindingConditions", at),
-        failing=fields.texts(obj, "bindingFailureConditions", at),
+        binding=fields.texts(obj, "bindingConditions", at) if "bindingConditions" in has else (),
+        failing=(
+            fields.texts(obj, "bindingFailureConditions", at)
+            if "bindingFailureConditions" in has
+            else ()
+        ),
         beyond=tuple(beyond),
     )
 
 
+def _parse_reach(obj: fields.Raw, at: str) -> selectors.Reach:
+    return selectors.NOWHERE if obj.keys().isdisjoint(_REACH) else selectors.parse_reach(obj, at)
+
+
+def _parse_attributes(obj: fields.Raw, at: str) -> tuple[attribute.Attributes, list[str]]:
+    """The attributes, and those that are not understood."""
+    values: dict[str, attribute.Value] = {}
+    beyond: list[str] = []
+    for key, one in obj.items():
+        value = attribute.parse(one if type(one) is dict else fields.mapping(obj, key, at))
+        if value is None:
+            beyond.append(f"attributes[{key}]")
+        else:
+            values[sys.intern(key)] = value
+    return values, beyond
+
+
+def _parse_consumes(obj: fields.Raw, at: str, beyond: list[str]) -> tuple[CounterUse, ...]:
+    found: list[CounterUse] = []
+    for path, one in fields.objects(obj, "consumesCounters", at):
+        if one.get("compatibilityGroups"):
+            beyond.append("compatibilityGroups")
+        of = fields.required_text(one, "counterSet", path)
+        counters = _shared_counters(fields.mapping(one, "counters", path), f"{path}.counters")
+        found.append(CounterUse(sys.intern(of), counters))
+    return tuple(found)
+
+
 def _beyond(obj: fields.Raw, known: frozenset[str]) -> tuple[str, ...]:
+    if obj.keys() <= known:
+        return ()
     return tuple(key for key in obj if key not in known and obj[key])
 
 
 def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
-    where = f"{at}.counters"
     return {
-        key: quantity.parse(fields.mapping(obj, key, where).get("value"), f"{where}[{key}]")
+        key: quantity.parse(fields.mapping(obj, key, at).get("value"), f"{at}[{key}]")
         for key in obj
     }
+
+
+_shared_counters = alike.reader(_parse_counters)
+
+
+def _parse_taints(obj: fields.Raw, at: str) -> tuple[Taint, ...]:
+    found = [taint for _, taint in fields.objects(obj, "taints", at)]
+    try:
+        return _shared_taints(tuple([tuple(one.items()) for one in found]))
+    except (errors.BadInput, TypeError):
+        return tuple(parse_taint(one, f"{at}.taints[{place}]") for place, one in enumerate(found))
+
+
+@functools.lru_cache(maxsize=_MOST_TAINTS)
+def _shared_taints(found: tuple[tuple[tuple[str, object], ...], ...]) -> tuple[Taint, ...]:
+    return tuple(parse_taint(dict(one), "") for one in found)
 
 
 def parse_taint(obj: fields.Raw, at: str) -> Taint:

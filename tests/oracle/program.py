@@ -1,8 +1,10 @@
 """The oracle's program: built once from this folder, then taken from the cache of Go programs.
 
-Its go.mod pins the allocator of the kube-scheduler that the local cluster runs by default.
+Its go.mod pins the allocator of the kube-scheduler that the local cluster runs by default. Another
+room with a Go program is built the same way; the program is named like its room.
 """
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -13,19 +15,20 @@ ROOM = Path(__file__).resolve().parent
 _FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
 
-def cached() -> Path:
+def cached(room: Path = ROOM) -> Path:
     """Where the program is once it is built; its sources and go.mod name the place."""
     parts = [
         releases.architecture().encode(),
         " ".join(_FLAGS).encode(),
-        *(part for path in sources() for part in (path.name.encode(), path.read_bytes())),
+        *(part for path in sources(room) for part in (path.name.encode(), path.read_bytes())),
     ]
-    return toolchain.cache_root() / "tools" / f"oracle-{versions.cache_key(parts)}" / "oracle"
+    tools = toolchain.cache_root() / "tools"
+    return tools / f"{room.name}-{versions.cache_key(parts)}" / room.name
 
 
-def sources() -> tuple[Path, ...]:
+def sources(room: Path = ROOM) -> tuple[Path, ...]:
     """What the program is made of."""
-    return (ROOM / "go.mod", ROOM / "go.sum", *sorted(ROOM.glob("*.go")))
+    return (room / "go.mod", room / "go.sum", *sorted(room.glob("*.go")))
 
 
 def can_be_had() -> bool:
@@ -33,12 +36,13 @@ def can_be_had() -> bool:
     return cached().exists() or shutil.which("go") is not None
 
 
-def ensure() -> Path:
+def ensure(room: Path = ROOM) -> Path:
     """The program, built now if it is not in the cache; needs no network once it is there."""
-    return toolchain.keep(cached().parent, _build) / cached().name
+    made = cached(room)
+    return toolchain.keep(made.parent, functools.partial(_build, room)) / made.name
 
 
-def _build(part: Path) -> None:
+def _build(room: Path, part: Path) -> None:
     environment = {**os.environ, "CGO_ENABLED": "0"}
-    command = ("go", "build", *_FLAGS, "-o", str(part / cached().name), ".")
-    shell.run(command, cwd=ROOM, env=environment)
+    command = ("go", "build", *_FLAGS, "-o", str(part / room.name), ".")
+    shell.run(command, cwd=room, env=environment)

@@ -1,12 +1,17 @@
 """Invariants of deciding, on random clusters (docs/explanation/invariants.md)."""
 
-from hypothesis import given
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driver.controller import picture
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome
-from driver.resources import claims
+from driver.resources import claims, pool
 from tests import objects, worlds
+from tests.properties import drawing, history
 
 sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 4), max_size=4)
 demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size=8)
@@ -66,3 +71,168 @@ def test_equal_views_give_equal_answers(
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     first = decide(worlds.fleet(fleet), 0, counts)
     assert decide(worlds.fleet(dict(shuffled)), 0, counts) == first
+
+
+@st.composite
+def scenes(draw: st.DrawFn, most: int = 4) -> tuple[list[drawing.Raw], list[outcome.Workload]]:
+    """What is published, and pods that ask one after the other."""
+    asking = [draw(drawing.workloads(number)) for number in range(draw(st.integers(1, most)))]
+    return draw(drawing.published()), asking
+
+
+def run(
+    view: picture.Picture, asking: Sequence[outcome.Workload]
+) -> list[tuple[outcome.Workload, drawing.Written]]:
+    """Place what can be placed; what was."""
+    done = []
+    for workload in asking:
+        answer = allocate.allocate(view, workload, worlds.DECIDING)
+        if isinstance(answer, outcome.Placement):
+            made = drawing.written(view, workload, answer)
+            drawing.put(view, made)
+            done.append((workload, made))
+    return done
+
+
+@settings(max_examples=100, deadline=None)
+@given(scenes())
+def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
+    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+) -> None:
+    view = drawing.fresh(scene[0])
+    for workload, made in run(view, scene[1]):
+        node = view.nodes[made.flight.node]
+        reached = {
+            claims.DeviceId(share.pool.driver, share.pool.name, device.name)
+            for share in view.shares(node.name)
+            for _, devices in share.slices
+            for device in devices
+        }
+        for claim in workload.open:
+            allocation = made.flight.made[claim.key]
+            assert {one.device for one in allocation.results} <= reached
+            assert allocation.selector is None or allocation.selector.matches(
+                node.name, node.labels
+            )
+            assert_answered(claim, [one.request for one in allocation.results])
+
+
+def assert_answered(claim: claims.Claim, given_to: list[str]) -> None:
+    """Each request by one of its ways, in full."""
+    for one in claim.spec.requests:
+        mine = [name for name in given_to if name.partition("/")[0] == one.name]
+        assert len({*mine}) == 1
+        (way,) = [way for way in one.ways if way.name == mine[0]]
+        assert way.everything or len(mine) == way.count
+
+
+@settings(max_examples=75, deadline=None)
+@given(scenes())
+def test_when_every_pod_is_gone_the_picture_is_as_it_was(
+    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+) -> None:
+    published, asking = scene
+    view = drawing.fresh(published)
+    for _, made in run(view, asking):
+        drawing.take_away(view, made)
+    untouched = drawing.fresh(published)
+    assert drawing.shown(view) == drawing.shown(untouched)
+    for workload in asking:
+        answer = allocate.allocate(view, workload, worlds.DECIDING)
+        assert answer == allocate.allocate(untouched, workload, worlds.DECIDING)
+
+
+@settings(max_examples=75, deadline=None)
+@given(scenes(most=2))
+def test_a_decision_changes_nothing_until_it_is_written(
+    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+) -> None:
+    view = drawing.fresh(scene[0])
+    before = drawing.shown(view), view.mark, view.world
+    for workload in scene[1]:
+        answer = allocate.allocate(view, workload, worlds.DECIDING)
+        assert allocate.allocate(view, workload, worlds.DECIDING) == answer
+    assert (drawing.shown(view), view.mark, view.world) == before
+
+
+@settings(max_examples=75, deadline=None)
+@given(scenes(), st.randoms(use_true_random=False))
+def test_the_order_in_which_slices_came_decides_nothing(
+    scene: tuple[list[drawing.Raw], list[outcome.Workload]], chance: Any
+) -> None:
+    published, asking = scene
+    shuffled = [*published]
+    chance.shuffle(shuffled)
+    one, other = drawing.fresh(published), drawing.fresh(shuffled)
+    there = [made for _, made in run(one, asking)]
+    assert [made for _, made in run(other, asking)] == there
+
+
+@settings(max_examples=100, deadline=None)
+@given(scenes(most=8))
+def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
+    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+) -> None:
+    """Summed up from what was written alone."""
+    view = drawing.fresh(scene[0])
+    results = [
+        one
+        for _, made in run(view, scene[1])
+        for allocation in made.flight.made.values()
+        for one in allocation.results
+        if not one.admin_access
+    ]
+    for found in view.pools.values():
+        assert_not_beyond(found, [one for one in results if one.device.pool == found.name])
+
+
+def assert_not_beyond(found: pool.Pool, results: list[claims.Result]) -> None:
+    drawn = dict.fromkeys(found.counters, 0)
+    for device in (device for one in found.slices for device in one.devices):
+        mine = [one for one in results if one.device.device == device.name]
+        assert device.allow_multiple or len(mine) <= 1
+        for name, capacity in device.capacity.items() if device.allow_multiple else ():
+            assert sum(one.consumed[name].nanos for one in mine) <= capacity.value.nanos
+        for use in device.consumes if mine else ():
+            for name, amount in use.counters.items():
+                drawn[use.set, name] += amount.nanos
+    assert all(drawn[key] <= amount for key, amount in found.counters.items())
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> outcome.Workload:
+    """One of a few pods that ask now and then; at times a node is to be left out."""
+    asked_of = draw(
+        st.sampled_from(
+            [
+                [objects.a_request()],
+                [objects.a_request(count=2)],
+                [objects.a_request("any", deviceClassName=worlds.ANY, allocationMode="All")],
+                [objects.a_request("any", 2, deviceClassName=worlds.ANY)],
+                [sharing("50Gi")],
+                [sharing("20Gi"), objects.a_request()],
+            ]
+        )
+    )
+    claim = objects.claim("asking", *asked_of)
+    avoid = draw(st.sampled_from([{}, {}, {history.NODES[0].name: "Insufficient foo"}]))
+    return outcome.Workload(objects.pod("asking", claim.name), (claim,), avoid=avoid)
+
+
+def sharing(memory: str) -> drawing.Raw:
+    text = f'device.attributes["{worlds.DRIVER}"].type == "gpu-share"'
+    capacity = {"requests": {"memory": memory}}
+    return objects.a_request("part", 1, text, deviceClassName=worlds.ANY, capacity=capacity)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(history.events, shapes()), max_size=15))
+def test_who_remembers_answers_as_who_does_not(
+    told: list[tuple[history.Event, outcome.Workload]],
+) -> None:
+    """The same nodes, devices and reasons, whatever happened since the last question."""
+    world, remembering = history.beginning(), allocate.Allocator(worlds.DECIDING)
+    for event, workload in told:
+        world.tell(event)
+        answer = remembering.decide(world.view, workload)
+        assert answer == allocate.allocate(world.fresh(), workload, worlds.DECIDING)

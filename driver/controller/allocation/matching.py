@@ -4,10 +4,9 @@ A cache of a pure function: what it forgets is evaluated again.
 """
 
 import functools
-from collections.abc import Iterable
 
 from driver.cel import selector as cel
-from driver.resources import attribute, slices
+from driver.resources import slices
 
 _MOST_LOOKS = 1 << 16
 _MOST_SELECTORS = 4096
@@ -39,15 +38,27 @@ class Matcher:
             return driver, device.allow_multiple, names, self._values(driver, device, names)
         return driver, device.allow_multiple, self._values(driver, device, names)
 
-    def _values(self, driver: str, device: slices.Device, names: Iterable[str]) -> object:
+    def _values(self, driver: str, device: slices.Device, names: tuple[str, ...]) -> object:
+        attributes, capacity = device.attributes, device.capacity
         found: list[object] = []
-        for name in names:
-            value = attribute.lookup(device.attributes, driver, name)
+        for full, bare in _both_ways(driver, names):
+            value = attributes.get(full)
+            if value is None:
+                value = attributes.get(bare)
             # In a set of looks `true` would be `1`.
-            found.append((value,) if isinstance(value, bool) else value)
-            amount = attribute.lookup(device.capacity, driver, name)
+            found.append((value,) if value is True or value is False else value)
+            amount = capacity.get(full) or capacity.get(bare)
             found.append(None if amount is None else amount.value.nanos)
         return tuple(found)
+
+
+@functools.lru_cache(maxsize=_MOST_SELECTORS)
+def _both_ways(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each name as `attribute.lookup` tries it: in full, then bare in the driver's own domain.
+
+    Where there is no bare one it is the full one again.
+    """
+    return tuple((name, name.removeprefix(f"{driver}/") or name) for name in names)
 
 
 @functools.lru_cache(maxsize=_MOST_SELECTORS)

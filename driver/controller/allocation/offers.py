@@ -41,8 +41,8 @@ class Offer:
     """The devices for one way, as places in the list of spots.
 
     `failing` are those on which a selector fails. `takes` is what a share of a device takes of its
-    capacities. Of All, `barred` says why it cannot be had, and `broken` why nothing can be decided
-    for the node at all, whatever the alternatives.
+    capacities. Of All, `barred` are those without which it cannot be had, and `broken` says why
+    nothing can be decided for the node at all, whatever the alternatives.
     """
 
     way: asked.Way
@@ -50,7 +50,7 @@ class Offer:
     failing: dict[int, str] = field(default_factory=dict)
     takes: dict[int, Mapping[str, quantity.Quantity]] = field(default_factory=dict)
     refused: Counter[reasons.Reason] = field(default_factory=Counter)
-    barred: str = ""
+    barred: set[int] = field(default_factory=set)
     broken: str = ""
 
     @property
@@ -155,7 +155,7 @@ def _every(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
     made.takes[place] = takes
     if reason is not None:
         made.refused[reason] += 1
-        made.barred = made.barred or f"{spot.id.device} is {reason}"
+        made.barred.add(place)
 
 
 def _why_not(way: asked.Way, spot: Spot, judge: Judge) -> reasons.Reason | None:

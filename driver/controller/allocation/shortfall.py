@@ -15,14 +15,14 @@ def of(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
     taken = tally.Tally(problem.view, problem.spots)
     counted: Counter[reasons.Reason] = Counter()
     fits = wanted = 0
+    for tie in problem.ties:
+        tie.clear()
     for want, ways in enumerate(problem.offers):
-        offer = max(ways, key=lambda one: min(len(one.places), one.count))
+        offer = max(ways, key=lambda one: min(len(one.places) - len(one.barred), one.count))
         wanted += offer.count
         had, kept = _fill(problem, taken, want, offer)
         fits += had
         counted |= offer.refused + kept
-    for tie in problem.ties:
-        tie.clear()
     return fits, wanted, counted
 
 
@@ -34,7 +34,7 @@ def _fill(
     kept: Counter[reasons.Reason] = Counter()
     had = 0
     for place in offer.places:
-        if place in offer.failing or had == offer.count:
+        if place in offer.failing or place in offer.barred or had == offer.count:
             continue
         refusing = next((tie for tie in ties if not tie.accepts(place)), None)
         if refusing is not None:

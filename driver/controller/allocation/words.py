@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from driver import ids
+from driver import ids, reasons
 from driver.controller.allocation import outcome
 
 _MAX_NODES = 8
@@ -45,7 +45,8 @@ def _node(refusal: outcome.Refusal) -> str:
     lacking = refusal.wanted - refusal.fits
     counted = _counted(refusal.devices)
     if refusal.given_up:
-        return f"{text}; the search for a combination ended after too many steps{counted}"
+        why = "the search for a combination took too many steps"
+        return f"{reasons.Reason.SEARCH_GIVEN_UP} ({why}): {text}{counted}"
     if not lacking:
         return f"{text}, and no combination of them does{counted}"
     return f"{text}, {lacking} lacking{counted}"

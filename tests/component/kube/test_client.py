@@ -206,3 +206,12 @@ def test_many_threads_share_one_client(api: server.ApiServer, kube: client.KubeC
 def test_the_server_says_what_it_is(kube: client.KubeClient) -> None:
     assert kube.server_version() == (1, 37, "v1.37.1")
     assert kube.server_version() >= (1, 36)
+
+
+def test_bodies_are_written_as_the_server_would_write_them(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    """It compares opaque parameters byte for byte: spaces would make their claim immutable."""
+    kube.create(resource.NODES, {"metadata": {"name": "n", "annotations": {"b": "ü", "a": "1"}}})
+    (sent,) = [one.raw for one in api.requests if one.method == "POST"]
+    assert sent == '{"metadata":{"annotations":{"a":"1","b":"ü"},"name":"n"}}'.encode()

@@ -18,6 +18,7 @@ class Request:
     headers: dict[str, str]
     at: float
     """time.monotonic()"""
+    raw: bytes = b""
 
     @property
     def is_watch(self) -> bool:

@@ -76,6 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             json.loads(raw) if raw else None,
             dict(self.headers.items()),
             streams.CLOCK.monotonic(),
+            raw,
         )
 
     def _answer(self, request: faults.Request, fault: faults.Fault | None) -> None:

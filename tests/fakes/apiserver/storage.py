@@ -1,5 +1,6 @@
 """Objects, their versions and the history that watches read. Thread safe."""
 
+import bisect
 import copy
 import threading
 import uuid
@@ -162,7 +163,8 @@ class Storage:
             if version < self.compacted:
                 text = f"too old resource version: {version} ({self.compacted})"
                 raise rules.Refusal(410, "Expired", text)
-            return [c for c in self.history if c.version > version and c.kind == kind]
+            first = bisect.bisect_right(self.history, version, key=lambda one: one.version)
+            return [c for c in self.history[first:] if c.kind == kind]
 
     def _uid(self) -> str:
         return str(uuid.UUID(int=self.version))

@@ -47,11 +47,11 @@ class Source:
         self.timeouts: list[int] = []
         self.unlistable: set[int] = set()
 
-    def list(self) -> client.Listing:
+    def list(self) -> client.Walk:
         self.lists.append(self.time.elapsed_s)
         if len(self.lists) in self.unlistable:
             raise unreachable()
-        return client.Listing([], "100")
+        return client.Walk(iter(()), "100")
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
         assert timeout_s > 0

@@ -69,3 +69,24 @@ def test_bytes_are_written_in_the_largest_suffix_that_divides_them() -> None:
 def test_parts_of_a_unit_round_up() -> None:
     assert quantity.parse("1m").units == 1
     assert quantity.parse("1u").millis == 1
+
+
+@pytest.mark.parametrize(
+    ("nanos", "form", "text"),
+    [
+        (5 * 2**30 * 10**9, "1Gi", "5Gi"),
+        (1536 * 2**20 * 10**9, "1Gi", "1536Mi"),
+        (1000 * 10**9, "1Gi", "1000"),
+        (5 * 10**8, "1Gi", "500m"),
+        (1500 * 10**6, "1", "1500m"),
+        (10**12, "1", "1k"),
+        (3 * 10**9, "1k", "3"),
+        (1, "1", "1n"),
+        (0, "1", "0"),
+        (0, "1Gi", "0"),
+    ],
+)
+def test_an_amount_is_written_in_the_form_of_another(nanos: int, form: str, text: str) -> None:
+    found = quantity.like(nanos, quantity.parse(form))
+    assert (found.text, found.nanos) == (text, nanos)
+    assert quantity.parse(found.text).nanos == nanos

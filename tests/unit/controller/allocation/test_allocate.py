@@ -1,37 +1,16 @@
-from driver import reasons
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from driver import ids, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome, words
-from driver.resources import claims, slices
-from tests import objects, worlds
-
-
-def decide(
-    view: cluster.ClusterView, *asked: claims.Claim, **pod_spec: object
-) -> outcome.Placement | outcome.NoFit:
-    names = [one.name for one in asked]
-    workload = outcome.Workload(objects.pod("pod", *names, **pod_spec), asked)
-    return allocate.allocate(view, workload, worlds.DECIDING)
-
-
-def placed(answer: outcome.Placement | outcome.NoFit) -> outcome.Placement:
-    assert isinstance(answer, outcome.Placement), words.no_fit(answer)
-    return answer
-
-
-def refused(answer: outcome.Placement | outcome.NoFit) -> outcome.NoFit:
-    assert isinstance(answer, outcome.NoFit)
-    return answer
-
-
-def counts(answer: outcome.Placement | outcome.NoFit) -> dict[reasons.Reason, int]:
-    """Why the devices of the only node do not do."""
-    (refusal,) = refused(answer).nodes
-    return dict(refusal.devices)
-
-
-def device_names(answer: outcome.Placement) -> list[str]:
-    return [pick.device.device for pick in answer.picks]
+from driver.resources import claims, pool, selectors, slices, volumes
+from tests import neighbours, objects, worlds
+from tests.allocating import counts, decide, placed, refused
+from tests.allocating import devices as device_names
 
 
 def test_a_claim_for_one_gpu_gets_the_first_free_one() -> None:
@@ -237,3 +216,161 @@ def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
     assert placed(decide(a_gpu_with_faces(), objects.claim())).picks
     answer = decide(a_gpu_with_faces("gpu-0-ts"), objects.claim())
     assert counts(answer)[reasons.Reason.COUNTERS_TAKEN] == 1
+
+
+def all_of(**body: Any) -> claims.Claim:
+    return objects.claim("c", objects.a_request(allocationMode="All", **body))
+
+
+def test_all_is_refused_while_one_of_them_is_in_use() -> None:
+    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    assert words.no_fit(refused(decide(view, all_of()))) == (
+        "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceTaken)"
+    )
+
+
+def test_an_administrator_gets_all_in_use_or_not() -> None:
+    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    answer = placed(decide(view, all_of(adminAccess=True)))
+    assert [pick.result.admin_access for pick in answer.picks] == [True, True]
+
+
+def test_an_administrators_claim_takes_nothing_from_others() -> None:
+    watching = worlds.holding("watch", "node-a", {"device": "gpu-0", "adminAccess": True})
+    assert device_names(decide(worlds.fleet({"node-a": 1}, watching), objects.claim())) == ["gpu-0"]
+
+
+def test_a_pod_goes_where_its_settled_claim_is() -> None:
+    settled = worlds.holding("settled", "node-b", "gpu-0")
+    view = worlds.fleet({"node-a": 2, "node-b": 2}, settled)
+    pod = objects.pod("pod", "settled", "open")
+    workload = outcome.Workload(pod, (objects.claim("open"),), settled=(settled,))
+    assert placed(allocate.allocate(view, workload, worlds.DECIDING)).node == "node-b"
+    full = worlds.fleet({"node-a": 2, "node-b": 1}, settled)
+    assert words.no_fit(refused(allocate.allocate(full, workload, worlds.DECIDING))) == (
+        "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
+        "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)"
+    )
+
+
+def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more() -> None:
+    view = worlds.fleet({"node-a": 80})
+    full = [objects.claim(name, objects.a_request(count=32)) for name in ("one", "two")]
+    assert len(placed(decide(view, *full)).picks) == 64
+    fewer = objects.first_available("more", objects.a_way("eight", 8), objects.a_way("two", 2))
+    claim = objects.claim("c", objects.a_request("gpu", 30), fewer)
+    requests = [pick.result.request for pick in placed(decide(view, claim)).picks]
+    assert requests == ["gpu"] * 30 + ["more/two"] * 2
+
+
+def test_a_node_where_the_first_alternative_is_to_be_had_goes_first() -> None:
+    view = worlds.fleet({"node-a": 1, "node-b": 4})
+    several = objects.first_available("gpu", objects.a_way("two", 2), objects.a_way("one"))
+    answer = placed(decide(view, objects.claim("c", several)))
+    assert (answer.node, len(answer.picks)) == ("node-b", 2)
+
+
+def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> None:
+    view = worlds.fleet({"node-a": 1, "node-b": 2})
+    claim = objects.claim("c", objects.a_request(count=2))
+    avoid = {ids.NodeName("node-b"): "Insufficient foo", ids.NodeName("node-a"): "Insufficient bar"}
+    workload = outcome.Workload(objects.pod("pod", "c"), (claim,), avoid=avoid)
+    assert words.no_fit(refused(allocate.allocate(view, workload, worlds.DECIDING))) == (
+        "No node fits. node-a: 1 of 2 devices fit, 1 lacking; "
+        "node-b: NodeBackedOff (Insufficient foo)"
+    )
+
+
+class Watched(picture.Picture):
+    """It notes which nodes were looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(worlds.DRIVER)
+        self.looked: set[str] = set()
+
+    def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:
+        self.looked.add(node)
+        return super().shares(node)
+
+
+def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
+    view = Watched()
+    view.put_class("gpu.ration.dev", objects.device_class())
+    for node in map(objects.node, ("node-a", "node-b", "node-c")):
+        one = objects.a_parsed_slice(node.name, 2)
+        view.put_node(node.name, node)
+        view.put_slice(one.name, one)
+    allocator = allocate.Allocator(worlds.DECIDING)
+    workload = outcome.Workload(objects.pod(), (objects.claim(),))
+    assert placed(allocator.decide(view, workload)).node == "node-a"
+    assert view.looked == {"node-a", "node-b", "node-c"}
+    view.looked.clear()
+    taken = worlds.holding("other", "node-b", "gpu-0")
+    view.put_claim(taken.key, taken)
+    assert placed(allocator.decide(view, workload)).node == "node-b"
+    assert view.looked == {"node-b"}
+
+
+def a_picky_node() -> picture.Picture:
+    """One that a plain tolerant pod fits, and others do not."""
+    found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    node = ids.NodeName("node-a")
+    view.put_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
+    ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
+    other = objects.pod("other", nodeName=node, containers=ports)
+    view.put_pod(other.key, other)
+    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
+    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
+    return view
+
+
+NOT_NODE_A = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a"]}
+AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"tolerations": []},
+        {"nodeSelector": {"rack": "r1"}},
+        {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": AFFINITY}
+            }
+        },
+        {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]},
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+        {"containers": neighbours.containers(("share", "whole"))},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+    ],
+    ids=["tolerations", "labels", "affinity", "cpu", "port", "containers", "volume"],
+)
+def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
+    view, allocator = a_picky_node(), allocate.Allocator(worlds.DECIDING)
+    found = (objects.claim("share", neighbours.part()), objects.claim("whole"))
+    tolerant = {
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "containers": [{"name": "c"}],
+    }
+    plain, other = (
+        outcome.Workload(objects.pod("pod", "share", "whole", **{**tolerant, **more}), found)
+        for more in ({}, spec)
+    )
+    assert device_names(allocator.decide(view, plain)) == ["mps", "gpu-0"]
+    answer = refused(allocator.decide(view, other))
+    assert answer == allocate.allocate(view, other, worlds.DECIDING)
+
+
+def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
+    view = worlds.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
+    answer = refused(decide(view, objects.claim()))
+    assert words.no_fit(answer) == "No node publishes devices of this driver"
+
+
+def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -> None:
+    nodes = [objects.node(name) for name in ("node-a", "node-b")]
+    view = worlds.view(objects.a_far_slice(2), more_nodes=nodes)
+    answer = placed(decide(view, objects.claim("c", objects.a_request(count=2))))
+    assert (answer.node, device_names(answer)) == ("node-a", ["gpu-0", "gpu-1"])
+    assert [pick.reach.everywhere for pick in answer.picks] == [True, True]

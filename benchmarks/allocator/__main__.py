@@ -1,0 +1,50 @@
+"""`python -m benchmarks.allocator [--quick]`: our allocator beside kube-scheduler's, in turn."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+from benchmarks import record
+from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds
+
+ROUNDS, QUICK_ROUNDS = 5, 2
+Part = Callable[[], list[record.Figure]]
+
+
+def main() -> int:
+    """Measure, and record unless only a part was measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.allocator")
+    parser.add_argument("--quick", action="store_true", help="under a minute; nothing is stored")
+    given = parser.parse_args()
+    busy = [os.getloadavg()[0]]
+    figures: list[record.Figure] = []
+    with reference.Reference() as other:
+        for part in _quick(other) if given.quick else _all(other):
+            found = part()
+            for one in found:
+                print(record.line(one), flush=True)
+            figures += found
+            busy.append(os.getloadavg()[0])
+    figures.append(record.figure(f"load average, {os.cpu_count()} CPUs", "", busy))
+    if not given.quick:
+        print(f"\nwritten to {record.write('allocator', figures).relative_to(record.ROOT)}")
+    return 0
+
+
+def _quick(other: reference.Reference) -> Iterator[Part]:
+    for case in cases.QUICK:
+        yield lambda case=case: rounds.measure(case, QUICK_ROUNDS, other)  # type: ignore[misc]
+
+
+def _all(other: reference.Reference) -> Iterator[Part]:
+    for case in cases.CASES:
+        yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
+    yield refusals.impossible
+    yield lambda: refusals.nearly_possible(other)
+    yield lambda: memory.measure(other)
+    yield endtoend.measure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What is measured: a cluster at half fill, and what every claim asks of it."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from benchmarks.allocator import fixtures
+
+SEED = 20261121
+_FEWEST, _LEAST_PERCENT = 100, 5
+
+Device = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`least` is the bar: so many times the reference's decisions a second; `slowest` that of p99.
+
+    `count` are our decisions a round, `theirs` the reference's. Half of the devices that `takes`
+    names (a profile, "" for whole GPUs) are in use, or those that are `given`.
+    """
+
+    name: str
+    nodes: int
+    asks: fixtures.Raw
+    shape: Callable[[str], str]
+    least: float
+    count: int
+    theirs: int
+    takes: str = ""
+    slowest: str = ""
+    given: tuple[Device, ...] = ()
+
+    @cached_property
+    def taken(self) -> tuple[Device, ...]:
+        """The devices in use at first, drawn by lot."""
+        if self.given:
+            return self.given
+        draw = random.Random(SEED)  # noqa: S311 - no secret
+        named = self._eligible()
+        found = [
+            (driver, fixtures.node_name(number), device)
+            for number in range(self.nodes)
+            for driver, device in named
+        ]
+        return tuple(sorted(draw.sample(found, len(found) // 2)))
+
+    def _eligible(self) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for one in json.loads(self.shape("controller")):
+            for device in one["spec"].get("devices", ()):
+                attributes = device["attributes"]
+                profile = attributes.get("profile", {}).get("string", "")
+                is_it = (
+                    profile == self.takes if self.takes else attributes["type"] == {"string": "gpu"}
+                )
+                if is_it:
+                    found.append((one["spec"]["driver"], device["name"]))
+        return found
+
+    @property
+    def sample(self) -> int:
+        """How many nodes that do are enough for kube-scheduler (numFeasibleNodesToFind)."""
+        if self.nodes <= _FEWEST:
+            return self.nodes
+        percent = max(50 - self.nodes // 125, _LEAST_PERCENT)
+        return max(self.nodes * percent // 100, _FEWEST)
+
+
+def _gpu(nodes: int, least: float, count: int, theirs: int) -> Case:
+    name = f"1 GPU, {nodes:,} nodes"
+    slowest = {1_000: "<= 5 ms", 5_000: "<= 10 ms"}.get(nodes, "")
+    asks = fixtures.gpus()
+    return Case(name, nodes, asks, fixtures.whole, least, count, theirs, slowest=slowest)
+
+
+def _aligned(nodes: int, theirs: int) -> Case:
+    asks = fixtures.gpus(4, aligned=True)
+    name = f"4 GPUs of one NUMA node, {nodes:,} nodes"
+    return Case(name, nodes, asks, fixtures.whole, 10, 200, theirs)
+
+
+def _mig(nodes: int, count: int, theirs: int) -> Case:
+    asks = fixtures.instance("1g.10gb")
+    name = f"MIG 1g.10gb, {nodes:,} nodes, every face"
+    return Case(name, nodes, asks, fixtures.every_face, 5, count, theirs, takes="1g.10gb")
+
+
+CASES = (
+    _gpu(100, 3, 500, 300),
+    _gpu(1_000, 10, 500, 60),
+    _gpu(5_000, 10, 500, 40),
+    _aligned(1_000, 30),
+    _aligned(5_000, 30),
+    _mig(100, 200, 30),
+    _mig(1_000, 200, 8),
+)
+QUICK = (_gpu(100, 3, 300, 200), _gpu(1_000, 10, 300, 30), _mig(100, 100, 15))

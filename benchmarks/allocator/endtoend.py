@@ -1,0 +1,157 @@
+"""End to end: the controller's process against an API server in memory whose writes take 2 ms.
+
+A claim's time runs from its creation to the write that allocates it, as the server saw both.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import record
+from benchmarks.allocator import fixtures
+from driver.kube import resource
+from tests.fakes.apiserver import faults, server, storage
+
+NODES = 1_000
+WRITE_S = 0.002
+BURST = 1_000
+RATE = 250
+PACED_S = 8.0
+_PATIENCE_S = 120.0
+_QUIET_S = 3.0
+_CLAIMS = ("resource.k8s.io", "resourceclaims")
+ROOT = Path(__file__).parents[2]
+
+
+class _Watched:
+    """When each claim was created and allocated, by name, in seconds of one clock."""
+
+    def __init__(self, api: server.ApiServer) -> None:
+        self._api = api
+        self.created: dict[str, float] = {}
+        self.allocated: dict[str, float] = {}
+        self._seen = api.storage.version
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def ask(self, name: str) -> None:
+        """Create a claim and its pod."""
+        pod = fixtures.pod(f"pod-{name}", name)
+        self._api.put(resource.PODS, pod)
+        self.created[name] = time.perf_counter()
+        self._api.put(resource.RESOURCE_CLAIMS, fixtures.claim(name, fixtures.gpus()))
+
+    def wait(self, names: list[str]) -> None:
+        """Until all of them are allocated."""
+        end = time.monotonic() + _PATIENCE_S
+        while any(name not in self.allocated for name in names):
+            if time.monotonic() > end:
+                missing = sum(name not in self.allocated for name in names)
+                raise RuntimeError(f"{missing} of {len(names)} claims were not allocated")
+            time.sleep(0.01)
+
+    def rest(self) -> None:
+        """Until nothing was written for a while: a new controller tells every node's condition."""
+        before = -1
+        while before != (now := sum(one.method == "PATCH" for one in self._api.requests)):
+            before = now
+            time.sleep(_QUIET_S)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        kept: storage.Storage = self._api.storage
+        while not self._stop.is_set():
+            with kept.changed:
+                changes, upto = kept.since(_CLAIMS, self._seen), kept.version
+                if not changes:
+                    kept.changed.wait(0.05)
+            now = time.perf_counter()
+            self._seen = upto
+            for change in changes:
+                if change.new and change.new.get("status", {}).get("allocation"):
+                    self.allocated.setdefault(change.new["metadata"]["name"], now)
+
+
+def measure() -> list[record.Figure]:
+    """Claims a second when all come at once, and how long one takes at half the bar's rate."""
+    with _controller() as watched:
+        first = [f"warm-{number}" for number in range(20)]
+        for name in first:
+            watched.ask(name)
+        watched.wait(first)
+        watched.rest()
+        rate = _burst(watched)
+        watched.rest()
+        waits = _paced(watched)
+    name = f"end to end, {NODES:,} nodes, writes of 2 ms"
+    return [
+        record.figure(f"{name}: {BURST:,} claims at once", "claims/s", [rate], bar=f">= {RATE} /s"),
+        record.figure(f"{name}: at {RATE // 2} claims/s, p50", "ms", waits),
+        record.figure(
+            f"{name}: at {RATE // 2} claims/s, p99",
+            "ms",
+            [record.percentile(waits, 0.99)],
+            bar="<= 100 ms",
+        ),
+    ]
+
+
+def _burst(watched: _Watched) -> float:
+    names = [f"burst-{number}" for number in range(BURST)]
+    for name in names:
+        watched.ask(name)
+    watched.wait(names)
+    ended = max(watched.allocated[name] for name in names)
+    return BURST / (ended - watched.created[names[0]])
+
+
+def _paced(watched: _Watched) -> list[float]:
+    """Milliseconds from creation to allocation, of claims that come evenly."""
+    names = [f"paced-{number}" for number in range(int(PACED_S * RATE / 2))]
+    begun = time.perf_counter()
+    for place, name in enumerate(names):
+        time.sleep(max(0.0, begun + place * 2 / RATE - time.perf_counter()))
+        watched.ask(name)
+    watched.wait(names)
+    return [(watched.allocated[name] - watched.created[name]) * 1000 for name in names]
+
+
+@contextlib.contextmanager
+def _controller() -> Iterator[_Watched]:
+    with server.ApiServer() as api, tempfile.TemporaryDirectory() as scratch:
+        _fill(api)
+        api.faults.add(faults.Delay(WRITE_S), faults.writes)
+        kubeconfig = api.kubeconfig(Path(scratch))
+        command = [
+            *(sys.executable, "-m", "driver.controller"),
+            *(f"--kubeconfig={kubeconfig}", "--metrics-address=127.0.0.1:0", "--log-level=warning"),
+        ]
+        process = subprocess.Popen(command, cwd=ROOT)
+        watched = _Watched(api)
+        try:
+            yield watched
+        finally:
+            watched.stop()
+            process.terminate()
+            process.wait()
+
+
+def _fill(api: server.ApiServer) -> None:
+    for one in fixtures.classes():
+        api.put(resource.DEVICE_CLASSES, one)
+    template = fixtures.whole("controller")
+    for number in range(NODES):
+        api.put(resource.NODES, fixtures.node(number))
+        for raw in json.loads(fixtures.filled(template, number)):
+            api.put(resource.RESOURCE_SLICES, raw)

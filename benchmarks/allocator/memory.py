@@ -1,0 +1,188 @@
+"""What the controller's caches weigh, and how long they take to fill: each in a process of its own.
+
+`python -m benchmarks.allocator.memory static|mig` fills the stores as the reflectors do, from pages
+of JSON, and the picture from the stores; then it prints one line of JSON.
+"""
+
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import record
+from benchmarks.allocator import cases, fixtures, reference
+from driver import names
+from driver.controller import feed, picture, stores
+from driver.kube import store
+from driver.resources import claims, classes, nodes, pods, slices
+
+PAGE = 500
+CLAIMS = 20_000
+STATIC = cases.Case("static", 5_000, fixtures.gpus(), fixtures.whole, 1, 1, 1)
+MIG = cases.Case(
+    "mig", 1_000, fixtures.instance("1g.10gb"), fixtures.every_face, 1, 1, 1, takes="1g.10gb"
+)
+ROOT = Path(__file__).parents[2]
+
+
+def measure(other: reference.Reference) -> list[record.Figure]:
+    """RSS of ours beside the reference's, and the time from bytes to the picture."""
+    found: list[record.Figure] = []
+    for case, name, bar, quick in (
+        (STATIC, f"RSS, 5,000 nodes x 8 GPUs, {CLAIMS:,} claims", "<= 250 MiB", "<= 1 s"),
+        (MIG, "RSS, 1,000 nodes x 8 GPUs, every face", "<= 500 MiB", ""),
+    ):
+        told = _alone(case.name)
+        other.load(case)
+        theirs = other.rss_mib()
+        found += [
+            record.figure(name, "MiB", [told["rss"]], [theirs], bar, seed=cases.SEED),
+            record.figure(
+                f"{told['slices']:,.0f} slices ({told['megabytes']:.0f} MB), JSON to picture",
+                "s",
+                [told["ingest"]],
+                bar=quick,
+                seed=cases.SEED,
+            ),
+        ]
+    return found
+
+
+def _alone(name: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.allocator.memory", name]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    told: dict[str, float] = json.loads(done.stdout)
+    return told
+
+
+class _Filling:
+    """The stores, the feed and the picture, as the controller wires them."""
+
+    def __init__(self) -> None:
+        self._stores = stores.empty()
+        self._picture = picture.Picture(names.DRIVER)
+        self._feed = feed.Feed(self._stores, self._picture)
+        self.seconds = 0.0
+        self.bytes = 0
+
+    def fill(self, case: cases.Case) -> int:
+        """Everything of a case; how many slices."""
+        found = self._stores
+        self._take(found.classes, classes.parse, iter([fixtures.classes()]))
+        every = [fixtures.node(number) for number in range(case.nodes)]
+        self._take(found.nodes, nodes.parse, iter([every]))
+        self.seconds, self.bytes = 0.0, 0
+        self._take(found.slices, slices.parse, _pages_of_slices(case))
+        self._bring()
+        for number in range(case.nodes):
+            self._picture.shares(fixtures.node_name(number))  # type: ignore[arg-type]
+        return len(found.slices)
+
+    def fill_claims(self, case: cases.Case) -> None:
+        """A claim a device in use, each with a pod."""
+        spread = self.seconds, self.bytes
+        self._take(self._stores.claims, claims.parse, _pages(_claims(case), PAGE))
+        self._take(self._stores.pods, pods.parse, _pages(_pods(case), PAGE))
+        self._bring()
+        self.seconds, self.bytes = spread
+
+    def _take(
+        self,
+        into: store.Store[Any],
+        parse: Callable[[Any], Any],
+        pages: Iterator[list[fixtures.Raw]],
+    ) -> None:
+        """As a reflector takes a listing: a page is bytes, then objects, then what we keep."""
+        into.read_with(parse, _unreadable)
+        begun = time.perf_counter()
+        into.replace(self._decoded(pages), 1)
+        self.seconds += time.perf_counter() - begun
+
+    def _decoded(self, pages: Iterator[list[fixtures.Raw]]) -> Iterator[fixtures.Raw]:
+        begun = time.perf_counter()
+        for page in pages:
+            body = json.dumps({"items": page}, separators=(",", ":")).encode()
+            self.bytes += len(body)
+            page.clear()
+            self.seconds -= time.perf_counter() - begun
+            found = json.loads(body)["items"]
+            del body
+            found.reverse()
+            while found:
+                yield found.pop()
+            begun = time.perf_counter()
+
+    def _bring(self) -> None:
+        begun = time.perf_counter()
+        self._feed.bring()
+        self.seconds += time.perf_counter() - begun
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    raise RuntimeError(f"{key}: {error}")
+
+
+def _pages_of_slices(case: cases.Case) -> Iterator[list[fixtures.Raw]]:
+    template = case.shape("controller")
+    page: list[fixtures.Raw] = []
+    for number in range(case.nodes):
+        page += json.loads(fixtures.filled(template, number))
+        if len(page) >= PAGE:
+            yield page
+            page = []
+    yield page
+
+
+def _pages(found: Iterator[fixtures.Raw], size: int) -> Iterator[list[fixtures.Raw]]:
+    page: list[fixtures.Raw] = []
+    for one in found:
+        page.append(one)
+        if len(page) >= size:
+            yield page
+            page = []
+    yield page
+
+
+def _claims(case: cases.Case) -> Iterator[fixtures.Raw]:
+    for number, device in enumerate(case.taken):
+        raw = fixtures.claim(f"claim-{number}", case.asks)
+        yield fixtures.allocated(raw, device, device[1])
+
+
+def _pods(case: cases.Case) -> Iterator[fixtures.Raw]:
+    for number, device in enumerate(case.taken):
+        raw = fixtures.pod(f"pod-{number}", f"claim-{number}")
+        raw["spec"]["nodeName"] = device[1]
+        yield {**raw, "status": {"phase": "Running"}}
+
+
+def _rss_mib() -> float:
+    status = Path("/proc/self/status").read_text().splitlines()
+    line = next(one for one in status if one.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+def main() -> int:
+    """Measure the case that is named."""
+    case = {one.name: one for one in (STATIC, MIG)}[sys.argv[1]]
+    filling = _Filling()
+    count = filling.fill(case)
+    if case is STATIC:
+        filling.fill_claims(case)
+    gc.collect()
+    told = {
+        "slices": count,
+        "rss": _rss_mib(),
+        "ingest": filling.seconds,
+        "megabytes": filling.bytes / 1e6,
+    }
+    print(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Our allocator on a picture of the cluster that every decision changes, as in the controller."""
+
+import json
+import random
+import time
+from dataclasses import replace
+
+from benchmarks.allocator import cases, fixtures
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import (
+    allocate,
+    assemble,
+    filters,
+    outcome,
+    policies,
+    settings,
+    words,
+)
+from driver.resources import claims, classes, nodes, pods, slices
+
+_STAMP = "2026-01-01T00:00:00Z"
+
+
+def deciding() -> settings.Settings:
+    """As the controller decides by default."""
+    return settings.Settings(policies.POLICIES["pack"], filters.Rules(names.DRIVER))
+
+
+def shown(case: cases.Case) -> picture.Picture:
+    """The case's cluster, its devices in use held by a claim each."""
+    made = picture.Picture(names.DRIVER)
+    for one in fixtures.classes():
+        made.put_class(one["metadata"]["name"], classes.parse(one))
+    template = case.shape("controller")
+    for number in range(case.nodes):
+        name = ids.NodeName(fixtures.node_name(number))
+        made.put_node(name, nodes.parse(fixtures.node(number)))
+        for raw in json.loads(fixtures.filled(template, number)):
+            made.put_slice(raw["metadata"]["name"], slices.parse(raw))
+    return made
+
+
+class Ours:
+    """Decides claim after claim; as many devices are in use after each as at first."""
+
+    def __init__(self, case: cases.Case) -> None:
+        self._case = case
+        self._view = shown(case)
+        self._allocator = allocate.Allocator(deciding())
+        self._draw = random.Random(cases.SEED)  # noqa: S311 - no secret
+        self._held: list[tuple[claims.Claim, pods.Pod | None]] = []
+        self._used = 0
+        self._made = 0
+        self.refused = 0
+        for device in case.taken:
+            claim = self._claim(fixtures.gpus(), device)
+            self._view.put_claim(claim.key, claim)
+            self._hold(claim, None)
+        self._most = self._used
+
+    def run(self, count: int, *, alike: bool = True) -> list[float]:
+        """Milliseconds of each decision: to decide, and to take it and what is freed in.
+
+        Not `alike`: every claim has another shape, as no two of them have the same request's name.
+        """
+        return [self._one(alike=alike) for _ in range(count)]
+
+    def refuse(self, asks: fixtures.Raw) -> float:
+        """Milliseconds until a claim is refused that nothing can meet, words and all."""
+        claim = self._claim(asks)
+        pod = pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
+        begun = time.perf_counter()
+        answer = self._allocator.decide(self._view, outcome.Workload(pod, (claim,)))
+        found = words.no_fit(answer) if isinstance(answer, outcome.NoFit) else ""
+        ended = time.perf_counter()
+        if not found:
+            raise RuntimeError("what cannot be had was had")
+        return (ended - begun) * 1000
+
+    def _one(self, *, alike: bool) -> float:
+        claim, pod = self._workload(alike=alike)
+        self._view.put_pod(pod.key, pod)
+        self._view.put_claim(claim.key, claim)
+        begun = time.perf_counter()
+        self._decide(claim, pod)
+        return (time.perf_counter() - begun) * 1000
+
+    def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
+        workload = outcome.Workload(pod, (claim,))
+        answer = self._allocator.decide(self._view, workload)
+        if isinstance(answer, outcome.NoFit):
+            self.refused += 1
+            return
+        made = assemble.allocations(self._view, workload, answer, _STAMP)
+        decision = cluster.InFlight(pod, answer.node, made)
+        self._view.fly(decision)
+        used = claims.Consumer("", "pods", pod.name, pod.uid)
+        written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))
+        self._view.put_claim(claim.key, written)
+        self._view.land(decision)
+        self._free(len(answer.picks))
+        self._hold(written, pod)
+
+    def _hold(self, claim: claims.Claim, pod: pods.Pod | None) -> None:
+        self._held.append((claim, pod))
+        self._used += len(claim.allocation.results) if claim.allocation else 0
+
+    def _free(self, wanted: int) -> None:
+        """Let claims drawn by lot go, until so many more devices may be taken."""
+        while self._used + wanted > self._most:
+            drawn = self._draw.randrange(len(self._held))
+            self._held[drawn], self._held[-1] = self._held[-1], self._held[drawn]
+            claim, pod = self._held.pop()
+            self._used -= len(claim.allocation.results) if claim.allocation else 0
+            self._view.put_claim(claim.key, None)
+            if pod is not None:
+                self._view.put_pod(pod.key, None)
+
+    def _workload(self, *, alike: bool) -> tuple[claims.Claim, pods.Pod]:
+        asks = self._case.asks if alike else fixtures.renamed(self._case.asks, f"gpu-{self._made}")
+        claim = self._claim(asks)
+        return claim, pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
+
+    def _claim(self, asks: fixtures.Raw, device: cases.Device | None = None) -> claims.Claim:
+        self._made += 1
+        raw = fixtures.claim(f"claim-{self._made}", asks)
+        return claims.parse(fixtures.allocated(raw, device, device[1]) if device else raw)

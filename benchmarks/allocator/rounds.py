@@ -1,0 +1,52 @@
+"""Decisions a second: a round of ours, one of the reference's, and again."""
+
+import gc
+import statistics
+
+from benchmarks import record
+from benchmarks.allocator import cases, ours, reference
+
+WARM_UP, THEIR_WARM_UP = 50, 3
+COLD = 5
+
+
+def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
+    """The rates with their ratio, our p99, and what a shape costs that was not met before."""
+    mine = ours.Ours(case)
+    other.load(case)
+    first = mine.run(1)
+    mine.run(WARM_UP)
+    other.run(THEIR_WARM_UP)
+    decisions: list[float] = []
+    rates: list[float] = []
+    theirs: list[float] = []
+    for _ in range(rounds):
+        found = mine.run(case.count)
+        decisions += found
+        rates.append(1000 / statistics.fmean(found))
+        theirs.append(1000 / statistics.fmean(other.run(case.theirs)))
+    cold = mine.run(COLD, alike=False)
+    _all_fitted(case, mine, other)
+    del mine
+    gc.collect()
+    return [
+        record.figure(
+            case.name, "decisions/s", rates, theirs, f">= {case.least:g} x", seed=cases.SEED
+        ),
+        record.figure(
+            f"{case.name}: p99 of a decision",
+            "ms",
+            [record.percentile(decisions, 0.99)],
+            bar=case.slowest,
+            seed=cases.SEED,
+        ),
+        record.figure(
+            f"{case.name}: a shape not met before", "ms", [*first, *cold], seed=cases.SEED
+        ),
+    ]
+
+
+def _all_fitted(case: cases.Case, mine: ours.Ours, other: reference.Reference) -> None:
+    """At half fill everything fits: what refused did not do the same work."""
+    if mine.refused or other.refused:
+        raise RuntimeError(f"{case.name}: refused {mine.refused} and {other.refused}")

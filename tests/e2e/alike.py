@@ -1,0 +1,213 @@
+"""One scenario on two nodes: what kube-scheduler makes of it, and what the controller does."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from driver import errors, names
+from driver.kube import resource
+from tests.e2e import playground
+
+Raw = dict[str, Any]
+FILES = Path(__file__).parent / "scenarios"
+QUIET = "exec sleep 3600"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Claims, and pods with how each is to end."""
+
+    name: str
+    claims: dict[str, Raw]
+    pods: tuple[Raw, ...]
+    rule: Raw = field(default_factory=dict)
+    device_class: Raw = field(default_factory=dict)
+    admin: bool = False
+
+
+def scenarios() -> Iterator[Scenario]:
+    """Those of every file, in order."""
+    for path in sorted(FILES.glob("*.yaml")):
+        for one in yaml.safe_load(path.read_text()):
+            yield Scenario(
+                one["name"],
+                one["claims"],
+                tuple(one["pods"]),
+                one.get("rule", {}),
+                one.get("class", {}),
+                one.get("admin", False),
+            )
+
+
+class Side:
+    """One allocator: its node, a namespace, and what a scenario came to there."""
+
+    def __init__(self, ground: playground.Playground, node: str, *, ours: bool) -> None:
+        self.ground = ground
+        self.node = node
+        self.ours = ours
+        self._made: list[tuple[resource.Resource, str]] = []
+        self._turn = 0
+
+    def _fresh(self, name: str) -> str:
+        """The kubelet takes no claim by the name of one that it still remembers."""
+        return f"t{self._turn}-{name}"
+
+    def _told(self, name: str) -> str:
+        return name.partition("-")[2]
+
+    def begin(self, one: Scenario) -> None:
+        """Make all but the pods."""
+        self._turn += 1
+        self._label(admin=one.admin)
+        if one.device_class:
+            body = {"metadata": {"name": self._class}, "spec": self._meant(one.device_class)}
+            spec = body["spec"]
+            assert isinstance(spec, dict)
+            selector = {"cel": {"expression": GPU}}
+            spec.setdefault("selectors", [selector])
+            self._cluster_wide(resource.DEVICE_CLASSES, body)
+        if one.rule:
+            self._taint(one.rule)
+        for name, devices in one.claims.items():
+            claim = {
+                "metadata": {"name": self._fresh(name)},
+                "spec": {"devices": self._meant(devices)},
+            }
+            self.ground.kube.create(resource.RESOURCE_CLAIMS, claim, self.ground.namespace)
+
+    def start(self, pod: Raw) -> None:
+        """Make a pod."""
+        body = playground.a_pod(
+            self._fresh(pod["name"]),
+            claims=tuple(self._fresh(one) for one in pod["claims"]),
+            command=QUIET,
+            nodeSelector=playground.on(self.node),
+        )
+        self.ground.create(body)
+
+    def settle(self, pod: Raw) -> None:
+        """Wait until the pod has ended as it is to."""
+        name = self._fresh(pod["name"])
+        if pod["expect"] == "Pending":
+            self._refused(name)
+            return
+        self.ground.running(name, 90)
+        if pod["expect"] == "Succeeded":
+            self.ground.delete_pod(name)
+
+    def _refused(self, name: str) -> None:
+        def condition() -> bool:
+            told = self.ground.pod(name)["status"].get("conditions", [])
+            return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in told)
+
+        playground.until(condition, 40, f"{name} is refused by kube-scheduler")
+        if self.ours:
+            self.ground.told(name, "NoFit", 40)
+
+    def outcome(self) -> Raw:
+        """What there is now, told alike for both nodes."""
+        return {
+            "pods": {
+                self._told(one["metadata"]["name"]): one["status"].get("phase")
+                for one in self.ground.kube.list(
+                    resource.PODS, namespace=self.ground.namespace
+                ).items
+            },
+            "claims": {
+                self._told(one["metadata"]["name"]): self._claim(one)
+                for one in self.ground.claims()
+            },
+        }
+
+    def _claim(self, claim: Raw) -> Raw:
+        status = claim.get("status", {})
+        allocation = json.loads(json.dumps(status.get("allocation")).replace(self.node, "NODE"))
+        if allocation is not None:
+            allocation.pop("allocationTimestamp", None)
+            for result in allocation["devices"]["results"]:
+                if "shareID" in result:
+                    result["shareID"] = "some"
+        users = sorted(
+            self._told(one["name"])
+            for one in status.get("reservedFor", ())
+            if one["resource"] == "pods"
+        )
+        return {"allocation": self._named(allocation), "users": users}
+
+    def _named(self, allocation: Any) -> Any:
+        return json.loads(json.dumps(allocation).replace(self._class, "CLASS"))
+
+    def end(self) -> None:
+        """Delete all that the scenario made; its devices are free when this returns."""
+        kube, namespace = self.ground.kube, self.ground.namespace
+        for one in kube.list(resource.PODS, namespace=namespace).items:
+            kube.delete(resource.PODS, one["metadata"]["name"], namespace)
+        for one in self.ground.claims():
+            kube.delete(resource.RESOURCE_CLAIMS, one["metadata"]["name"], namespace)
+        playground.until(lambda: not self.ground.claims(), 60, f"the claims on {self.node} go")
+        while self._made:
+            kind, name = self._made.pop()
+            kube.delete(kind, name)
+
+    @property
+    def _class(self) -> str:
+        return f"{self.node}.example.com"
+
+    def _meant(self, document: Raw) -> Raw:
+        found: Raw = json.loads(json.dumps(document).replace('"CLASS"', f'"{self._class}"'))
+        return found
+
+    def _label(self, *, admin: bool) -> None:
+        label = {"resource.kubernetes.io/admin-access": "true" if admin else None}
+        body = {"metadata": {"labels": label}}
+        self.ground.kube.patch(resource.NAMESPACES, self.ground.namespace, body)
+
+    def _taint(self, rule: Raw) -> None:
+        """Taint a GPU of the node by its place among the GPUs."""
+        devices = [
+            device["name"]
+            for one in self.ground.kube.list(resource.RESOURCE_SLICES).items
+            if one["spec"].get("nodeName") == self.node
+            for device in one["spec"].get("devices", ())
+            if device["attributes"]["type"] == {"string": names.TYPE_GPU}
+        ]
+        taint = {key: rule[key] for key in ("key", "value", "effect") if key in rule}
+        selector = {"pool": self.node, "device": sorted(devices)[rule["device"]]}
+        body = {
+            "metadata": {"name": f"{self.node}-slow"},
+            "spec": {"deviceSelector": selector, "taint": taint},
+        }
+        self._cluster_wide(resource.DEVICE_TAINT_RULES, body)
+
+    def _cluster_wide(self, kind: resource.Resource, body: Raw) -> None:
+        self.ground.kube.create(kind, body)
+        self._made.append((kind, body["metadata"]["name"]))
+
+
+GPU = 'device.driver == "gpu.ration.dev" && device.attributes["gpu.ration.dev"].type == "gpu"'
+
+
+def run(one: Scenario, sides: tuple[Side, Side]) -> tuple[Raw, Raw]:
+    """Both outcomes of a scenario; what it made is gone afterwards."""
+    try:
+        _both(sides, lambda side: side.begin(one))
+        for pod in one.pods:
+            _both(sides, lambda side, pod=pod: side.start(pod))  # type: ignore[misc]
+            _both(sides, lambda side, pod=pod: side.settle(pod))  # type: ignore[misc]
+        first, second = (side.outcome() for side in sides)
+        return first, second
+    finally:
+        _both(sides, lambda side: side.end())
+
+
+def _both(sides: tuple[Side, Side], act: Callable[[Side], None]) -> None:
+    for side in sides:
+        try:
+            act(side)
+        except (AssertionError, errors.ApiError) as error:
+            raise AssertionError(f"on {side.node}: {error}") from error

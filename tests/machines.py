@@ -1,0 +1,50 @@
+"""Nodes for tests of the allocator: GPUs that differ, and GPUs that are cut up."""
+
+from typing import Any
+
+from driver.controller import picture
+from tests import objects, worlds
+
+NUMA, ROW, LINKS = (f"{worlds.DRIVER}/{name}" for name in ("numa", "row", "links"))
+SLICES = 8
+
+
+def looking(*looks: dict[str, Any], taken: tuple[str, ...] = ()) -> picture.Picture:
+    """A node of GPUs with these attributes, some in use."""
+    found = [
+        objects.with_values(objects.a_device(f"gpu-{at}"), **look) for at, look in enumerate(looks)
+    ]
+    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    return worlds.view(objects.a_slice("node-a", found), taken=held)
+
+
+def two_numa_nodes(*taken: str) -> picture.Picture:
+    """Eight GPUs, four on each NUMA node."""
+    return looking(*({"numa": at // 4} for at in range(8)), taken=taken)
+
+
+def cut(gpus: int, *taken: str) -> picture.Picture:
+    """GPUs of eight memory slices with MIG's placements: 1g on any of seven, 3g on a half, 7g."""
+    sets = {f"gpu-{gpu}": {f"slice-{at}": "1" for at in range(SLICES)} for gpu in range(gpus)}
+    places = [("1g", at, 1) for at in range(SLICES - 1)]
+    places += [("3g", 0, 4), ("3g", 4, 4), ("7g", 0, SLICES)]
+    found = [
+        objects.with_values(
+            objects.drawing(
+                f"gpu-{gpu}-{profile}-{first}",
+                f"gpu-{gpu}",
+                **{f"slice-{at}": "1" for at in range(first, first + size)},
+            ),
+            profile=profile,
+        )
+        for gpu in range(gpus)
+        for profile, first, size in places
+    ]
+    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    return worlds.view(*objects.counting(sets, found), taken=held)
+
+
+def of_profile(name: str, count: int, profile: str) -> objects.Raw:
+    """A request for MIG devices of a profile."""
+    text = f'device.attributes["{worlds.DRIVER}"].profile == "{profile}"'
+    return objects.a_request(name, count, text, deviceClassName=worlds.ANY)

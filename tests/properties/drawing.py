@@ -1,0 +1,210 @@
+"""Random small worlds that use the whole language of DRA, and histories over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from driver import names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import assemble, outcome
+from driver.resources import claims, pods
+from tests import objects, worlds
+
+Raw = dict[str, Any]
+NODES = ("node-a", "node-b")
+NUMA, LINKS = f"{names.DRIVER}/numa", f"{names.DRIVER}/links"
+SICK = {"key": "sick", "effect": "NoSchedule"}
+SELECTORS = (
+    f'device.attributes["{names.DRIVER}"].numa == 0',
+    f'device.attributes["{names.DRIVER}"].type == "gpu"',
+)
+STAMP = "2026-11-21T09:00:00Z"
+
+
+@st.composite
+def values(draw: st.DrawFn) -> Raw:
+    """Attributes that constraints and selectors look at; `links` may be missing."""
+    found: Raw = {"numa": draw(st.integers(0, 1))}
+    links = draw(st.sampled_from([None, [1], [2], [1, 2]]))
+    return found if links is None else {**found, "links": links}
+
+
+@st.composite
+def gpus(draw: st.DrawFn, node: str) -> list[Raw]:
+    """A pool of whole GPUs, some sick."""
+    devices = []
+    for number in range(draw(st.integers(2, 4))):
+        device = objects.with_values(objects.a_device(f"gpu-{number}"), **draw(values()))
+        if draw(st.integers(0, 5)) == 0:
+            device["taints"] = [*device["taints"], SICK]
+        devices.append(device)
+    return [objects.a_slice(node, devices)]
+
+
+@st.composite
+def shared(draw: st.DrawFn, node: str) -> list[Raw]:
+    """A pool of GPUs that several claims may have."""
+    return [
+        objects.a_slice(
+            node,
+            [
+                objects.with_values(objects.a_share_device(f"ts-{number}"), **draw(values()))
+                for number in range(draw(st.integers(1, 2)))
+            ],
+        )
+    ]
+
+
+@st.composite
+def cut(draw: st.DrawFn, node: str) -> list[Raw]:
+    """A pool of GPUs, whole and in parts, over counters."""
+    sets, devices = {}, []
+    for number in range(draw(st.integers(1, 2))):
+        name, look = f"gpu-{number}", draw(values())
+        sets[name] = {"slots": "4"}
+        sizes = draw(st.lists(st.sampled_from(["1", "2", "4"]), min_size=1, max_size=3))
+        for place, size in enumerate(sizes):
+            part = objects.drawing(f"{name}-{place}", name, slots=size)
+            if draw(st.integers(0, 3)) == 0:
+                part = {**part, **objects.a_share_device(part["name"])}
+            devices.append(objects.with_values(part, **look))
+    return objects.counting(sets, devices, node)
+
+
+@st.composite
+def slices_of(draw: st.DrawFn, node: str) -> list[Raw]:
+    """What a node publishes."""
+    return draw(st.one_of(gpus(node), shared(node), cut(node)))
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> list[Raw]:
+    """A pool that every node reaches, or none."""
+    if draw(st.integers(0, 3)):
+        return []
+    far = [objects.with_values(objects.a_device(f"far-{at}"), **draw(values())) for at in range(2)]
+    return [objects.a_far_slice(far)]
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> Raw:
+    """What a request, or an alternative, asks."""
+    body: Raw = {"deviceClassName": worlds.ANY, "count": draw(st.sampled_from([1, 1, 1, 1, 2, 3]))}
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        body = {"deviceClassName": worlds.ANY, "allocationMode": "All"}
+    elif kind == 1:
+        body["adminAccess"] = True
+    elif kind == 2:
+        body["tolerations"] = [{"key": "sick", "operator": "Exists"}]
+    elif kind in {3, 4}:
+        body["capacity"] = {"requests": {"memory": draw(st.sampled_from(["20Gi", "50Gi"]))}}
+    if draw(st.integers(0, 4)) == 0:
+        body["selectors"] = [{"cel": {"expression": draw(st.sampled_from(SELECTORS))}}]
+    return body
+
+
+@st.composite
+def requests(draw: st.DrawFn, name: str) -> Raw:
+    """A request, at times with alternatives."""
+    if draw(st.integers(0, 4)):
+        return {"name": name, "exactly": draw(bodies())}
+    return objects.first_available(name, *({"name": f"s{n}", **draw(bodies())} for n in range(2)))
+
+
+@st.composite
+def a_claim(draw: st.DrawFn, name: str) -> Raw:
+    """A claim of one to three requests."""
+    asked = [draw(requests(f"r{number}")) for number in range(draw(st.integers(1, 3)))]
+    rules = [objects.matching(NUMA), objects.differing(NUMA), objects.matching(LINKS)]
+    rules += [objects.differing(LINKS), objects.matching(NUMA, "r0")]
+    chosen = draw(st.lists(st.sampled_from(rules), max_size=1 if draw(st.booleans()) else 2))
+    return objects.a_claim(name, *asked, constraints=chosen)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, number: int = 0) -> outcome.Workload:
+    """A pod with one or two open claims."""
+    found = [
+        claims.parse(draw(a_claim(f"claim-{number}-{at}"))) for at in range(draw(st.integers(1, 2)))
+    ]
+    asking = [{"name": "c", "resources": {"requests": {"cpu": draw(st.sampled_from(["1", "3"]))}}}]
+    pod = objects.pod(f"pod-{number}", *(one.name for one in found), containers=asking)
+    return outcome.Workload(pod, tuple(found))
+
+
+@st.composite
+def published(draw: st.DrawFn) -> list[Raw]:
+    """The slices of a cluster."""
+    found = [one for node in NODES for one in draw(slices_of(node))]
+    return [*found, *draw(fabrics())]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A pod with its allocated claims, as the caches hold them after a decision."""
+
+    pod: pods.Pod
+    claims: tuple[claims.Claim, ...]
+    flight: cluster.InFlight
+
+
+def written(
+    view: cluster.ClusterView, asked: outcome.Workload, placement: outcome.Placement
+) -> Written:
+    """What a decision makes of the claims."""
+    made = assemble.allocations(view, asked, placement, STAMP)
+    reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
+    found = []
+    for one in asked.open:
+        status = {
+            "allocation": claims.render_allocation(made[one.key]),
+            "reservedFor": [reserved],
+        }
+        found.append(claims.parse(objects.a_claim(one.name, status=status)))
+    return Written(asked.pod, tuple(found), cluster.InFlight(asked.pod, placement.node, made))
+
+
+def put(view: picture.Picture, one: Written) -> None:
+    """The pod and its claims are seen."""
+    view.put_pod(one.pod.key, one.pod)
+    for claim in one.claims:
+        view.put_claim(claim.key, claim)
+
+
+def take_away(view: picture.Picture, one: Written) -> None:
+    """The pod and its claims are gone."""
+    view.put_pod(one.pod.key, None)
+    for claim in one.claims:
+        view.put_claim(claim.key, None)
+
+
+def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> picture.Picture:
+    """The picture of these objects, made at once."""
+    made = worlds.view(*found, more_nodes=[objects.node(name) for name in NODES])
+    for one in there:
+        put(made, one)
+    return made
+
+
+def shown(view: cluster.ClusterView) -> object:
+    """All that a picture says, but for marks and identities."""
+    pools = {
+        key: (pool.slices, dict(pool.counters), dict(view.left(pool)))
+        for key, pool in sorted(view.pools.items())
+    }
+    shares = {
+        name: [(one.pool.name, one.slices, one.problem) for one in view.shares(name)]
+        for name in sorted(view.nodes)
+    }
+    holders = {
+        device: tuple(view.holders(device))
+        for pool in view.pools.values()
+        for one in pool.slices
+        for device in (claims.DeviceId(pool.driver, pool.name, each.name) for each in one.devices)
+    }
+    rest = dict(view.nodes), dict(view.classes), dict(view.use), dict(view.volumes)
+    return pools, shares, holders, rest

@@ -1,0 +1,193 @@
+"""Random histories of a small cluster: objects come, change and go, decisions fly and land."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.resources import claims, pods, selectors, slices, taint_rules, volumes
+from tests import objects, worlds
+
+NODES = (objects.node("node-a"), objects.node("node-b"))
+DEVICES = ("gpu-0", "gpu-1", "ts-0")
+KINDS = ("node", "slice", "class", "rule", "claim", "pod", "bound", "volume")
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An object came or changed; None: it is gone."""
+
+    kind: str
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A decision is being written, or its writing ends, where it is."""
+
+    decision: cluster.InFlight
+
+
+Event = Put | Flight
+
+
+@dataclass(slots=True)
+class World:
+    """What there is, and a picture that was told of every change."""
+
+    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+    there: dict[str, dict[Any, Any]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    flying: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Put):
+            self._put(event)
+        else:
+            self._fly(event.decision)
+
+    def _put(self, put: Put) -> None:
+        if put.value is None:
+            self.there[put.kind].pop(put.key, None)
+        else:
+            self.there[put.kind][put.key] = put.value
+        getattr(self.view, f"put_{put.kind}")(put.key, put.value)
+
+    def _fly(self, decision: cluster.InFlight) -> None:
+        """One decision a pod, and a claim, at a time; a second one lands the first."""
+        for other in [*self.flying.values()]:
+            if other.pod.uid == decision.pod.uid or other.made.keys() & decision.made.keys():
+                del self.flying[other.pod.uid]
+                self.view.land(other)
+                return
+        self.flying[decision.pod.uid] = decision
+        self.view.fly(decision)
+
+    def fresh(self) -> cluster.ClusterView:
+        """The picture of what there is, made at once."""
+        there = self.there
+        return picture.build(
+            names.DRIVER,
+            picture.Caches(
+                nodes=there["node"],
+                slices=there["slice"],
+                classes=there["class"],
+                claims=there["claim"],
+                pods=there["pod"],
+                bound_volumes=there["bound"],
+                rules=there["rule"],
+                persistent_volumes=there["volume"],
+            ),
+            self.flying.values(),
+        )
+
+
+def beginning() -> World:
+    """Two nodes with two GPUs and a shared one each."""
+    made = World()
+    for node in NODES:
+        made.tell(Put("node", node.name, node))
+        one = a_slice(node.name, 1, DEVICES, 1)
+        made.tell(Put("slice", one.name, one))
+    for known in (objects.device_class(), objects.device_class(worlds.ANY, "true")):
+        made.tell(Put("class", known.name, known))
+    return made
+
+
+def a_slice(node: str, generation: int, devices: tuple[str, ...], count: int) -> slices.Slice:
+    made = {"gpu-0": objects.a_device, "gpu-1": objects.a_device, "ts-0": objects.a_share_device}
+    raw = objects.a_slice(
+        node,
+        [made[one](one) for one in devices],
+        generation=generation,
+        resourceSliceCount=count,
+    )
+    return slices.parse(raw)
+
+
+def a_far_slice(node: str) -> slices.Slice:
+    hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}
+    return slices.parse(objects.a_far_slice(1, nodeSelector=terms))
+
+
+def a_pod(name: str, node: str | None, claim: str) -> pods.Pod:
+    return objects.pod(name, claim, **({"nodeName": node} if node else {}))
+
+
+def a_claim(name: str, node: str, devices: tuple[str, ...], pod: str) -> claims.Claim:
+    reserved = [{"resource": "pods", "name": pod, "uid": objects.uid_of(pod)}]
+    number = int(objects.uid_of(name)[:8], 16)
+    taken = [
+        objects.a_share(one, number, memory="20Gi") if one == "ts-0" else one for one in devices
+    ]
+    return objects.claim(name, status=objects.allocated(node, *taken, reserved=reserved))
+
+
+def a_rule(name: str, device: str) -> taint_rules.TaintRule:
+    taint = slices.Taint("sick", "", "NoSchedule")
+    return taint_rules.TaintRule(name, taint, selects=True, driver=names.DRIVER, device=device)
+
+
+def a_volume(node: str) -> volumes.Volume:
+    return volumes.Volume(selectors.only(ids.NodeName(node)))
+
+
+node_names = st.sampled_from(["node-a", "node-b"])
+pod_names = st.sampled_from(["p", "q"])
+claim_names = st.sampled_from(["one", "two"])
+few_devices = st.lists(st.sampled_from(DEVICES), unique=True, max_size=3).map(tuple)
+made_claims = st.builds(a_claim, claim_names, node_names, few_devices, pod_names)
+
+
+def named(kind: str, made: st.SearchStrategy[Any]) -> st.SearchStrategy[Put]:
+    """An object that carries its own name comes, or one of that name goes."""
+
+    def put(one: Any, *, gone: bool) -> Put:
+        key = one.key if kind in {"claim", "pod"} else one.name
+        return Put(kind, key, None if gone else one)
+
+    return st.builds(put, made, gone=st.sampled_from([False, False, True]))
+
+
+_slices = st.one_of(
+    st.builds(a_slice, node_names, st.integers(1, 2), few_devices, st.integers(1, 2)),
+    st.builds(a_far_slice, node_names),
+)
+_pods = st.builds(a_pod, pod_names, st.one_of(st.none(), node_names), claim_names)
+_nodes = st.sampled_from([*NODES, objects.node("node-a", unschedulable=True)])
+_classes = st.sampled_from([objects.device_class(), objects.device_class(worlds.ANY, "true")])
+_rules = st.builds(a_rule, st.sampled_from(["r1", "r2"]), st.sampled_from(DEVICES))
+_bound = st.sampled_from([volumes.BoundClaim("disk"), None])
+
+
+@st.composite
+def flights(draw: st.DrawFn) -> Flight:
+    claim = draw(made_claims)
+    assert claim.allocation is not None
+    pod = a_pod(draw(pod_names), None, claim.name)
+    made = {claim.key: claim.allocation}
+    return Flight(cluster.InFlight(pod, ids.NodeName(draw(node_names)), made))
+
+
+events: st.SearchStrategy[Event] = st.one_of(
+    named("node", _nodes),
+    named("slice", _slices),
+    named("class", _classes),
+    named("rule", _rules),
+    named("claim", made_claims),
+    named("claim", made_claims),
+    named("pod", _pods),
+    named("pod", _pods),
+    st.builds(Put, st.just("bound"), st.just("default/data"), _bound),
+    st.builds(
+        Put,
+        st.just("volume"),
+        st.just("disk"),
+        st.one_of(st.none(), st.builds(a_volume, node_names)),
+    ),
+    flights(),
+)

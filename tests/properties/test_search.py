@@ -1,0 +1,168 @@
+"""The search of one node, on random small worlds: it is plain trial and error, but shorter."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver.controller.allocation import allocate, offers, outcome, search
+from tests import allocating, worlds
+from tests.properties import drawing
+
+Pick = tuple[int, offers.Offer, int]
+Picks = tuple[tuple[int, str, int], ...]
+"""Of each device its request's place, the way, and its own place."""
+
+
+def plainly(problem: search.Problem) -> Picks | None:
+    """The first solution, by trying everything in the order of preference."""
+    found = next(every(problem, ()), None)
+    if found is None:
+        return None
+    return tuple((want, offer.way.name, place) for want, offer, place in found)
+
+
+def every(problem: search.Problem, before: tuple[Pick, ...]) -> Iterator[tuple[Pick, ...]]:
+    """Every solution that begins so; what is wrong already is not gone on with."""
+    want = before[-1][0] + 1 if before else 0
+    if want == len(problem.offers):
+        yield before
+        return
+    mine = (one for offer in problem.offers[want] for one in answers(want, offer))
+    for one in mine:
+        if right(problem, (*before, *one)):
+            yield from every(problem, (*before, *one))
+
+
+def answers(want: int, offer: offers.Offer) -> Iterator[tuple[Pick, ...]]:
+    """Every set of devices of a way, the preferred ones first."""
+    if offer.places and not offer.barred:
+        for places in combinations(offer.places, offer.count):
+            yield tuple((want, offer, place) for place in places)
+
+
+def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
+    claims = [problem.claim_of[want] for want, _, _ in picks]
+    return (
+        apart(problem, picks)
+        and counters_last(problem, picks)
+        and capacities_last(problem, picks)
+        and all(agree(problem, picks, number) for number in set(claims))
+    )
+
+
+def apart(problem: search.Problem, picks: Sequence[Pick]) -> bool:
+    """A device that is not shared has one user, but for administrators of other claims."""
+    users: dict[int, list[int]] = {}
+    for want, offer, place in picks:
+        mine, others = problem.claim_of[want], users.setdefault(place, [])
+        beside = offer.way.request.admin_access and mine not in others
+        if others and not beside and not problem.spots[place].device.allow_multiple:
+            return False
+        others.append(mine)
+    return True
+
+
+def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
+    """A shared device draws once, however many have it."""
+    drawn: dict[tuple[object, object], int] = {}
+    paid: set[int] = set()
+    for place in [place for _, _, place in picks]:
+        spot = problem.spots[place]
+        shared = spot.device.allow_multiple
+        if shared and (place in paid or any(one.result.share_id for one in spot.holders)):
+            continue
+        paid.add(place)
+        left = problem.view.left(spot.pool)
+        for key, amount in draws(spot):
+            drawn[id(spot.pool), key] = drawn.get((id(spot.pool), key), 0) + amount
+            if drawn[id(spot.pool), key] > left[key] or min(left.values()) < 0:
+                return False
+    return True
+
+
+def draws(spot: offers.Spot) -> Iterator[tuple[tuple[str, str], int]]:
+    for use in spot.device.consumes:
+        yield from (((use.set, name), amount.nanos) for name, amount in use.counters.items())
+
+
+def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
+    taken: dict[tuple[int, str], int] = {}
+    for _, offer, place in picks:
+        spot = problem.spots[place]
+        for name, amount in offer.takes.get(place, {}).items():
+            before = sum(
+                one.result.consumed[name].nanos for one in spot.holders if one.result.share_id
+            )
+            taken[place, name] = taken.get((place, name), before) + amount.nanos
+            if taken[place, name] > spot.device.capacity[name].value.nanos:
+                return False
+    return True
+
+
+def agree(problem: search.Problem, picks: Sequence[Pick], claim: int) -> bool:
+    for bond in problem.bonds:
+        bound = [
+            bond.values[place]
+            for want, offer, place in picks
+            if problem.claim_of[want] == claim and bond.covers(claim, offer.way.name)
+        ]
+        there = [one for one in bound if one is not None]
+        if len(there) < len(bound):
+            return False
+        if bond.rule.distinct and any(a & b for a, b in combinations(there, 2)):
+            return False
+        if there and not bond.rule.distinct and not frozenset.intersection(*there):
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is published, who came before, and who asks now."""
+
+    published: list[drawing.Raw]
+    earlier: outcome.Workload
+    asking: outcome.Workload
+
+    def problem(self) -> search.Problem:
+        """A node's search, some devices in use."""
+        view = drawing.fresh(self.published)
+        answer = allocate.allocate(view, self.earlier, worlds.DECIDING)
+        if isinstance(answer, outcome.Placement):
+            drawing.put(view, drawing.written(view, self.earlier, answer))
+        return allocating.problem(view, *self.asking.open)
+
+
+questions = st.builds(Question, drawing.published(), drawing.workloads(1), drawing.workloads())
+
+
+def chosen(found: search.Solved) -> Picks:
+    return tuple((one.want, one.offer.way.name, one.place) for one in found.choices)
+
+
+@settings(max_examples=200, deadline=None)
+@given(questions)
+def test_it_finds_what_trying_everything_finds_first(question: Question) -> None:
+    found = search.solve(question.problem())
+    plain = plainly(question.problem())
+    if isinstance(found, search.Solved):
+        assert chosen(found) == plain
+    elif not found.broken:
+        assert plain is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(questions, st.integers(0, 12))
+def test_a_budget_ends_a_search_or_changes_nothing(question: Question, budget: int) -> None:
+    whole = search.solve(question.problem())
+    found = search.solve(question.problem(), budget)
+    if isinstance(found, search.Unsolved) and found.given_up:
+        assert whole.steps > budget
+    elif isinstance(found, search.Solved):
+        assert isinstance(whole, search.Solved)
+        assert (chosen(found), found.steps) == (chosen(whole), whole.steps)
+    else:
+        assert found == whole

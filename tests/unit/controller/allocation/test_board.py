@@ -1,0 +1,114 @@
+from collections.abc import Sequence
+
+from driver import ids, reasons
+from driver.controller.allocation import answers, board, outcome
+from driver.controller.allocation.policies import base
+from tests import objects, worlds
+
+A, B, C = (ids.NodeName(f"node-{one}") for one in "abc")
+FULL = outcome.Refusal(reasons.Reason.NODE_FULL, "full")
+VIEW = worlds.view(*(objects.a_slice(name, 1) for name in (A, B, C)))
+
+
+class Changing:
+    """The nodes, and which of them changed since the last look."""
+
+    def __init__(self) -> None:
+        self.nodes = VIEW.nodes
+        self.mark = 0
+        self.changed: Sequence[ids.NodeName] | None = None
+
+    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+        return None if self.changed is None else (mark + 1, self.changed)
+
+
+class Asked:
+    """A board, what nodes would answer, and who was asked."""
+
+    def __init__(self, **found: answers.Answer) -> None:
+        self.view = Changing()
+        self.found = {ids.NodeName(f"node-{one}"): answer for one, answer in found.items()}
+        self.names: list[ids.NodeName] = []
+        self.board = board.Board(lambda fit: (0, 0, fit.candidate.free, fit.candidate.node))
+        self.renew()
+
+    def renew(self) -> list[ids.NodeName]:
+        """Ask those that changed, at first everybody; who was asked."""
+        self.names.clear()
+        self.board.renew(self.view, self.answer)  # type: ignore[arg-type]
+        self.view.changed = []
+        return self.names
+
+    def change(self, name: ids.NodeName, answer: answers.Answer) -> list[ids.NodeName]:
+        self.found[name] = answer
+        self.view.changed = [name]
+        return self.renew()
+
+    def answer(self, name: ids.NodeName) -> answers.Answer:
+        self.names.append(name)
+        return self.found.get(name)
+
+    def best(self, *avoid: ids.NodeName) -> str | None:
+        fit = self.board.best(dict.fromkeys(avoid, "words"))
+        return fit.candidate.node if fit else None
+
+
+def fit(name: ids.NodeName, free: int) -> answers.Fit:
+    return answers.Fit(base.Candidate(name, (), free, 0, 8), (), 0, 0)
+
+
+def test_everybody_is_asked_once_and_then_who_changed() -> None:
+    asked = Asked(a=fit(A, 2), b=fit(B, 1))
+    assert asked.names == [A, B, C]
+    assert asked.renew() == []
+    assert asked.change(B, fit(B, 3)) == [B]
+
+
+def test_the_lowest_rank_is_best_as_of_the_last_answer() -> None:
+    asked = Asked(a=fit(A, 2), b=fit(B, 1))
+    assert asked.best() == B
+    asked.change(B, fit(B, 3))
+    assert asked.best() == A
+    asked.change(A, FULL)
+    assert asked.best() == B
+    asked.change(B, FULL)
+    assert asked.best() is None
+    asked.change(A, fit(A, 2))
+    assert asked.best() == A
+
+
+def test_a_node_to_be_avoided_is_there_again_when_it_is_not() -> None:
+    asked = Asked(a=fit(A, 2), b=fit(B, 1))
+    assert asked.best(B) == A
+    assert asked.best(A, B) is None
+    assert asked.best() == B
+    assert (asked.board.fits(B), asked.board.fits(C)) == (True, False)
+
+
+def test_refusals_that_are_equal_stand_together_by_name() -> None:
+    other = outcome.Refusal(fits=1, wanted=2)
+    asked = Asked(a=other, b=FULL, c=other)
+    assert [*asked.board.refusals().items()] == [(other, (A, C)), (FULL, (B,))]
+    asked.change(A, FULL)
+    assert [*asked.board.refusals().items()] == [(FULL, (A, B)), (other, (C,))]
+    asked.change(C, fit(C, 1))
+    assert [*asked.board.refusals()] == [FULL]
+
+
+def test_a_node_that_reaches_no_device_of_ours_is_neither_fit_nor_refused() -> None:
+    assert Asked().board.refusals() == {}
+
+
+def test_a_node_that_is_gone_is_forgotten() -> None:
+    asked = Asked(a=fit(A, 1), b=FULL)
+    asked.view.nodes = {C: VIEW.nodes[C]}
+    asked.view.changed = [A, B]
+    assert asked.renew() == []
+    assert asked.best() is None
+    assert asked.board.refusals() == {}
+
+
+def test_where_it_is_not_known_what_changed_everybody_is_asked_again() -> None:
+    asked = Asked(a=fit(A, 1))
+    asked.view.changed = None
+    assert asked.renew() == [A, B, C]
