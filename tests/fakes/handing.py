@@ -62,6 +62,12 @@ class Judge:
         for one in self._now.values():
             self._note(one, at_s)
         self._now = {key: one for key, one in self._now.items() if key != name}
+        if not self._now:
+            # Of a pool that is gone as a whole nobody can mix two generations.
+            self._given = {
+                device: {who: (last_s, 0) for who, (last_s, _) in before.items()}
+                for device, before in self._given.items()
+            }
         if found is not None:
             self._now[name] = found
             self._weigh(found, at_s)
