@@ -173,6 +173,18 @@ class Reason(StrEnum):
         "FieldsDropped",
         "The API server dropped fields of the node's slices: a feature is switched off there.",
     )
+    ALLOCATOR_CHANGING = (
+        "AllocatorChanging",
+        "The node's devices pass to another allocator: for a while nobody gives them out.",
+    )
+    ALLOCATOR_CHANGED = (
+        "AllocatorChanged",
+        "A handover of the node's devices is over; the message says who gives them out now.",
+    )
+    ALLOCATOR_LABEL_INVALID = (
+        "AllocatorLabelInvalid",
+        "The node's label ration.dev/allocator names no allocator; the plugin's flag holds.",
+    )
     GPU_UNREADABLE = (
         "GpuUnreadable",
         "A GPU is counted by the driver and cannot be read; the others are published.",

@@ -24,6 +24,7 @@ from driver.kubeletplugin import (
     metrics,
     mps_watch,
     newest,
+    node_allocator,
     publisher,
     reclaim,
     refusals,
@@ -110,7 +111,14 @@ class App:
         self._newest = newest.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
-        tools = publisher.Tools(outside.kube, teller, counters, self._clock, self._newest.is_newest)
+        allocator = node_allocator.NodeAllocator(
+            config.allocator,
+            config.state_dir / "allocator",
+            node_allocator.Tools(teller, counters, self._clock),
+        )
+        tools = publisher.Tools(
+            outside.kube, teller, counters, self._clock, allocator, self._newest.is_newest
+        )
         self._publisher = _publisher(config, self._supply, outside, tools)
         self._health.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
@@ -275,7 +283,6 @@ def _publisher(
     settings = publisher.Settings(
         config.driver_name,
         ids.NodeName(config.node_name),
-        config.allocator,
         config.share_domain,
         jitter=outside.jitter,
     )

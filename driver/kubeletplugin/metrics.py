@@ -70,6 +70,7 @@ class Metrics:
             registry=registry,
         )
 
+        self.handing_over = _handing_over(registry)
         self.claims_over_share, self.share_overruns = _over_use(registry)
         self.resets = _resets(registry)
 
@@ -81,6 +82,14 @@ class Metrics:
     def finished(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""
         self._seconds[call][result].observe(seconds)
+
+
+def _handing_over(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+    return prometheus.Gauge(
+        "dra_gpu_plugin_handing_over",
+        "1 while the node's devices pass from one allocator to the other.",
+        registry=registry,
+    )
 
 
 def _over_use(

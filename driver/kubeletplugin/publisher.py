@@ -7,18 +7,25 @@ writers who disagree do not fight. Of two plugins of the node the newest writes.
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
 
-from driver import clock, errors, ids, names, reasons
+from driver import clock, errors, ids, reasons
 from driver.kube import backoff, client, reflector, resource, store
-from driver.kubeletplugin import floor, metrics, notices, slice_plan, supply, telling
+from driver.kubeletplugin import (
+    floor,
+    metrics,
+    node_allocator,
+    notices,
+    slice_plan,
+    supply,
+    telling,
+)
 from driver.resources import nodes, publish
 
 _log = structlog.get_logger(__name__)
-_ALLOCATORS = ("controller", "scheduler")
 _SHOWN = 5
 _TURN_S = 2.0
 """Between looks for the end of a newer plugin."""
@@ -43,15 +50,15 @@ class Settings:
 
     `share_domain`: `cluster` publishes shared faces where kube-scheduler allocates too (D18).
     `settle_s`: what follows a change is awaited so long. `quiet_s`: without a write for so long,
-    the next one is made at once again.
+    the next one is made at once again. `label_s`: how often the Node's label is read.
     """
 
     driver: str
     node: ids.NodeName
-    allocator: str
     share_domain: str = "none"
     settle_s: float = 0.3
     quiet_s: float = 60.0
+    label_s: float = 10.0
     writing: backoff.Pace = WRITING
     failing: backoff.Pace = FAILING
     jitter: backoff.Jitter = _no_jitter
@@ -68,6 +75,7 @@ class Tools:
     teller: telling.Teller
     metrics: metrics.Metrics
     clock: clock.Clock
+    allocator: node_allocator.NodeAllocator
     is_newest: Callable[[], bool] = _alone
 
 
@@ -86,8 +94,9 @@ class Publisher:
         self._wrote_at = -math.inf
         self._round_at = tools.clock.monotonic()
         self._node: nodes.Node | None = None
+        self._node_at = -math.inf
         self._version = ""
-        self._allocator = ""
+        self._allocator = tools.allocator
         self._generation = 0
         self._answered: dict[str, slice_plan.Answered] = {}
         self._lacking: str | None = None
@@ -127,16 +136,25 @@ class Publisher:
             urgent = self._hurried(stop)
             if not urgent:
                 self._supply.refresh()
+                self._follow_node()
             at_once = self._publish(stop)
             if urgent:
                 # The GPU may be gone, or back; but looking takes long, and more may come of it.
                 time.wait(self._hurry, self._settings.settle_s)
                 self._supply.look_soon()
             elif not at_once:
-                due_s = self._supply.due_in_s()
-                time.wait(self._wake, min(due_s, _TURN_S) if self._quiet else due_s)
+                time.wait(self._wake, self._due_in_s())
                 time.wait(self._hurry, self._settings.settle_s)
             self._wake.clear()
+
+    def _due_in_s(self) -> float:
+        """Seconds until there may be something to do that nobody tells of."""
+        dues = [self._supply.due_in_s()]
+        if self._node is not None:
+            since_s = self._tools.clock.monotonic() - self._node_at
+            dues.append(max(0.0, self._settings.label_s - since_s))
+        turn_s = _TURN_S if self._quiet else self._allocator.due_in_s()
+        return min(dues if turn_s is None else [*dues, turn_s])
 
     def _hurried(self, stop: threading.Event) -> bool:
         """Whether what ails a GPU has changed, and is to be told before all else."""
@@ -187,25 +205,30 @@ class Publisher:
         self._quiet = not self._tools.is_newest()
         if self._quiet:
             self._problem = None
+            self._allocator.leave()
         return not self._quiet
 
     def _pass(self) -> int:
         """Compare and write; how many writes it took. Raises ApiError."""
         node = self._node or self._read_node()
         settings = self._settings
+        shown = self._allocator.choose(self._stored())
         place = supply.Place(
             settings.driver,
             settings.node,
-            self._allocator,
+            shown,
             plain=self._lacking is not None,
             shares=settings.share_domain == "cluster",
         )
         offer = self._supply.offer(place, self._store.snapshot().values())
-        self._notices.settle(node, (*offer.problems, *self._sharing_off()))
+        odd = (*self._sharing_off(), *self._allocator.problems())
+        self._notices.settle(node, (*offer.problems, *odd))
         wrote = 0
         if offer.pool is not None:
             self._tools.metrics.devices.set(len(offer.pool.devices))
+            self._allocator.begin(shown)
             wrote = self._make(offer.pool, node)
+            self._allocator.done(shown, node)
         told = (f"{problem.reason.value}: {problem.message}" for problem in offer.problems)
         self._problem = "; ".join(told) or None
         return wrote
@@ -226,23 +249,33 @@ class Publisher:
         return (supply.Problem(reasons.Reason.SHARING_OFF, self._lacking),)
 
     def _read_node(self) -> nodes.Node:
-        """The Node now; its label decides who allocates for as long as this process runs."""
+        """The Node now, whose label decides who allocates, and what the server is."""
         node = nodes.parse(self._tools.kube.get(resource.NODES, self._settings.node))
-        self._node = node
         version = self._tools.kube.server_version().git
         if self._version != version:
             self._version, self._lacking = version, floor.below(version)
-        if not self._allocator:
-            self._allocator = self._allocator_of(node)
-            _log.info("allocator of this node", allocator=self._allocator)
+        self._take_node(node)
         return node
 
-    def _allocator_of(self, node: nodes.Node) -> str:
-        label = node.labels.get(names.ALLOCATOR_LABEL, self._settings.allocator)
-        if label in _ALLOCATORS:
-            return label
-        _log.warning("node label not usable", label=names.ALLOCATOR_LABEL, value=label)
-        return self._settings.allocator
+    def _follow_node(self) -> None:
+        """Read a known Node now and then; while it cannot be read, all stays as it is."""
+        time, settings = self._tools.clock, self._settings
+        if self._node is None or time.monotonic() - self._node_at < settings.label_s:
+            return
+        try:
+            self._take_node(nodes.parse(self._tools.kube.get(resource.NODES, settings.node)))
+        except errors.RationError as e:
+            self._node_at = time.monotonic()
+            _log.warning("node not read", error=str(e), retry_s=settings.label_s)
+
+    def _take_node(self, node: nodes.Node) -> None:
+        self._node, self._node_at = node, self._tools.clock.monotonic()
+        self._allocator.follow(node)
+
+    def _stored(self) -> Iterable[slice_plan.Object]:
+        """The slices as they are, or as we meant them where the server took less."""
+        memory = slice_plan.Memory(self._generation, self._answered)
+        return (memory.of(one) or one for one in self._store.snapshot().values())
 
     def _planned(self, pool: publish.Pool, node: nodes.Node) -> slice_plan.Writes:
         """The writes from what the cache holds to the pool."""

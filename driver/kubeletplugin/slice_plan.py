@@ -2,14 +2,15 @@
 
 A pool is read whole or not at all: consumers take the slices of its newest generation, once there
 are as many as they say. So a change that touches one slice, or nothing but taints, keeps the
-generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19).
+generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19). So
+does a change of the allocator, that nobody takes a part of the pool for the other's (D2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from driver import errors
+from driver import errors, names
 from driver.resources import fields, publish, quantity
 
 Object: TypeAlias = dict[str, Any]
@@ -88,9 +89,8 @@ def plan_writes(
         name: Answered(wanted[name], found[name]["metadata"]["resourceVersion"])
         for name in wanted.keys() & found.keys() - changed
     }
-    if not missing and (
-        _only_taints(wanted, found, changed, past) or (len(changed) == 1 and not deletes)
-    ):
+    in_place = len(changed) == 1 and not deletes and not _changes_hands(wanted, found, changed)
+    if not missing and (in_place or _only_taints(wanted, found, changed, past)):
         updates = tuple(_replacing(found[name], wanted[name]) for name in sorted(changed))
         return Writes(deletes, updates, (), wanted, settled)
     fresh = _rendered(pool, owner, base + 1)
@@ -118,6 +118,21 @@ def _agrees(wanted: Object, found: Object, meant: Object | None) -> bool:
         return meant == wanted
     same = _generation(wanted) == _generation(found)
     return same and bool(shape(wanted) == shape(found))
+
+
+def _changes_hands(
+    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Iterable[str]
+) -> bool:
+    """Whether another allocator is named than before; it is a matter of the whole pool."""
+    return any(_allocators(found[name]) - _allocators(wanted[name]) for name in changed)
+
+
+def _allocators(obj: Object) -> frozenset[str]:
+    named = (
+        device.get("attributes", {}).get(names.ATTR_ALLOCATOR, {}).get("string", "")
+        for device in obj["spec"].get("devices") or ()
+    )
+    return frozenset(named) - {""}
 
 
 def _only_taints(

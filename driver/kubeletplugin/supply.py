@@ -10,7 +10,7 @@ from driver import clock, errors, ids, reasons
 from driver.api import offerings
 from driver.devices import faces, model
 from driver.kube import backoff
-from driver.kubeletplugin import held
+from driver.kubeletplugin import handover, held
 from driver.resources import fields, publish, slices
 
 _log = structlog.get_logger(__name__)
@@ -63,12 +63,13 @@ class Sources:
 class Place:
     """For whom is offered. `plain`: without counters and shares, which the cluster lacks (D17).
 
-    `shares`: whether shared faces may be published where kube-scheduler allocates (D18).
+    `shown`: whose the devices are, and whether they are under handover (D2). `shares`: whether
+    shared faces may be published where kube-scheduler allocates (D18).
     """
 
     driver: str
     node: ids.NodeName
-    allocator: str
+    shown: handover.Shown
     plain: bool = False
     shares: bool = False
 
@@ -134,7 +135,7 @@ class Supply:
         except errors.RationError as e:
             trouble = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
             return Offer(None, (*self._problems(), trouble))
-        return Offer(pool, (*self._problems(), *problems))
+        return Offer(handover.dressed(pool, place.shown), (*self._problems(), *problems))
 
     def _kept(
         self, wanted: publish.Pool, place: Place, stored: Iterable[fields.Raw]
@@ -154,7 +155,7 @@ class Supply:
         return publish.Terms(
             place.driver,
             place.node,
-            place.allocator,
+            place.shown.allocator,
             {gpu.uuid: _allowed(rules.of(place.node, gpu), place) for gpu in found},
             place.plain,
         )
@@ -165,7 +166,7 @@ class Supply:
 
 def _allowed(offering: faces.Offering, place: Place) -> faces.Offering:
     """kube-scheduler knows no namespaces: it gets shares only where that was asked for (D18)."""
-    if place.allocator == "controller" or place.shares:
+    if place.shown.allocator == "controller" or place.shares:
         return offering
     return replace(offering, kinds=offering.kinds - faces.SHARED)
 

@@ -136,6 +136,11 @@ def _device(
 def _own_taints(face: faces.Face, allocator: str) -> tuple[slices.Taint, ...]:
     if isinstance(face, faces.MonitorFace):
         return (slices.Taint(names.MONITOR_TAINT, "", "NoSchedule"),)
+    return allocator_taints(allocator)
+
+
+def allocator_taints(allocator: str) -> tuple[slices.Taint, ...]:
+    """What hands a device to an allocator: kube-scheduler's are those without a taint (D2)."""
     if allocator == "controller":
         return (slices.Taint(names.ALLOCATOR_TAINT, "controller", "NoSchedule"),)
     return ()

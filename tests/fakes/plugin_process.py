@@ -1,7 +1,8 @@
 """A whole plugin process over a made-up node core: `python -m tests.fakes.plugin_process MODE ...`.
 
 MODE is what goes wrong once it serves: `nothing`, `publisher` (a core thread dies) or `library`
-(a thread that some library started dies, as gRPC's own would). The rest are the plugin's flags.
+(a thread that some library started dies, as gRPC's own would); `swift` is `nothing`, by a clock
+ten times as fast. The rest are the plugin's flags.
 """
 
 import sys
@@ -23,6 +24,7 @@ from driver.kubeletplugin import (
 )
 from driver.kubeletplugin.config import PluginConfig
 from driver.telemetry import logs
+from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, health, plugin_shell, preparation, sharing, users
 
 
@@ -64,7 +66,8 @@ def main() -> int:
             locks.Locks(config.state_dir / "locks", clock.SystemClock()),
         ),
     )
-    outside = app.Outside(kube, lambda: 0.5, clock.SystemClock())
+    time = fake_clock.Swift() if mode == "swift" else clock.SystemClock()
+    outside = app.Outside(kube, lambda: 0.5, time)
     try:
         return app.App(config, core, outside).run()
     except errors.RationError as error:

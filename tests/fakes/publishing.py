@@ -1,11 +1,14 @@
 """A publisher that runs, as the process runs it."""
 
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from driver.kube import resource
 from driver.kubeletplugin import newest, publisher
-from tests.fakes import plugin_shell
+from tests.fakes import clock as fake_clock
+from tests.fakes import handing, plugin_shell, waiting
+from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
 
 
@@ -38,6 +41,20 @@ class Start(Protocol):
     def __call__(self, others: plugin_shell.Gpus | None = None) -> Running: ...
 
 
+NodeMaker = Callable[[dict[str, str]], None]
+"""Makes the Node anew, with these labels."""
+
+
+def published(one: Running) -> None:
+    """Wait until it says that all is as it should be."""
+    waiting.until(lambda: one.publisher.problem() is None)
+
+
+def writes(api: api_server.ApiServer) -> list[str]:
+    """The methods of all writes so far."""
+    return [one.method for one in api.requests if faults.writes(one)]
+
+
 def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
     """The one slice with devices; counters have theirs."""
     (found,) = (
@@ -56,3 +73,17 @@ def brand_of(api: api_server.ApiServer) -> str | None:
     """Of the GPUs as they are published; None between two writes."""
     found = {device["attributes"]["brand"]["string"] for device in devices(api)}
     return str(found.pop()) if len(found) == 1 else None
+
+
+def until_given_by(api: api_server.ApiServer, whom: str | None) -> None:
+    """Wait until all devices are given out by one allocator; None: until nobody gives out any."""
+    waiting.until(lambda: {handing.giver(device) for device in devices(api)} == {whom}, 20)
+
+
+def breaches(api: api_server.ApiServer) -> list[str]:
+    """What the judge says of all slices ever written, by publishers with a swift clock."""
+    judge = handing.Judge(handing.APART_S / fake_clock.SWIFT)
+    for one in api.requests:
+        if faults.writes(one) and "resourceslices" in one.path and one.body:
+            judge.see(one.body["metadata"]["name"], one.body, one.at)
+    return judge.breaches

@@ -6,19 +6,30 @@ from pathlib import Path
 import prometheus_client
 import pytest
 
-from driver import clock
-from driver.kube import client, resource
-from driver.kubeletplugin import health_stream, metrics, refusals, server, telling
+from driver import clock, ids
+from driver.kube import backoff, client, resource
+from driver.kubeletplugin import (
+    health_stream,
+    metrics,
+    newest,
+    node_allocator,
+    publisher,
+    refusals,
+    server,
+    supply,
+    telling,
+)
 from driver.kubeletplugin.nvml import library as nvml
 from simulator import builder, layout, node
 from simulator import store as machines
-from tests.fakes import battering, loading, plugin_shell
+from tests.fakes import battering, loading, plugin_shell, publishing
 from tests.fakes import conditions as fake_conditions
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fake_preparation
 from tests.fakes.apiserver import server as api_server
 
 BATTERED = "node-k"
+FAST = backoff.Pace(base_s=0.02, max_s=0.1)
 
 
 @pytest.fixture
@@ -158,3 +169,73 @@ def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
     yield made
     made.close()
     loading.forget()
+
+
+@pytest.fixture
+def gpus() -> plugin_shell.Gpus:
+    return plugin_shell.Gpus(plugin_shell.inventory(8))
+
+
+@pytest.fixture
+def time() -> clock.Clock:
+    """The publishers' clock; a test that waits for long has a faster one."""
+    return clock.SystemClock()
+
+
+@pytest.fixture
+def telling_of(
+    told: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
+) -> node_allocator.Tools:
+    return node_allocator.Tools(telling.Teller(told), counters, time)
+
+
+@pytest.fixture
+def holding() -> set[str]:
+    """Devices that claims hold."""
+    return set()
+
+
+@pytest.fixture(name="node")
+def node_maker(api: api_server.ApiServer) -> publishing.NodeMaker:
+    def put(labels: dict[str, str]) -> None:
+        meta = {"name": "node-a", "uid": "node-uid", "labels": labels}
+        api.put(resource.NODES, {"metadata": meta})
+
+    put({})
+    return put
+
+
+@pytest.fixture
+def start(
+    kube: client.KubeClient,
+    gpus: plugin_shell.Gpus,
+    holding: set[str],
+    telling_of: node_allocator.Tools,
+    tmp_path: Path,
+) -> Iterator[publishing.Start]:
+    running: list[publishing.Running] = []
+    teller, counters, time = telling_of.teller, telling_of.metrics, telling_of.clock
+
+    def begin(others: plugin_shell.Gpus | None = None) -> publishing.Running:
+        looking = backoff.Backoff(FAST, lambda: 0.0)
+        settings = publisher.Settings(
+            "gpu.ration.dev",
+            ids.NodeName("node-a"),
+            settle_s=0.01,
+            label_s=0.2,
+            writing=FAST,
+            failing=FAST,
+        )
+        turn = newest.Newest(tmp_path / "publishers", str(len(running)), time)
+        file = tmp_path / "allocator"
+        allocator = node_allocator.NodeAllocator("controller", file, telling_of)
+        tools = publisher.Tools(kube, teller, counters, time, allocator, turn.is_newest)
+        look = (others or gpus).look
+        sources = supply.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
+        devices = supply.Supply(sources, 0.05, looking, time)
+        running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        one.stop()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from driver import clock
+from driver import clock, names
 from driver.kube import resource
 from driver.kubeletplugin import sockets
 from driver.resources import claims
 from tests import objects
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fakes
-from tests.fakes import waiting
+from tests.fakes import publishing, waiting
 from tests.fakes.apiserver import server as api_server
 
 HERE = Path(__file__).parents[3]
@@ -139,6 +139,32 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
     plugin = kubelet.register()
     assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
     assert api.read(resource.RESOURCE_SLICES, SLICE) == before
+
+
+def label(api: api_server.ApiServer, allocator: str) -> None:
+    labels = {names.ALLOCATOR_LABEL: allocator}
+    api.put(resource.NODES, {"metadata": {"name": "node-a", "uid": "node-uid", "labels": labels}})
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_label_is_followed_through_a_handover_killed_in_the_middle_or_not(
+    start: Start, kubelet: fake_kubelet.Kubelet, api: api_server.ApiServer, *, killed: bool
+) -> None:
+    process = start("tests.fakes.plugin_process", "swift")
+    kubelet.register(within_s=20)
+    publishing.until_given_by(api, "controller")
+    label(api, "scheduler")
+    publishing.until_given_by(api, None)
+    if killed:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        stale = kubelet.found()[0].stat().st_ino
+        start("tests.fakes.plugin_process", "swift")
+        waiting.until(lambda: kubelet.found()[0].stat().st_ino != stale, within_s=20)
+        kubelet.register()
+    publishing.until_given_by(api, "scheduler")
+    assert publishing.breaches(api) == []
+    waiting.until(lambda: "AllocatorChanged" in {one["reason"] for one in api.all(resource.EVENTS)})
 
 
 def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_pool(

@@ -1,14 +1,12 @@
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import prometheus_client
 import pytest
 
-from driver import clock, errors, ids, names
-from driver.kube import backoff, client, resource
-from driver.kubeletplugin import metrics, newest, publisher, supply, telling
+from driver import errors, names
+from driver.kube import resource
 from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
@@ -16,84 +14,19 @@ from tests.fakes.publishing import brand_of, only_slice
 
 Start = publishing.Start
 SLICES, NODES = resource.RESOURCE_SLICES, resource.NODES
-FAST = backoff.Pace(base_s=0.02, max_s=0.1)
 ABSENT = errors.DeviceFault("", "nvmlInit", 12, "Library not found")
-NodeMaker = Callable[[dict[str, str]], None]
-
-
-@pytest.fixture
-def gpus() -> plugin_shell.Gpus:
-    return plugin_shell.Gpus(plugin_shell.inventory(8))
-
-
-@pytest.fixture
-def holding() -> set[str]:
-    """Devices that claims hold."""
-    return set()
-
-
-@pytest.fixture
-def node(api: api_server.ApiServer) -> NodeMaker:
-    def put(labels: dict[str, str]) -> None:
-        meta = {"name": "node-a", "uid": "node-uid", "labels": labels}
-        api.put(NODES, {"metadata": meta})
-
-    put({})
-    return put
-
-
-@pytest.fixture
-def start(
-    kube: client.KubeClient,
-    gpus: plugin_shell.Gpus,
-    told: plugin_shell.Events,
-    counters: metrics.Metrics,
-    holding: set[str],
-    tmp_path: Path,
-) -> Iterator[Start]:
-    running: list[publishing.Running] = []
-    time = clock.SystemClock()
-
-    def begin(others: plugin_shell.Gpus | None = None) -> publishing.Running:
-        looking = backoff.Backoff(FAST, lambda: 0.0)
-        settings = publisher.Settings(
-            "gpu.ration.dev",
-            ids.NodeName("node-a"),
-            "controller",
-            settle_s=0.01,
-            writing=FAST,
-            failing=FAST,
-        )
-        turn = newest.Newest(tmp_path / "publishers", str(len(running)), time)
-        tools = publisher.Tools(kube, telling.Teller(told), counters, time, turn.is_newest)
-        look = (others or gpus).look
-        sources = supply.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
-        devices = supply.Supply(sources, 0.05, looking, time)
-        running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
-        return running[-1]
-
-    yield begin
-    for one in running:
-        one.stop()
-
-
-def writes(api: api_server.ApiServer) -> list[str]:
-    return [one.method for one in api.requests if faults.writes(one)]
+NodeMaker = publishing.NodeMaker
 
 
 FACES = 3
 """Of a GPU without MIG: whole, MPS, time-sliced."""
 
 
-def published(one: publishing.Running) -> None:
-    waiting.until(lambda: one.publisher.problem() is None)
-
-
 @pytest.mark.usefixtures("node")
 def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
 ) -> None:
-    published(start())
+    publishing.published(start())
     found = only_slice(api)
     assert found["metadata"]["name"] == "node-a-gpu.ration.dev-00001"
     owner = found["metadata"]["ownerReferences"][0]
@@ -106,7 +39,7 @@ def test_the_nodes_gpus_are_published_as_slices_of_the_node(
 
 @pytest.mark.usefixtures("node")
 def test_slices_that_were_wiped_come_back_at_once(api: api_server.ApiServer, start: Start) -> None:
-    published(start())
+    publishing.published(start())
     for _ in range(3):
         api.remove(SLICES, "node-a-gpu.ration.dev-00000")
         waiting.until(lambda: len(api.all(SLICES)) == 2, within_s=2)
@@ -119,43 +52,45 @@ def test_nothing_is_written_when_nothing_changed_not_even_after_a_restart(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
 ) -> None:
     one = start()
-    published(one)
+    publishing.published(one)
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
     one.stop()
     again = start()
-    published(again)
+    publishing.published(again)
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    assert writes(api) == ["POST", "POST"]
+    assert publishing.writes(api) == ["POST", "POST"]
 
 
 @pytest.mark.usefixtures("node")
 def test_a_gpu_that_changed_is_published(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
 ) -> None:
-    published(start())
+    publishing.published(start())
     gpus.found = plugin_shell.inventory(7)
     waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES)
-    assert writes(api) == ["POST", "POST", "PUT", "PUT"]
+    assert publishing.writes(api) == ["POST", "POST", "PUT", "PUT"]
 
 
 def test_the_nodes_label_decides_who_allocates(
     api: api_server.ApiServer, start: Start, node: NodeMaker
 ) -> None:
     node({names.ALLOCATOR_LABEL: "scheduler"})
-    published(start())
+    publishing.published(start())
     device = only_slice(api)["spec"]["devices"][0]
     assert "taints" not in device
     assert device["attributes"]["allocator"] == {"string": "scheduler"}
 
 
-def test_a_label_that_makes_no_sense_leaves_the_flag_in_force(
-    api: api_server.ApiServer, start: Start, node: NodeMaker
+def test_a_label_that_makes_no_sense_leaves_the_flag_in_force_and_is_told(
+    api: api_server.ApiServer, start: Start, node: NodeMaker, told: plugin_shell.Events
 ) -> None:
     node({names.ALLOCATOR_LABEL: "me"})
-    published(start())
+    publishing.published(start())
     assert only_slice(api)["spec"]["devices"][0]["taints"][0]["value"] == "controller"
+    (event,) = told.told
+    assert event[:3] == ("Node", "node-a", "AllocatorLabelInvalid")
 
 
 def test_a_node_that_is_not_there_yet_is_waited_for(
@@ -164,7 +99,7 @@ def test_a_node_that_is_not_there_yet_is_waited_for(
     one = start()
     waiting.until(lambda: "NotFound" in str(one.publisher.problem()))
     api.put(NODES, {"metadata": {"name": "node-a", "uid": "late"}})
-    published(one)
+    publishing.published(one)
     assert only_slice(api)["metadata"]["ownerReferences"][0]["uid"] == "late"
 
 
@@ -172,7 +107,7 @@ def test_a_node_that_was_made_anew_owns_the_new_slices(
     api: api_server.ApiServer, start: Start, node: NodeMaker
 ) -> None:
     del node
-    published(start())
+    publishing.published(start())
     api.put(NODES, {"metadata": {"name": "node-a", "uid": "second"}})
     for index in range(2):
         api.remove(SLICES, f"node-a-gpu.ration.dev-{index:05d}")
@@ -186,8 +121,8 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
 ) -> None:
     api.faults.add(faults.Answer(500), faults.writes, times=4)
     one = start()
-    published(one)
-    assert len(writes(api)) == 6
+    publishing.published(one)
+    assert len(publishing.writes(api)) == 6
     assert registry.get_sample_value("dra_gpu_plugin_publish_failures_total") == 4
 
 
@@ -207,10 +142,10 @@ def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
         return create(kind, namespace, body)
 
     monkeypatch.setattr(api.storage, "create", without_taints)
-    published(start())
+    publishing.published(start())
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    assert writes(api) == ["POST", "POST"]
+    assert publishing.writes(api) == ["POST", "POST"]
     (event,) = told.told
     assert event[:3] == ("Node", "node-a", "FieldsDropped")
     assert "spec.devices[0].taints" in event[3]
@@ -226,7 +161,7 @@ def test_an_absent_gpu_driver_is_an_empty_pool_until_it_comes(
     assert not only_slice(api)["spec"]["devices"]
     assert str(one.publisher.problem()).startswith("DriverNotReady: ")
     gpus.found = present
-    published(one)
+    publishing.published(one)
     assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
     assert [event[2] for event in told.told] == ["DriverNotReady"]
 
@@ -236,7 +171,7 @@ def test_a_gpu_driver_that_fails_for_a_while_withdraws_nothing(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
 ) -> None:
     one = start()
-    published(one)
+    publishing.published(one)
     gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
     waiting.until(one.publisher.problem)
     assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
@@ -253,7 +188,7 @@ def test_a_gpu_that_breaks_a_limit_is_not_published_and_the_node_says_so(
     assert not only_slice(api)["spec"]["devices"]
     assert [event[:3] for event in told.told] == [("Node", "node-a", "SlicesInvalid")]
     gpus.found = present
-    published(one)
+    publishing.published(one)
 
 
 @pytest.mark.usefixtures("node")
@@ -264,7 +199,7 @@ def test_slices_of_others_are_neither_read_nor_touched(
         pool = {"name": where, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": driver, "nodeName": where, "pool": pool}
         api.put(SLICES, {"metadata": {"name": f"{where}-{driver}-00000"}, "spec": spec})
-    published(start())
+    publishing.published(start())
     assert len(api.all(SLICES)) == 4
     selectors = {
         one.query.get("fieldSelector") for one in api.requests if "resourceslices" in one.path
@@ -279,9 +214,9 @@ def test_left_overs_of_an_earlier_naming_are_deleted(
     pool = {"name": "node-a", "generation": 7, "resourceSliceCount": 1}
     spec = {"driver": "gpu.ration.dev", "nodeName": "node-a", "pool": pool}
     api.put(SLICES, {"metadata": {"name": "00000-gpu-x7k2p"}, "spec": spec})
-    published(start())
+    publishing.published(start())
     assert only_slice(api)["spec"]["pool"]["generation"] == 8
-    assert writes(api) == ["DELETE", "POST", "POST"]
+    assert publishing.writes(api) == ["DELETE", "POST", "POST"]
 
 
 @pytest.mark.usefixtures("node")
@@ -302,7 +237,7 @@ def test_a_server_without_counters_gets_whole_gpus_and_one_event(
     monkeypatch.setattr(
         api.storage, "_store", lambda kind, name, old, new: store(kind, name, old, drop(new))
     )
-    published(start())
+    publishing.published(start())
     waiting.until(lambda: len(api.all(SLICES)) == 1 and "devices" in api.all(SLICES)[0]["spec"])
     assert len(only_slice(api)["spec"]["devices"]) == 8
     assert {one["attributes"]["type"]["string"] for one in only_slice(api)["spec"]["devices"]} == {
@@ -328,14 +263,14 @@ def test_below_the_floor_nothing_is_shared(
     assert len(api.all(SLICES)) == 1
     waiting.until(lambda: told.told)
     assert told.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
-    published(one)
+    publishing.published(one)
 
 
 @pytest.mark.usefixtures("node")
 def test_what_a_claim_holds_stays_when_its_gpu_goes(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, holding: set[str]
 ) -> None:
-    published(start())
+    publishing.published(start())
     holding.add("gpu-0000-08-00-0")
     before = only_slice(api)["spec"]["devices"][-FACES]
     gpus.found = plugin_shell.inventory(7)
@@ -352,7 +287,7 @@ def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     start: Start, gpus: plugin_shell.Gpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = start()
-    published(one)
+    publishing.published(one)
     assert one.publisher.idle_s() < 5
     hanging, released = threading.Event(), threading.Event()
 
@@ -373,15 +308,19 @@ def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
 ) -> None:
     old, new = (plugin_shell.Gpus(plugin_shell.inventory(8, name)) for name in ("Old", "New"))
     first = start(old)
-    published(first)
+    publishing.published(first)
     second = start(new)
     waiting.until(lambda: brand_of(api) == "New")
     for one in api.all(SLICES):
         api.remove(SLICES, one["metadata"]["name"])
     waiting.until(lambda: brand_of(api) == "New")
-    looks, count = old.looks, len(writes(api))
+    looks, count = old.looks, len(publishing.writes(api))
     waiting.until(lambda: old.looks > looks + 5)
-    assert (len(writes(api)), brand_of(api), first.publisher.problem()) == (count, "New", None)
+    assert (len(publishing.writes(api)), brand_of(api), first.publisher.problem()) == (
+        count,
+        "New",
+        None,
+    )
     second.stop()
     waiting.until(lambda: brand_of(api) == "Old", within_s=10)
 
@@ -395,4 +334,4 @@ def test_who_cannot_tell_whether_it_is_the_newest_says_so_and_publishes_once_it_
     one = start()
     waiting.until(lambda: str(in_the_way) in (one.publisher.problem() or ""))
     in_the_way.unlink()
-    published(one)
+    publishing.published(one)

@@ -43,23 +43,24 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
     assert battered.left() == []
 
 
-def allocators(api: api_server.ApiServer) -> set[str]:
-    """Who allocates, by the published devices; nobody while there are none."""
-    return {one["attributes"]["allocator"]["string"] for one in publishing.devices(api)}
+def shared(api: api_server.ApiServer) -> bool | None:
+    """Whether there are shares among the published devices; None while there are no devices."""
+    found = [one.get("allowMultipleAllocations", False) for one in publishing.devices(api)]
+    return any(found) if found else None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
 def test_of_two_processes_the_newer_publishes_and_when_it_is_killed_the_older_does_again(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:
-    assert allocators(api) == {"scheduler"}
-    battered.start("--instance=second", "--allocator=controller")
-    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)
+    assert shared(api) is True
+    battered.start("--instance=second", "--share-domain=none")
+    waiting.until(lambda: shared(api) is False, battering.WITHIN_S)
     for one in api.all(resource.RESOURCE_SLICES):
         api.remove(resource.RESOURCE_SLICES, one["metadata"]["name"])
-    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)
+    waiting.until(lambda: shared(api) is False, battering.WITHIN_S)
     battered.kill()
-    waiting.until(lambda: allocators(api) == {"scheduler"}, battering.WITHIN_S)
-    third = battered.start("--instance=third", "--allocator=controller")
+    waiting.until(lambda: shared(api) is True, battering.WITHIN_S)
+    third = battered.start("--instance=third", "--share-domain=none")
     assert third.info.name == battering.DRIVER
-    waiting.until(lambda: allocators(api) == {"controller"}, battering.WITHIN_S)
+    waiting.until(lambda: shared(api) is False, battering.WITHIN_S)

@@ -5,7 +5,7 @@ import pytest
 from driver import errors, ids, reasons
 from driver.devices import faces, model
 from driver.kube import backoff
-from driver.kubeletplugin import supply
+from driver.kubeletplugin import handover, supply
 from tests.fakes import clock as fake_clock
 from tests.fakes import plugin_shell
 
@@ -29,7 +29,8 @@ def devices(gpus: plugin_shell.Gpus, time: fake_clock.FakeClock) -> supply.Suppl
 
 
 def offer(devices: supply.Supply) -> supply.Offer:
-    return devices.offer(supply.Place("gpu.ration.dev", NODE, "controller"), ())
+    shown = handover.Shown("controller")
+    return devices.offer(supply.Place("gpu.ration.dev", NODE, shown), ())
 
 
 def told(found: supply.Offer) -> list[reasons.Reason]:
@@ -121,7 +122,8 @@ def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
     devices.refresh()
 
     def sharing(allocator: str, *, shares: bool) -> bool:
-        place = supply.Place("gpu.ration.dev", NODE, allocator, shares=shares)
+        shown = handover.Shown(allocator)
+        place = supply.Place("gpu.ration.dev", NODE, shown, shares=shares)
         pool = devices.offer(place, ()).pool
         assert pool is not None
         return any(device.allow_multiple for device in pool.devices)

@@ -1,0 +1,192 @@
+"""A node whose devices pass between allocators, with the parts of a plugin that decide on it.
+
+The judge is told of every version of every slice, and knows nothing of how the plugin decides.
+"""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import prometheus_client
+
+from driver import ids, names
+from driver.api import offerings
+from driver.kube import backoff
+from driver.kubeletplugin import (
+    handover,
+    metrics,
+    node_allocator,
+    slice_plan,
+    supply,
+    telling,
+)
+from driver.resources import nodes, publish
+from tests.fakes import clock as fake_clock
+from tests.fakes import plugin_shell
+
+NODE = ids.NodeName("node-a")
+OWNER = publish.Owner(NODE, "node-uid")
+APART_S = 30.0
+EVERY_FACE = {
+    "rules": [{"gpus": {}, "faces": ["whole", "mps", "time-slicing", "monitor"]}],
+}
+Raw = Mapping[str, Any]
+
+
+class Unanswered(Exception):
+    """A write that the API server did not take."""
+
+
+def giver(device: Raw) -> str | None:
+    """Who gives this device out to claims, as any reader of its slice would say."""
+    taints: dict[str, str] = {
+        taint["key"]: taint.get("value", "") for taint in device.get("taints") or ()
+    }
+    if names.HANDOVER_TAINT in taints or names.MONITOR_TAINT in taints:
+        return None
+    return taints.get(names.ALLOCATOR_TAINT, "scheduler")
+
+
+class Judge:
+    """What went wrong is in `breaches`: words, or none."""
+
+    def __init__(self, apart_s: float = APART_S) -> None:
+        self._apart_s = apart_s
+        self._now: dict[str, Raw] = {}
+        self._given: dict[str, dict[str, tuple[float, int]]] = {}
+        self.breaches: list[str] = []
+
+    def see(self, name: str, found: Raw | None, at_s: float) -> None:
+        """A slice was written, or is gone, at that moment."""
+        for one in self._now.values():
+            self._note(one, at_s)
+        self._now = {key: one for key, one in self._now.items() if key != name}
+        if not self._now:
+            # Of a pool that is gone as a whole nobody can mix two generations.
+            self._given = {
+                device: {who: (last_s, 0) for who, (last_s, _) in before.items()}
+                for device, before in self._given.items()
+            }
+        if found is not None:
+            self._now[name] = found
+            self._weigh(found, at_s)
+            self._note(found, at_s)
+
+    def _note(self, found: Raw, at_s: float) -> None:
+        generation = found["spec"]["pool"]["generation"]
+        for device in found["spec"].get("devices") or ():
+            if (who := giver(device)) is not None:
+                self._given.setdefault(device["name"], {})[who] = at_s, generation
+
+    def _weigh(self, found: Raw, at_s: float) -> None:
+        generation = found["spec"]["pool"]["generation"]
+        for device in found["spec"].get("devices") or ():
+            who, name = giver(device), device["name"]
+            before = self._given.get(name, {})
+            for other, (last_s, of) in before.items():
+                if who is None or other == who:
+                    continue
+                if at_s - last_s < self._apart_s:
+                    self.breaches.append(f"{name}: {who}'s {at_s - last_s} s after {other}'s")
+                if generation <= of:
+                    self.breaches.append(
+                        f"{name}: {who}'s in generation {generation}, as {other}'s"
+                    )
+
+
+class Node:
+    """A node, its slices at an API server, and the plugins that ever ran on it."""
+
+    def __init__(self, folder: Path, gpus: int = 4) -> None:
+        self.folder = folder
+        self.clock = fake_clock.FakeClock()
+        self.judge = Judge()
+        self.told = plugin_shell.Events()
+        self.metrics = metrics.Metrics(prometheus_client.CollectorRegistry())
+        self.label: str | None = None
+        self.gpus = plugin_shell.Gpus(plugin_shell.inventory(gpus))
+        self.holding: set[ids.DeviceName] = set()
+        self.objects: dict[str, slice_plan.Object] = {}
+        self._version = 0
+        self._left: int | None = None
+
+    def node(self) -> nodes.Node:
+        labels = {} if self.label is None else {names.ALLOCATOR_LABEL: self.label}
+        return nodes.Node(NODE, "node-uid", labels)
+
+    def fail_after(self, writes: int | None) -> None:
+        """From now on so many writes are taken; None: all."""
+        self._left = writes
+
+    def apply(self, writes: slice_plan.Writes) -> None:
+        """One after the other. Raises Unanswered."""
+        for one in writes.deletes:
+            self._take(one["metadata"]["name"], None)
+        for one in (*writes.updates, *writes.creates):
+            self._take(one["metadata"]["name"], one)
+
+    def wipe(self) -> None:
+        """As a kubelet does when it starts."""
+        for name in list(self.objects):
+            self._store(name, None)
+
+    def allocators(self) -> set[str | None]:
+        """Who gives out devices; None: nobody does, of some."""
+        return {
+            giver(device)
+            for one in self.objects.values()
+            for device in one["spec"].get("devices") or ()
+            if device["attributes"]["type"]["string"] != names.TYPE_MONITOR
+        }
+
+    def generation(self) -> int:
+        return max(int(one["spec"]["pool"]["generation"]) for one in self.objects.values())
+
+    def _take(self, name: str, obj: slice_plan.Object | None) -> None:
+        if self._left == 0:
+            raise Unanswered(name)
+        if self._left is not None:
+            self._left -= 1
+        self._store(name, obj)
+
+    def _store(self, name: str, obj: slice_plan.Object | None) -> None:
+        self.judge.see(name, obj, self.clock.monotonic())
+        self.objects.pop(name, None)
+        if obj is not None:
+            self._version += 1
+            self.objects[name] = copy.deepcopy(obj)
+            self.objects[name]["metadata"]["resourceVersion"] = str(self._version)
+
+
+class Plugin:
+    """What a process of the plugin makes of its slices, turn by turn; a new one is a restart."""
+
+    def __init__(self, on: Node, flag: str = "controller") -> None:
+        self._on = on
+        self.allocator = node_allocator.NodeAllocator(
+            flag,
+            on.folder / "allocator",
+            node_allocator.Tools(telling.Teller(on.told), on.metrics, on.clock),
+        )
+        rules = offerings.read(EVERY_FACE, "offerings")
+        sources = supply.Sources(on.gpus.look, rules, held=lambda: frozenset(on.holding))
+        looking = backoff.Backoff(backoff.Pace(1.0, 1.0), lambda: 0.0)
+        self._supply = supply.Supply(sources, 0.0, looking, on.clock)
+        self._generation = 0
+
+    def turn(self) -> handover.Shown:
+        """Read the label, look, compare, write. Raises Unanswered."""
+        on, node = self._on, self._on.node()
+        self.allocator.follow(node)
+        self._supply.refresh()
+        stored = list(on.objects.values())
+        shown = self.allocator.choose(stored)
+        pool = self._supply.offer(supply.Place(names.DRIVER, NODE, shown), stored).pool
+        assert pool is not None
+        self.allocator.begin(shown)
+        self._generation = max(self._generation, slice_plan.generation_of(stored))
+        memory = slice_plan.Memory(self._generation)
+        on.apply(slice_plan.plan_writes(pool, OWNER, stored, memory))
+        self.allocator.done(shown, node)
+        return shown
