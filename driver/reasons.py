@@ -201,10 +201,6 @@ class Reason(StrEnum):
         "SharingDisagrees",
         "Claims that share a GPU must agree on what is one setting for all of it.",
     )
-    FACE_NOT_PREPARED = (
-        "FaceNotPrepared",
-        "This kind of device, or this way of sharing it, cannot be had here yet.",
-    )
     ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
     MPS_FAILED = (
         "MpsFailed",

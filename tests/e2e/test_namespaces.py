@@ -1,6 +1,7 @@
 """Claims of two namespaces do not meet on one GPU of our controller's (D18)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def other(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground.
 def ask(ground: playground.Playground, name: str, uuid: str) -> None:
     """A pod with a share of one GPU and no other."""
     text = f'device.attributes["gpu.ration.dev"].uuid == "{uuid}"'
-    share = {
+    share: dict[str, Any] = {
         "deviceClassName": "gpu-mps.ration.dev",
         "selectors": [{"cel": {"expression": text}}],
         "capacity": {"requests": {"memory": "8Gi"}},

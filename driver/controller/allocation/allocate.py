@@ -79,8 +79,10 @@ def _avoided(
 
 def _shape(workload: outcome.Workload) -> Hashable:
     """All of a workload that a node's answer depends on."""
-    specs = tuple(claim.spec for claim in workload.open)
-    return workload.pod.namespace, specs, _of_pod(workload.pod)
+    pod = workload.pod
+    named = {entry.claim: entry.name for entry in pod.claims}
+    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open)
+    return pod.namespace, asked_as, _of_pod(pod)
 
 
 def _of_pod(pod: pods.Pod) -> Hashable:
