@@ -1,13 +1,13 @@
 """Whether what is left can still be had: bounds that end a hopeless branch at once. Pure.
 
-They look at each request with what is free now, at each constraint alone, and at the number of
-devices for all requests together. They may hope in vain; they never despair in vain.
+They look at each request with what is free now, at each constraint alone, and at devices and
+counters for all requests together. They may hope in vain; they never despair in vain.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from driver.controller.allocation import constraints, offers, tally
+from driver.controller.allocation import constraints, offers, supplies, tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Prospects:
         self._spots = spots
         self._bonds = bonds
         self._tally = taken
+        self._supplies = supplies.Supplies(spots, taken)
 
     def hopeful(self, demands: Iterable[Demand]) -> bool:
         """Whether no bound rules out that every demand is met."""
@@ -61,9 +62,19 @@ class Prospects:
             if not there:
                 return False
             chances.append((demand, there))
-        return self._enough_devices(chances) and all(
-            self._reconcilable(bond, chances) for bond in self._bonds
+        return (
+            self._enough_devices(chances)
+            and all(self._reconcilable(bond, chances) for bond in self._bonds)
+            and self._supplied(chances)
         )
+
+    def _supplied(self, chances: Sequence[tuple[Demand, list[_Chance]]]) -> bool:
+        """Counters are common to requests: what they draw together has to be there."""
+        found = [[(one.option.offer, one.option.count) for one in there] for _, there in chances]
+        certain = [
+            options for options in found if not any(_unbounded(offer) for offer, _ in options)
+        ]
+        return self._supplies.suffice(certain)
 
     def _chance(self, claim: int, option: Option) -> _Chance:
         offer = option.offer

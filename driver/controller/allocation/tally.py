@@ -3,7 +3,7 @@
 Every `take` that succeeds can be given back; then the tally is as it was before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from driver.controller import held
 from driver.controller import view as cluster
@@ -33,6 +33,17 @@ class Tally:
             found = self._left[id(of)] = self._view.left(of)
             self._drawn[id(of)] = {}
         return found
+
+    def lefts(self) -> Iterator[cluster.Left]:
+        """What others leave of the counters of each pool that a device here draws on."""
+        pools = {
+            id(one.pool): place for place, one in enumerate(self._spots) if one.device.consumes
+        }
+        return (self.left(place) for place in pools.values())
+
+    def drawn(self) -> Iterator[tuple[pool.Counter, int]]:
+        """What the solution draws on counters so far."""
+        return (item for drawn in self._drawn.values() for item in drawn.items())
 
     def used(self, place: int) -> bool:
         """Whether the solution takes a device, or a share of it."""
