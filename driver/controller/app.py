@@ -84,9 +84,10 @@ class App:
         life = lifecycle.Lifecycle(_log, self._clock)
         reflectors = self._reflectors()
         telemetry = self._telemetry(reflectors)
-        triggers.Triggers(self._items).attach(self._stores)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[resource.RESOURCE_SLICES.plural])
+        # After the decider's own feed: it is to know of a change by the time it is told to look.
+        triggers.Triggers(self._items).attach(self._stores)
         life.thread("telemetry", telemetry.run)
         life.thread("elector", self._elect)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
