@@ -24,8 +24,6 @@ class Handovers(stateful.RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.patch = pytest.MonkeyPatch()
-        # A slice a GPU or two, so that a new state is several writes.
-        self.patch.setattr(publish, "MAX_DEVICES", 4)
         self.node = handing.Node(Path(self.folder.name), GPUS)
         self.plugins = [handing.Plugin(self.node)]
 
@@ -33,6 +31,11 @@ class Handovers(stateful.RuleBasedStateMachine):
         self.come_to_rest()
         self.patch.undo()
         self.folder.cleanup()
+
+    @stateful.initialize(most=st.sampled_from([4, publish.MAX_DEVICES]))
+    def cut_slices(self, most: int) -> None:
+        """A slice a GPU or two, so that a new state is several writes; or one for all."""
+        self.patch.setattr(publish, "MAX_DEVICES", most)
 
     @stateful.rule(label=LABELS)
     def label(self, label: str | None) -> None:
@@ -49,6 +52,17 @@ class Handovers(stateful.RuleBasedStateMachine):
             self.node.label = flag
             self.turn(None)
         self.node.clock.advance(seconds)
+        self.turn(None)
+
+    @stateful.rule(flags=st.permutations(handover.ALLOCATORS), taken=st.integers(1, 4))
+    def think_better_of_a_state_half_written(self, flags: list[str], taken: int) -> None:
+        for flag in flags:
+            self.node.label = flag
+            self.turn(None)
+            self.node.clock.advance(31)
+            self.turn(taken)
+        self.node.label = flags[0]
+        self.turn(None)
         self.turn(None)
 
     @stateful.rule(taken=st.none() | st.integers(0, 4))

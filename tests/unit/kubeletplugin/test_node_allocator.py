@@ -4,6 +4,7 @@ import pytest
 
 from driver import errors, names, reasons
 from driver.kubeletplugin import handover
+from driver.resources import publish
 from tests.fakes import handing
 
 TURN_S = 1.0
@@ -163,6 +164,31 @@ def test_a_write_that_fails_at_the_begin_starts_the_time_later(node: handing.Nod
     plugin.turn()
     turns(plugin, node, 29)
     assert node.allocators() == {None}
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_new_state_half_written_is_completed_or_left_by_a_whole_handover(
+    node: handing.Node, monkeypatch: pytest.MonkeyPatch, *, back: bool
+) -> None:
+    monkeypatch.setattr(publish, "MAX_DEVICES", 4)
+    plugin = handing.Plugin(node, "scheduler")
+    plugin.turn()
+    node.label = "controller"
+    plugin.turn()
+    node.clock.advance(30)
+    node.fail_after(2)
+    with pytest.raises(handing.Unanswered):
+        plugin.turn()
+    assert node.allocators() == {None, "controller"}
+    node.fail_after(None)
+    node.label = "scheduler" if back else "controller"
+    plugin.turn()
+    assert node.allocators() == {None if back else "controller"}
+    turns(plugin, node, 29)
+    assert node.allocators() == {None if back else "controller"}
+    turns(plugin, node, 1)
+    assert node.allocators() == {node.label}
+    assert not node.judge.breaches
 
 
 def test_wiped_in_the_middle_and_restarted_it_is_a_handover_still(node: handing.Node) -> None:

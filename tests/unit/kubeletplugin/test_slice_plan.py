@@ -1,9 +1,10 @@
 import copy
+import dataclasses
 
 import pytest
 
 from driver import ids, names
-from driver.kubeletplugin import slice_plan
+from driver.kubeletplugin import handover, slice_plan
 from driver.resources import capacities, publish, quantity, slices
 
 OWNER = publish.Owner(ids.NodeName("node-a"), "node-uid")
@@ -67,6 +68,15 @@ class Server:
         return [one["spec"]["pool"]["generation"] for one in self.objects.values()]
 
 
+def _allocated(group: publish.Group) -> publish.Group:
+    """As devices are that somebody allocates."""
+    devices = tuple(
+        dataclasses.replace(one, attributes={**one.attributes, names.ATTR_ALLOCATOR: "controller"})
+        for one in group.devices
+    )
+    return dataclasses.replace(group, devices=devices)
+
+
 @pytest.fixture
 def server() -> Server:
     return Server()
@@ -87,6 +97,13 @@ def test_a_change_of_one_slice_keeps_the_generation(server: Server) -> None:
     assert (len(writes.updates), len(writes)) == (1, 1)
     assert server.generations() == [1]
     assert len(server.plan(pool(8, brand="Other"))) == 0
+
+
+def test_another_allocator_is_another_generation_even_in_one_slice(server: Server) -> None:
+    plain = publish.Pool("gpu.ration.dev", "node-a", tuple(map(_allocated, pool(8).groups)))
+    for allocator in handover.ALLOCATORS:
+        server.apply(server.plan(handover.dressed(plain, handover.Shown(allocator))))
+    assert server.generations() == [2]
 
 
 def test_a_change_of_several_slices_rewrites_all_with_the_next_generation(server: Server) -> None:
