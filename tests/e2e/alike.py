@@ -94,19 +94,19 @@ class Side:
         """Wait until the pod has ended as it is to."""
         name = self._fresh(pod["name"])
         if pod["expect"] == "Pending":
-            self._refused(name)
+            self._refused(name, told=not pod.get("untold"))
             return
         self.ground.running(name, 90)
         if pod["expect"] == "Succeeded":
             self.ground.delete_pod(name)
 
-    def _refused(self, name: str) -> None:
+    def _refused(self, name: str, *, told: bool) -> None:
         def condition() -> bool:
-            told = self.ground.pod(name)["status"].get("conditions", [])
-            return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in told)
+            conditions = self.ground.pod(name)["status"].get("conditions", [])
+            return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions)
 
         playground.until(condition, 40, f"{name} is refused by kube-scheduler")
-        if self.ours:
+        if self.ours and told:
             self.ground.told(name, "NoFit", 40)
 
     def outcome(self) -> Raw:
