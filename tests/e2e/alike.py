@@ -103,7 +103,9 @@ class Side:
     def _refused(self, name: str, *, told: bool) -> None:
         def condition() -> bool:
             conditions = self.ground.pod(name)["status"].get("conditions", [])
-            return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions)
+            return any(
+                (one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions
+            )
 
         playground.until(condition, 40, f"{name} is refused by kube-scheduler")
         if self.ours and told:
