@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from driver import ids
 from driver.controller import view as cluster
-from driver.resources import claims, pool, slices
+from driver.resources import claims, pool
 
 
 class Held:
@@ -78,17 +78,10 @@ class Held:
         left = dict(of.counters)
         for name in self._of_pool.get((of.driver, of.name), ()):
             device = of.devices.get(name)
-            for key, amount in drawn(device) if device else ():
+            for key, amount in pool.drawn(device) if device else ():
                 if key in left:
                     left[key] -= amount
         return left
-
-
-def drawn(device: slices.Device) -> Iterator[tuple[pool.Counter, int]]:
-    """What a device draws on each counter, in nano-units."""
-    for use in device.consumes:
-        for name, amount in use.counters.items():
-            yield (use.set, name), amount.nanos
 
 
 def _taking(allocation: claims.Allocation | None) -> Iterator[claims.Result]:

@@ -1,6 +1,6 @@
 """What pods take of nodes, those on their way included, and which nodes reach volumes. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from driver import ids
@@ -32,13 +32,12 @@ class Load:
 
     def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
         """A pod came, changed or went."""
-        for one in _claims(self._pods.get(key)):
+        before = self._pods.pop(key, None)
+        for one in before.claim_keys if before else ():
             self._users[one].discard(key)
-        if pod is None:
-            self._pods.pop(key, None)
-        else:
+        if pod is not None:
             self._pods[key] = pod
-        for one in _claims(pod):
+        for one in pod.claim_keys if pod else ():
             self._users.setdefault(one, set()).add(key)
         return self._settle(key)
 
@@ -86,7 +85,7 @@ class Load:
         on_its_way = pod.node or self._flying.get(pod.uid)
         if on_its_way is not None:
             return on_its_way
-        pins = (self._pins[one] for one in _claims(pod) if one in self._pins)
+        pins = (self._pins[one] for one in pod.claim_keys if one in self._pins)
         return next((node for uids, node in pins if pod.uid in uids), None)
 
     def _weigh(self, name: ids.NodeName) -> None:
@@ -145,9 +144,3 @@ class Volumes:
         changed = found != self._reach
         self._reach = found
         return changed
-
-
-def _claims(pod: pods.Pod | None) -> Iterator[ids.Key]:
-    """The keys of the claims that a pod names, as far as they are known."""
-    if pod is not None:
-        yield from (ids.Key(f"{pod.namespace}/{one.claim}") for one in pod.claims if one.claim)

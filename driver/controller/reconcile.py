@@ -264,7 +264,7 @@ class Reconciler:
         if self._memory.told.get(pod.uid) != message:
             self._memory.told[pod.uid] = message
             self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, message)
-            _log.info("no fit", pod=pod.key, answer=message, steps=answer.steps)
+            _log.info("no fit", pod=pod.key, answer=message)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
 

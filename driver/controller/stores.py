@@ -73,6 +73,4 @@ class PodsByClaim:
 
 def claim_keys(pod: pods.Pod | None) -> tuple[ids.Key, ...]:
     """The keys of the claims a pod names, as far as they are known yet."""
-    if pod is None:
-        return ()
-    return tuple(ids.Key(f"{pod.namespace}/{one.claim}") for one in pod.claims if one.claim)
+    return pod.claim_keys if pod else ()

@@ -114,20 +114,21 @@ class InFlight:
 
 def is_ours(view: ClusterView, device: claims.DeviceId) -> bool:
     """Whether a device is published by our driver for the controller to allocate (D2)."""
-    found = _published(view, device)
+    found = published(view, device)
     return device.driver == view.driver and found is not None and found.tainted_for("controller")
 
 
 def all_ours(view: ClusterView, found: Iterable[claims.DeviceId]) -> bool:
     """Whether each of these devices is the controller's to give, and not being handed over."""
-    return all(is_ours(view, one) and not _handed_over(_published(view, one)) for one in found)
+    return all(is_ours(view, one) and not _handed_over(published(view, one)) for one in found)
 
 
 def _handed_over(device: slices.Device | None) -> bool:
     return device is not None and any(taint.key == names.HANDOVER_TAINT for taint in device.taints)
 
 
-def _published(view: ClusterView, device: claims.DeviceId) -> slices.Device | None:
+def published(view: ClusterView, device: claims.DeviceId) -> slices.Device | None:
+    """A device as its pool shows it; None where it does not."""
     found = view.pools.get((device.driver, device.pool))
     return found.devices.get(device.device) if found else None
 

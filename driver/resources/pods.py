@@ -105,6 +105,11 @@ class Pod:
         return ids.Key(f"{self.namespace}/{self.name}")
 
     @property
+    def claim_keys(self) -> tuple[ids.Key, ...]:
+        """The keys of the claims that it names, as far as they are known yet."""
+        return tuple(ids.Key(f"{self.namespace}/{one.claim}") for one in self.claims if one.claim)
+
+    @property
     def finished(self) -> bool:
         """Whether it has ended for good."""
         return self.phase in _TERMINAL

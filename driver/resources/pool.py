@@ -52,7 +52,7 @@ class Pool:
             (device, key)
             for one in self.slices
             for device in one.devices
-            for key in uses(device)
+            for key, _ in drawn(device)
             if key not in self.counters
         )
         device, key = next(lacking, (None, ()))
@@ -130,6 +130,8 @@ def _repeated(found: Iterable[str]) -> str:
     return ""
 
 
-def uses(device: slices.Device) -> Iterator[Counter]:
-    """The counters that a device draws on."""
-    return ((use.set, name) for use in device.consumes for name in use.counters)
+def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
+    """What a device draws on each counter, in nano-units."""
+    for use in device.consumes:
+        for name, amount in use.counters.items():
+            yield (use.set, name), amount.nanos

@@ -105,8 +105,7 @@ def _settled(view: cluster.ClusterView, claim: claims.Claim) -> Iterator[tuple[s
         return
     for result in allocation.results:
         if result.device.driver == view.driver:
-            pool = view.pools.get((result.device.driver, result.device.pool))
-            device = pool.devices.get(result.device.device) if pool else None
+            device = cluster.published(view, result.device)
             if device is not None:
                 yield result.request, _of_result(view, claim, allocation, result, device)
 

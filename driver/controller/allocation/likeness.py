@@ -9,8 +9,8 @@ groups turns one solution into another.
 
 from collections.abc import Hashable, Sequence
 
-from driver.controller import held
 from driver.controller.allocation import offers, pacts, tally
+from driver.resources import pool
 
 
 class Likeness:
@@ -94,7 +94,7 @@ class Likeness:
         left = self._tally.left(place)
         return tuple(
             (first[of], name, amount, left.get((of, name)))
-            for (of, name), amount in held.drawn(spot.device)
+            for (of, name), amount in pool.drawn(spot.device)
         )
 
 

@@ -83,7 +83,6 @@ class NoFit:
     blocker: reasons.Reason | None = None
     detail: str = ""
     nodes: Mapping[Refusal, Sequence[ids.NodeName]] = field(default_factory=dict)
-    steps: int = 0
 
     @property
     def given_up(self) -> bool:

@@ -8,8 +8,8 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from driver.controller import held
 from driver.controller.allocation import offers, tally
+from driver.resources import pool
 
 _Kinds = Counter[str]
 
@@ -43,7 +43,7 @@ class Supplies:
         device = self._spots[place].device
         found: _Kinds = Counter()
         if not device.allow_multiple:
-            for (_, name), amount in held.drawn(device):
+            for (_, name), amount in pool.drawn(device):
                 found[_kind(name)] += amount
         return found
 

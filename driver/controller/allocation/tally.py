@@ -5,7 +5,6 @@ Every `take` that succeeds can be given back; then the tally is as it was before
 
 from collections.abc import Iterator, Sequence
 
-from driver.controller import held
 from driver.controller import view as cluster
 from driver.controller.allocation import offers
 from driver.resources import pool
@@ -91,7 +90,7 @@ class Tally:
     def _draws_of(self, place: int) -> _Draws:
         found = self._draws.get(place)
         if found is None:
-            found = self._draws[place] = tuple(held.drawn(self._spots[place].device))
+            found = self._draws[place] = tuple(pool.drawn(self._spots[place].device))
             if found:
                 self.left(place)
         return found
