@@ -7,7 +7,7 @@ from driver.api import decode, v1alpha1
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome
 from driver.resources import claims, fields, request, slices
-from driver.sharing import terms
+from driver.sharing import documents, terms
 
 
 class Configs:
@@ -17,16 +17,15 @@ class Configs:
         self._view = view
         self._workload = workload
         self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}
-        self._found: dict[tuple[int, str, bool], v1alpha1.Config | errors.BadInput] = {}
+        self._found: dict[tuple[int, str, decode.Kind], v1alpha1.Config | errors.BadInput] = {}
 
     def of(
         self, claim: int, way: request.Request, device: slices.Device
     ) -> v1alpha1.Config | errors.BadInput:
         """The configuration of a device for a way, or what is wrong with it."""
-        is_mig = device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG
-        key = claim, way.name, is_mig
+        kind = _kind(device)
+        key = claim, way.name, kind
         if key not in self._found:
-            kind: decode.Kind = "MigDeviceConfig" if is_mig else "GpuConfig"
             try:
                 self._found[key] = decode.winner(self._of_way(claim, way), way.name, kind)
             except errors.BadInput as error:
@@ -78,6 +77,27 @@ class Configs:
             parameters = fields.mapping(opaque, "parameters")
             found = decode.config(parameters, "parameters", from_class=from_class)
             yield decode.Document(found, "parameters", requests)
+
+
+def of_result(
+    allocation: claims.Allocation, result: claims.Result, device: slices.Device, driver: str
+) -> v1alpha1.Config | None:
+    """The configuration of a device that a claim has; None where it cannot be read any more."""
+    try:
+        return decode.winner(
+            documents.of_allocation(allocation, driver), result.request, _kind(device)
+        )
+    except errors.BadInput:
+        return None
+
+
+def is_mig(device: slices.Device) -> bool:
+    """Whether a device is a part of a GPU."""
+    return device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG
+
+
+def _kind(device: slices.Device) -> decode.Kind:
+    return "MigDeviceConfig" if is_mig(device) else "GpuConfig"
 
 
 def sharing_of(device: slices.Device) -> str:

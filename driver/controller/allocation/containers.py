@@ -6,12 +6,11 @@ A process talks to one daemon, and of the limits of two shares in one environmen
 import functools
 from collections.abc import Iterator, Sequence
 
-from driver import errors, names, reasons
-from driver.api import decode, v1alpha1
+from driver import names, reasons
+from driver.api import v1alpha1
 from driver.controller import view as cluster
-from driver.controller.allocation import asked, configs, offers, outcome
+from driver.controller.allocation import asked, configs, offers, outcome, sides
 from driver.resources import claims, pods, slices
-from driver.sharing import documents
 
 _Under = tuple[str, str]
 """The daemon of a device: ("share", "") admits nothing else, ("claim", ...) only its own."""
@@ -19,28 +18,10 @@ _NONE: _Under = ("", "")
 _SHARE = "share"
 
 
-class _Side:
-    """What one way of one claim brings into a container; `given` is common to its sides."""
+class _Side(sides.Side[_Under]):
+    """What one way of one claim brings into a container."""
 
     reason = reasons.Reason.CONTAINER_DAEMONS
-
-    def __init__(
-        self,
-        claim: int,
-        way: asked.Way,
-        spots: Sequence[offers.Spot],
-        found: configs.Configs,
-        given: list[_Under],
-    ) -> None:
-        self._claim = claim
-        self._way = way
-        self._spots = spots
-        self._configs = found
-        self._given = given
-        self._before = len(given)
-
-    def covers(self, claim: int, way: str) -> bool:
-        return (claim, way) == (self._claim, self._way.name)
 
     def accepts(self, place: int) -> bool:
         mine = self.look(place)
@@ -48,14 +29,8 @@ class _Side:
             mine[0] != _SHARE and all(other == mine for other in self._given)
         )
 
-    def add(self, place: int) -> None:
-        self._given.append(self.look(place))
-
-    def drop(self) -> None:
-        self._given.pop()
-
-    def clear(self) -> None:
-        del self._given[self._before :]
+    def brings(self, place: int) -> _Under:
+        return self.look(place)
 
     def look(self, place: int) -> _Under:
         spot = self._spots[place]
@@ -120,13 +95,7 @@ def _of_result(
     if configs.sharing_of(device):
         mps = configs.sharing_of(device) == names.SHARING_MPS
         return (_SHARE, "") if mps else _NONE
-    kind: decode.Kind = "GpuConfig"
-    if device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG:
-        kind = "MigDeviceConfig"
-    try:
-        found = documents.of_allocation(allocation, view.driver)
-        config = decode.winner(found, result.request, kind)
-    except errors.BadInput:
-        return _NONE
-    alone = isinstance(config.sharing, v1alpha1.MpsSharing) and not result.admin_access
+    config = configs.of_result(allocation, result, device, view.driver)
+    own = config is not None and isinstance(config.sharing, v1alpha1.MpsSharing)
+    alone = own and not result.admin_access
     return ("claim", claim.uid) if alone else _NONE

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from driver import errors, reasons
-from driver.api import decode
 from driver.controller import view as cluster
-from driver.controller.allocation import asked, configs, offers
+from driver.controller.allocation import asked, configs, offers, sides
 from driver.resources import claims, slices
-from driver.sharing import documents
 from driver.sharing import terms as sharing
 
 _MOST = 1 << 15
+_Share = tuple[int, sharing.Terms | None]
+"""A device, by its place, and the terms on which it is shared."""
 
 
 class Terms:
@@ -33,37 +33,18 @@ class Terms:
         return found
 
     def _read(self, holder: cluster.Holder, device: slices.Device) -> sharing.Terms | None:
-        try:
-            found = documents.of_allocation(holder.allocation, self._driver)
-            config = decode.winner(found, holder.result.request, "GpuConfig")
-        except errors.BadInput:
+        config = configs.of_result(holder.allocation, holder.result, device, self._driver)
+        if config is None:
             return None
         word = configs.sharing_of(device)
         terms = sharing.of_result(holder.result, word, holder.namespace, config)
         return None if isinstance(terms, sharing.Conflict) else terms
 
 
-class _Together:
+class _Together(sides.Side[_Share]):
     """Ways of one workload that would have shares of the same device; one object a way."""
 
     reason = reasons.Reason.SHARING_DISAGREES
-
-    def __init__(
-        self,
-        claim: int,
-        way: asked.Way,
-        spots: Sequence[offers.Spot],
-        found: configs.Configs,
-        given: list[tuple[int, sharing.Terms | None]],
-    ) -> None:
-        self._claim = claim
-        self._way = way
-        self._spots = spots
-        self._configs = found
-        self._given = given
-
-    def covers(self, claim: int, way: str) -> bool:
-        return (claim, way) == (self._claim, self._way.name)
 
     def accepts(self, place: int) -> bool:
         mine = self.look(place)
@@ -72,14 +53,8 @@ class _Together:
             for at, other in self._given
         )
 
-    def add(self, place: int) -> None:
-        self._given.append((place, self.look(place)))
-
-    def drop(self) -> None:
-        self._given.pop()
-
-    def clear(self) -> None:
-        self._given.clear()
+    def brings(self, place: int) -> _Share:
+        return place, self.look(place)
 
     def look(self, place: int) -> sharing.Terms | None:
         device = self._spots[place].device
@@ -99,7 +74,7 @@ def pacts(
     """Where several requests may meet on one device."""
     if len(wants) < 2 or not any(spot.device.allow_multiple for spot in spots):  # noqa: PLR2004
         return
-    given: list[tuple[int, sharing.Terms | None]] = []
+    given: list[_Share] = []
     for want in wants:
         for way in want.ways:
             yield _Together(want.claim, way, spots, found, given)

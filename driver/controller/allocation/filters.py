@@ -101,7 +101,7 @@ def _of_daemon(device: slices.Device) -> daemon.Device:
         name=device.name,
         uuid=str(shown.get(names.ATTR_UUID, device.name)),
         size=memory.value.units if memory else 0,
-        is_mig=shown.get(names.ATTR_TYPE) == names.TYPE_MIG,
+        is_mig=configs.is_mig(device),
         capability=_numbers(shown.get(names.ATTR_CUDA_CAPABILITY)),
     )
 
