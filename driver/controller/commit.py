@@ -101,13 +101,23 @@ class Commit:
                 "finalizers": [names.CLAIM_FINALIZER],
             }
         }
-        answer = self._writer.patch(
-            resource.RESOURCE_CLAIMS,
-            claim.name,
-            body,
-            namespace=claim.namespace,
-            kind=client.PatchType.STRATEGIC,
-        )
+        try:
+            answer = self._writer.patch(
+                resource.RESOURCE_CLAIMS,
+                claim.name,
+                body,
+                namespace=claim.namespace,
+                kind=client.PatchType.STRATEGIC,
+            )
+        except errors.Invalid:
+            # Its parameters are written in a way that a patch would change (ADR 14).
+            answer = self._writer.add_finalizer(
+                resource.RESOURCE_CLAIMS,
+                claim.name,
+                names.CLAIM_FINALIZER,
+                namespace=claim.namespace,
+                version=claim.version,
+            )
         self._observe(answer)
         return claims.parse(answer).version
 

@@ -28,6 +28,18 @@ class Writer(Protocol):
         """Patch an object; the object as the server answered it."""
         ...
 
+    def add_finalizer(
+        self,
+        kind_of: resource.Resource,
+        name: str,
+        finalizer: str,
+        *,
+        namespace: str | None = None,
+        version: str,
+    ) -> dict[str, Any]:
+        """Add a finalizer to an object that no patch can be made of; the object then."""
+        ...
+
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
     ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from driver import errors
-from driver.kube import credentials, failures, resource, transport, watching
+from driver.kube import credentials, failures, finalizers, resource, transport, watching
 
 _LIST_TRIES = 3
 
@@ -203,6 +203,29 @@ class KubeClient:
         path = resource.path(namespace, name)
         return self._object(_Request("PUT", path, _managed(field_manager), body))
 
+    def add_finalizer(
+        self,
+        resource: resource.Resource,
+        name: str,
+        finalizer: str,
+        *,
+        namespace: str | None = None,
+        version: str,
+        field_manager: str | None = None,
+    ) -> resource.Object:
+        """Add a finalizer, every other byte untouched: for what a patch cannot be made of.
+
+        Raises Conflict where the object's version is not `version`.
+        """
+        path = resource.path(namespace, name)
+        form = finalizers.MEDIA_TYPE
+        raw = self._wire.read(transport.Call("GET", path, self._limits(), accept=form))
+        try:
+            body = finalizers.added(raw, finalizer, version)
+        except ValueError as e:
+            raise failures.no_answer("GET", path, e) from e
+        return self._object(_Request("PUT", path, _managed(field_manager), body, form))
+
     def delete(
         self,
         resource: resource.Resource,
@@ -249,13 +272,15 @@ class KubeClient:
                 return
             page = self._object(_Request("GET", path, {**query, "continue": token}))
 
+    def _limits(self) -> tuple[float, float]:
+        return self._timeouts.connect_s, self._timeouts.read_s
+
     def _object(self, request: _Request) -> resource.Object:
-        limits = (self._timeouts.connect_s, self._timeouts.read_s)
         raw = self._wire.read(
             transport.Call(
                 request.method,
                 request.path,
-                limits,
+                self._limits(),
                 request.query,
                 request.body,
                 request.content_type,

@@ -22,7 +22,10 @@ _NO_ANSWER = (urllib3.exceptions.HTTPError, kube_exceptions.ApiException, OSErro
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `timeout_s` is (connect, read), where read limits each wait for bytes."""
+    """One request; `timeout_s` is (connect, read), where read limits each wait for bytes.
+
+    A body of bytes is sent as it is, any other as JSON.
+    """
 
     method: str
     path: str
@@ -30,6 +33,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
 
 class Transport:
@@ -70,7 +74,7 @@ class Transport:
 
     def _send(self, session: credentials.Session, call: Call) -> urllib3.HTTPResponse:
         headers = {
-            "Accept": "application/json",
+            "Accept": call.accept,
             "Content-Type": call.content_type,
             "User-Agent": self._user_agent,
         }
@@ -83,7 +87,7 @@ class Transport:
             answer: urllib3.HTTPResponse = session.rest.pool_manager.request(
                 call.method,
                 url,
-                body=None if call.body is None else _canonical(call.body),
+                body=_sent(call.body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=connect_s, read=read_s),
                 preload_content=False,
@@ -111,11 +115,13 @@ class Transport:
             return self._session
 
 
-def _canonical(body: object) -> bytes:
+def _sent(body: object) -> bytes | None:
     """JSON as Go writes it: no spaces, keys in order.
 
     The server keeps opaque parameters byte for byte, and takes the same in another form for a
-    change: a claim that was made with spaces in them could not be patched any more.
+    change: a claim that was made with spaces in them cannot be patched any more (finalizers.py).
     """
+    if body is None or isinstance(body, bytes):
+        return body
     text = json.dumps(body, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     return text.encode()

@@ -55,6 +55,25 @@ class FencedWriter:
             force=force,
         )
 
+    def add_finalizer(
+        self,
+        resource: resource.Resource,
+        name: str,
+        finalizer: str,
+        *,
+        namespace: str | None = None,
+        version: str,
+    ) -> resource.Object:
+        """As `KubeClient.add_finalizer`."""
+        return self._client.add_finalizer(
+            resource,
+            name,
+            finalizer,
+            namespace=namespace,
+            version=version,
+            field_manager=self._manager(),
+        )
+
     def create(
         self, resource: resource.Resource, body: resource.Object, namespace: str | None = None
     ) -> resource.Object:

@@ -43,6 +43,7 @@ class Server:
     conditions: list[dict[str, Any]] = field(default_factory=list)
     refuse: dict[str, errors.ApiError] = field(default_factory=dict)
     lose: set[str] = field(default_factory=set)
+    unpatchable: set[str] = field(default_factory=set)
     version: int = 100
     annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
@@ -84,19 +85,43 @@ class Server:
         assert kind_of is resource.RESOURCE_CLAIMS
         if subresource and name in self.refuse:
             raise self.refuse.pop(name)
+        if not subresource and name in self.unpatchable:
+            raise errors.Invalid(422, "Invalid", "spec: Invalid value: field is immutable")
         found = self.claims[f"{namespace}/{name}"]
         wanted = body["metadata"].get("resourceVersion")
         if wanted not in {None, found["metadata"]["resourceVersion"]}:
             raise errors.Conflict(409, "Conflict", "changed")
         strategic = kind is client.PatchType.STRATEGIC
         changed = (patches.strategic if strategic else patches.merge)(found, dict(body))
-        self.version += 1
-        changed["metadata"]["resourceVersion"] = str(self.version)
-        self.claims[f"{namespace}/{name}"] = changed
+        answer = self._keep(f"{namespace}/{name}", changed)
         self.written.append((name, subresource, kind.name))
         if subresource and name in self.lose:
             self.lose.remove(name)
             raise errors.Unreachable(0, "Unreachable", "the answer is lost")
+        return answer
+
+    def add_finalizer(
+        self,
+        kind_of: resource.Resource,
+        name: str,
+        finalizer: str,
+        *,
+        namespace: str | None = None,
+        version: str,
+    ) -> dict[str, Any]:
+        assert kind_of is resource.RESOURCE_CLAIMS
+        found = self.claims[f"{namespace}/{name}"]
+        if version != found["metadata"]["resourceVersion"]:
+            raise errors.Conflict(409, "Conflict", "changed")
+        self.written.append((name, "", "PUT"))
+        finalizers = [*found["metadata"].get("finalizers", []), finalizer]
+        changed = {**found, "metadata": {**found["metadata"], "finalizers": finalizers}}
+        return self._keep(f"{namespace}/{name}", changed)
+
+    def _keep(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        changed["metadata"]["resourceVersion"] = str(self.version)
+        self.claims[key] = changed
         return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
 

@@ -24,6 +24,16 @@ def test_a_claim_is_written_finalizer_first_then_one_status_patch_with_the_hold(
     assert claim.consumers == (hold.pod_entry(pod), hold.of_pod(pod))
 
 
+def test_a_claim_that_no_patch_can_be_made_of_gets_its_finalizer_byte_for_byte() -> None:
+    world = World()
+    world.server.unpatchable.add("claim")
+    world.add(objects.a_claim(), objects.a_pod())
+    world.settle()
+    assert world.server.written == [("claim", "", "PUT"), ("claim", "status", "STRATEGIC")]
+    assert world.claim().finalizers == (names.CLAIM_FINALIZER,)
+    assert world.claim().allocation is not None
+
+
 def test_pod_and_claim_are_told_what_was_allocated_and_why() -> None:
     world = World()
     world.add(objects.a_claim(), objects.a_pod())
