@@ -1,6 +1,7 @@
 """The local cluster for tests and the demo: a handle on the one that is up."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -68,6 +69,21 @@ class Cluster:
     def thaw(self, component: str, node: str | None = None) -> None:
         """SIGCONT."""
         control.thaw(self._where, component, node)
+
+    @contextlib.contextmanager
+    def with_flags(self, component: str, *flags: str) -> Iterator[None]:
+        """Meanwhile the component (one of no node) runs with more flags."""
+        usual = control.read(self._where, component, None).spec.argv
+        control.restart(self._where, component, (*usual, *flags))
+        try:
+            yield
+        finally:
+            control.restart(self._where, component, usual)
+
+    def controllers(self) -> tuple[str, ...]:
+        """The driver's controllers, as components."""
+        components = store.running(self._where).components()
+        return tuple(name for name, _ in components if name.startswith("controller-"))
 
     def pid(self, component: str, node: str | None = None) -> int | None:
         """The process id; none while it does not run."""

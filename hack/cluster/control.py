@@ -60,6 +60,13 @@ def _start(where: layout.Layout, spec: processes.Spec) -> None:
     processes.Record(spec=spec, process=process).write(path)
 
 
+def restart(where: layout.Layout, component: str, argv: Sequence[str]) -> None:
+    """Start a component of no node anew, with another command line."""
+    spec = read(where, component, None).spec
+    stop(where, component, None)
+    _start(where, spec.model_copy(update={"argv": tuple(argv)}))
+
+
 def stop(where: layout.Layout, component: str, node: str | None) -> None:
     """SIGTERM, and wait for the end."""
     _end(where, component, node, signal.SIGTERM)

@@ -1,0 +1,184 @@
+"""A thousand nodes that are API objects only, on the cluster that is up, and pods that ask.
+
+No kubelet runs on them: a pod that is bound stays bound, and nothing of it starts.
+"""
+
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from typing import Any, TypeVar
+
+from benchmarks.allocator import fixtures
+from driver import errors
+from driver.kube import client, resource
+
+Raw = dict[str, Any]
+T = TypeVar("T")
+THREADS = 16
+LANE = {"ration.dev/lane": "static"}
+_POLL_S = 0.5
+_WATCH_S = 600
+_ASSIGNED = ("uid", "resourceVersion")
+
+
+def fill(kube: client.KubeClient, count: int, slices: str) -> None:
+    """Make the nodes, ready and with their devices; `slices`: a template of `fixtures`."""
+
+    def make(number: int) -> None:
+        node = _fresh(fixtures.node(number))
+        node["metadata"]["labels"] |= LANE
+        kube.create(resource.NODES, node)
+        # Admission takes every new node for one that is not ready, and nobody here looks again.
+        kube.patch(resource.NODES, fixtures.node_name(number), {"spec": {"taints": None}})
+        for one in json.loads(fixtures.filled(slices, number)):
+            kube.create(resource.RESOURCE_SLICES, _fresh(one))
+
+    _spread(make, range(count))
+
+
+def hand_over(kube: client.KubeClient, count: int, slices: str) -> None:
+    """Publish other devices on the same nodes."""
+
+    def put(number: int) -> None:
+        for one in json.loads(fixtures.filled(slices, number)):
+            found = kube.get(resource.RESOURCE_SLICES, one["metadata"]["name"])
+            generation = found["spec"]["pool"]["generation"] + 1
+            pool = {**found["spec"]["pool"], "generation": generation}
+            spec = {**one["spec"], "pool": pool}
+            kube.replace(
+                resource.RESOURCE_SLICES, found["metadata"]["name"], {**found, "spec": spec}
+            )
+
+    _spread(put, range(count))
+
+
+def empty(kube: client.KubeClient, count: int) -> None:
+    """Take nodes and devices away; what is gone already stays gone."""
+
+    def remove(number: int) -> None:
+        name = fixtures.node_name(number)
+        for one in kube.list(
+            resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={name}"
+        ).items:
+            with contextlib.suppress(errors.NotFound):
+                kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+        with contextlib.suppress(errors.NotFound):
+            kube.delete(resource.NODES, name)
+
+    _spread(remove, range(count))
+
+
+class Bound:
+    """The pods of the namespace that are bound, as a watch tells; a thread of its own."""
+
+    def __init__(self, kube: client.KubeClient) -> None:
+        self.names: set[str] = set()
+        self.last = 0.0
+        found = kube.list(resource.PODS, namespace=fixtures.NAMESPACE)
+        self._watch = kube.watch(
+            resource.PODS,
+            namespace=fixtures.NAMESPACE,
+            version=found.version,
+            timeout_s=_WATCH_S,
+            read_timeout_s=_WATCH_S,
+        )
+        self._ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def wait(self, count: int, within_s: float) -> None:
+        """Until so many are bound. Raises RuntimeError when they are not in time."""
+        end = time.monotonic() + within_s
+        while len(self.names) < count:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{len(self.names)} of {count} pods were bound in {within_s} s")
+            if not self._ended.empty():
+                raise RuntimeError("the watch on pods ended") from self._ended.get()
+            time.sleep(_POLL_S / 10)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._watch.interrupt()
+        self._thread.join(10)
+
+    def _follow(self) -> None:
+        try:
+            for event in self._watch:
+                if event.object.get("spec", {}).get("nodeName"):
+                    self.names.add(event.object["metadata"]["name"])
+                    self.last = time.monotonic()
+        except Exception as e:  # noqa: BLE001 - told by `wait`
+            self._ended.put(e)
+        else:
+            self._ended.put(None)
+
+
+def ask(kube: client.KubeClient, names: Iterable[str]) -> None:
+    """Create a pod with a claim of one GPU for each name, by many threads."""
+
+    def create(name: str) -> None:
+        claim = _fresh(fixtures.claim(name, fixtures.gpus()))
+        kube.create(resource.RESOURCE_CLAIMS, claim, fixtures.NAMESPACE)
+        pod = _fresh(fixtures.pod(f"pod-{name}", name))
+        pod["spec"] |= {"nodeSelector": LANE, "terminationGracePeriodSeconds": 0}
+        kube.create(resource.PODS, pod, fixtures.NAMESPACE)
+
+    _spread(create, names)
+
+
+@contextlib.contextmanager
+def namespace(kube: client.KubeClient) -> Iterator[None]:
+    """The namespace of the pods; its end takes all of them away, and waits for it."""
+    kube.create(resource.NAMESPACES, {"metadata": {"name": fixtures.NAMESPACE}})
+    accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
+    _until(lambda: bool(kube.list(accounts, namespace=fixtures.NAMESPACE).items))
+    try:
+        yield
+    finally:
+        clear(kube)
+        kube.delete(resource.NAMESPACES, fixtures.NAMESPACE)
+        _until(lambda: not _is_there(kube))
+
+
+def clear(kube: client.KubeClient) -> None:
+    """Delete every pod and claim, and wait until their devices are free."""
+    for kind in (resource.PODS, resource.RESOURCE_CLAIMS):
+        found = kube.list(kind, namespace=fixtures.NAMESPACE).items
+
+        def remove(name: str, kind: resource.Resource = kind) -> None:
+            with contextlib.suppress(errors.NotFound):
+                kube.delete(kind, name, fixtures.NAMESPACE)
+
+        _spread(remove, [one["metadata"]["name"] for one in found])
+    _until(lambda: not kube.list(resource.RESOURCE_CLAIMS, namespace=fixtures.NAMESPACE).items)
+
+
+def _is_there(kube: client.KubeClient) -> bool:
+    try:
+        kube.get(resource.NAMESPACES, fixtures.NAMESPACE)
+    except errors.NotFound:
+        return False
+    return True
+
+
+def _until(condition: Callable[[], bool], within_s: float = 180) -> None:
+    end = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"what was waited for did not come in {within_s} s")
+        time.sleep(_POLL_S)
+
+
+def _spread(act: Callable[[T], None], over: Iterable[T]) -> None:
+    with futures.ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(act, over))
+
+
+def _fresh(raw: Raw) -> Raw:
+    """An object as one creates it: without what the server assigns."""
+    meta = {key: value for key, value in raw["metadata"].items() if key not in _ASSIGNED}
+    return {**raw, "metadata": meta}
