@@ -42,6 +42,7 @@ fmt: setup ## Format the code.
 
 lint: setup ## Check format and lint.
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+	$(BIN)/hadolint deploy/images/Dockerfile
 
 type: setup ## Check types, strictly.
 	$(BIN)/mypy

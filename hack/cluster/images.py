@@ -3,15 +3,11 @@
 The workload is busybox, and `simclient` for what a CUDA program would see.
 """
 
-import hashlib
-import io
-import json
-import tarfile
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from hack.cluster import configs, releases, shell, toolchain, versions
+from hack.image import oci
 from simulator import compiler
 
 BUSYBOX = Path("/bin/busybox")
@@ -32,7 +28,6 @@ int main(void) {
 }
 """
 _ACCOUNTS = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
-File = bytes | str
 
 
 def ensure() -> tuple[Path, ...]:
@@ -42,6 +37,7 @@ def ensure() -> tuple[Path, ...]:
             PAUSE_SOURCE.encode(),
             BUSYBOX.read_bytes(),
             Path(__file__).read_bytes(),
+            Path(oci.__file__).read_bytes(),
             releases.architecture().encode(),
             _simclient(),
         ]
@@ -59,11 +55,10 @@ def _make(folder: Path) -> None:
         part = Path(name) / "done"
         part.mkdir()
         arch = releases.architecture()
-        pause = {"pause": _compile(Path(name))}
-        image = archive(configs.PAUSE_IMAGE, arch, pause, ("/pause",))
-        (part / "pause.tar").write_bytes(image)
-        image = archive(configs.WORKLOAD_IMAGE, arch, _workload(), ("/bin/sh",))
-        (part / "workload.tar").write_bytes(image)
+        pause = oci.Image(configs.PAUSE_IMAGE, arch, ("/pause",))
+        oci.write(part / "pause.tar", pause, [oci.Entry("pause", _compile(Path(name)))])
+        workload = oci.Image(configs.WORKLOAD_IMAGE, arch, ("/bin/sh",))
+        oci.write(part / "workload.tar", workload, _workload())
         part.rename(folder)
 
 
@@ -75,84 +70,18 @@ def _compile(scratch: Path) -> bytes:
     return program.read_bytes()
 
 
-def _workload() -> dict[str, File]:
+def _workload() -> list[oci.Entry]:
     applets = shell.run((str(BUSYBOX), "--list")).split()
-    links: dict[str, File] = {f"bin/{name}": "busybox" for name in applets}
-    return {
-        **links,
-        "bin/busybox": BUSYBOX.read_bytes(),
-        "bin/simclient": _simclient(),
-        "etc/passwd": _ACCOUNTS,
-        "tmp/": b"",
-        "usr/bin/env": "/bin/busybox",
-    }
+    return [
+        *(oci.Entry(f"bin/{name}", "busybox") for name in applets if name != "busybox"),
+        oci.Entry("bin/busybox", BUSYBOX),
+        oci.Entry("bin/simclient", _simclient()),
+        oci.Entry("etc/passwd", _ACCOUNTS),
+        oci.Entry("tmp/", mode=0o777),
+        oci.Entry("usr/bin/env", "/bin/busybox"),
+    ]
 
 
 def _simclient() -> bytes:
     """What stands for a CUDA program: static, so that it needs the driver's mounts only."""
     return (compiler.programs() / "simclient").read_bytes()
-
-
-def archive(name: str, arch: str, files: Mapping[str, File], command: tuple[str, ...]) -> bytes:
-    """An OCI image archive with one layer. Pure: the same files give the same bytes.
-
-    A file's content is bytes, or the target of a symbolic link as text; a path that ends with a
-    slash is a folder.
-    """
-    layer = _tar(files)
-    config = _json(
-        {
-            "architecture": arch,
-            "os": "linux",
-            "config": {"Cmd": list(command), "Env": ["PATH=/usr/bin:/bin"]},
-            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
-        }
-    )
-    manifest = _json(
-        {
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": _descriptor("application/vnd.oci.image.config.v1+json", config),
-            "layers": [_descriptor("application/vnd.oci.image.layer.v1.tar", layer)],
-        }
-    )
-    entry = {
-        **_descriptor("application/vnd.oci.image.manifest.v1+json", manifest),
-        "annotations": {"io.containerd.image.name": name},
-        "platform": {"architecture": arch, "os": "linux"},
-    }
-    blobs = {f"blobs/sha256/{_digest(blob)[7:]}": blob for blob in (layer, config, manifest)}
-    index = _json({"schemaVersion": 2, "manifests": [entry]})
-    return _tar(
-        {"oci-layout": _json({"imageLayoutVersion": "1.0.0"}), "index.json": index, **blobs}
-    )
-
-
-def _tar(files: Mapping[str, File]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as packed:
-        for name, content in sorted(files.items()):
-            entry = tarfile.TarInfo(name.rstrip("/"))
-            entry.mode = 0o755
-            if name.endswith("/"):
-                entry.type, entry.mode = tarfile.DIRTYPE, 0o777
-                packed.addfile(entry)
-            elif isinstance(content, str):
-                entry.type, entry.linkname = tarfile.SYMTYPE, content
-                packed.addfile(entry)
-            else:
-                entry.size = len(content)
-                packed.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def _json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, sort_keys=True).encode()
-
-
-def _digest(blob: bytes) -> str:
-    return f"sha256:{hashlib.sha256(blob).hexdigest()}"
-
-
-def _descriptor(kind: str, blob: bytes) -> dict[str, object]:
-    return {"mediaType": kind, "digest": _digest(blob), "size": len(blob)}

@@ -14,8 +14,9 @@ def run(
     env: Mapping[str, str] | None = None,
     standard_input: str | None = None,
     timeout: float | None = None,
+    ends: Sequence[int] = (0,),
 ) -> str:
-    """What a program wrote to its standard output; CommandFailedError if it did not end well."""
+    """What a program wrote to its standard output; CommandFailedError if it ended otherwise."""
     try:
         done = subprocess.run(
             argv,
@@ -31,6 +32,6 @@ def run(
         raise errors.CommandFailedError(tuple(argv), 127, str(error)) from error
     except subprocess.TimeoutExpired as error:
         raise errors.NotInTimeError(" ".join(argv), error.timeout) from error
-    if done.returncode != 0:
+    if done.returncode not in ends:
         raise errors.CommandFailedError(tuple(argv), done.returncode, done.stderr or done.stdout)
     return done.stdout

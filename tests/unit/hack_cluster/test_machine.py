@@ -1,13 +1,12 @@
 """What is read from the machine's tables, given as text."""
 
 import io
-import json
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from hack.cluster import cgroups, errors, images, mounts, prerequisites, processes, releases
+from hack.cluster import cgroups, errors, mounts, prerequisites, processes, releases
 
 MOUNTS = (
     "25 1 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
@@ -67,23 +66,3 @@ def test_an_archive_that_lacks_a_program_is_refused_by_name(tmp_path: Path) -> N
     assert (tmp_path / "etcd").read_bytes() == b"abc"
     with pytest.raises(errors.ClusterError, match="lacks ctr"):
         releases.unpack(archive, frozenset({"etcd", "ctr"}), tmp_path)
-
-
-def test_an_image_archive_names_its_image_and_holds_what_its_manifest_says() -> None:
-    made = images.archive("a.test/b:c", "amd64", {"bin/x": b"x", "bin/y": "x"}, ("/bin/x",))
-    with tarfile.open(fileobj=io.BytesIO(made)) as packed:
-        blobs = {
-            name: (packed.extractfile(name) or io.BytesIO()).read() for name in packed.getnames()
-        }
-    (entry,) = json.loads(blobs["index.json"])["manifests"]
-    assert entry["annotations"] == {"io.containerd.image.name": "a.test/b:c"}
-    manifest = json.loads(blobs["blobs/sha256/" + entry["digest"][7:]])
-    (layer,) = manifest["layers"]
-    with tarfile.open(fileobj=io.BytesIO(blobs["blobs/sha256/" + layer["digest"][7:]])) as files:
-        assert files.getnames() == ["bin/x", "bin/y"]
-        assert files.getmember("bin/y").linkname == "x"
-
-
-def test_the_same_image_is_the_same_bytes() -> None:
-    first, second = (images.archive("a", "amd64", {"f": b"1"}, ("/f",)) for _ in range(2))
-    assert first == second

@@ -1,0 +1,86 @@
+"""The Python that runs this, laid out as in an image, and the shared libraries that it takes.
+
+Its prefix becomes /usr/local. Shared libraries of the system keep their paths, where the loader
+finds them; others come to /usr/local/lib, for which LD_LIBRARY_PATH is set.
+"""
+
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from hack.cluster import errors, shell
+from hack.image import oci
+
+VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+_PREFIX = Path("usr/local")
+_LIBRARY = _PREFIX / "lib" / VERSION
+PACKAGES = _LIBRARY / "site-packages"
+_LEFT_OUT = (
+    "__pycache__",
+    "config-*",
+    "ensurepip",
+    "idlelib",
+    "lib2to3",
+    "pydoc_data",
+    "site-packages",
+    "test",
+    "tkinter",
+    "turtledemo",
+)
+_SYSTEM = ("lib", "lib64", "usr")
+_OTHERS = _PREFIX / "lib"
+_LINKED = re.compile(r"(?:^|=> )\s*(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
+
+
+def stage(root: Path) -> None:
+    """Copy the interpreter and its standard library below `root`."""
+    shutil.copytree(
+        sysconfig.get_path("stdlib"), root / _LIBRARY, ignore=shutil.ignore_patterns(*_LEFT_OUT)
+    )
+    programs = root / _PREFIX / "bin"
+    programs.mkdir(parents=True)
+    shutil.copy2(Path(sys.executable).resolve(), programs / VERSION)
+    for name in ("python3", "python"):
+        (programs / name).symlink_to(VERSION)
+
+
+def compile_all(root: Path) -> None:
+    """Bytecode that is taken as it is: files of an image have no date, and none is written there.
+
+    It names the files by their paths in the image.
+    """
+    folder = root / _LIBRARY
+    flags = ("-q", "-j0", "--invalidation-mode=unchecked-hash", "-s", str(root), "-p", "/")
+    # Some packages carry templates and tests that are no Python of this version.
+    shell.run((sys.executable, "-m", "compileall", *flags, str(folder)), ends=(0, 1))
+
+
+def entries(root: Path) -> Iterator[oci.Entry]:
+    """Everything below `root`, and the shared libraries of the machine that it is linked to."""
+    linked: set[str] = set()
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            yield oci.Entry(name, str(path.readlink()))
+        elif path.is_file():
+            mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+            yield oci.Entry(name, path, mode)
+            linked |= _linked(path)
+    for one in sorted(Path(name) for name in linked):
+        if not one.is_relative_to(root):
+            system = one.parts[1] in _SYSTEM
+            yield oci.Entry(str(one)[1:] if system else f"{_OTHERS}/{one.name}", one.resolve())
+
+
+def _linked(path: Path) -> set[str]:
+    """The libraries of a program or module, the loader among them; none of another file."""
+    with path.open("rb") as source:
+        if source.read(4) != b"\x7fELF":
+            return set()
+    try:
+        return set(_LINKED.findall(shell.run(("ldd", str(path)))))
+    except errors.CommandFailedError:
+        return set()  # linked to nothing
