@@ -47,7 +47,7 @@ def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> Non
         cluster = _begin(where, wanted)
         _link_programs(where, programs)
         _start(where, cluster, steps)
-        if cluster.driver:
+        if cluster.driver is state.Driver.PROCESSES:
             driver.install(where, cluster, steps)
         store.write(where, cluster.model_copy(update={"phase": state.Phase.UP}))
 
@@ -130,7 +130,10 @@ def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.St
         node.prepare(where, entry, ports)
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         with steps.step("Start the control plane and the container runtimes", 12):
-            runtimes = [pool.submit(node.start_runtime, where, entry) for entry in cluster.nodes]
+            runtimes = [
+                pool.submit(node.start_runtime, where, entry, cluster.driver)
+                for entry in cluster.nodes
+            ]
             _start_control_plane(where, ports)
             _all(runtimes)
         with steps.step(f"Start {len(cluster.nodes)} nodes", 12):

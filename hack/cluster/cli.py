@@ -78,7 +78,9 @@ def up(
     machine: Machine = "hgx-h100",
     allocator: AllocatorOption = state.Allocator.CONTROLLER,
     controllers: Annotated[int, typer.Option(help="how many of our controllers run")] = 1,
-    driver: Annotated[bool, typer.Option(help="install the driver too")] = True,
+    driver: Annotated[
+        state.Driver, typer.Option(help="the driver: processes, pods by its chart, or none")
+    ] = state.Driver.PROCESSES,
     kubernetes: KubernetesOption = None,
 ) -> None:
     """Bring the cluster up; the first time it builds Kubernetes (about 8 minutes on 2 cores)."""

@@ -9,6 +9,7 @@ from hack.cluster import layout, plan, state
 
 PAUSE_IMAGE = "ration.local/pause:latest"
 WORKLOAD_IMAGE = "ration.local/workload:latest"
+DRIVER_IMAGE = "ration.local/driver:latest"
 Document = Mapping[str, object]
 
 

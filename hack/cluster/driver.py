@@ -11,8 +11,8 @@ from hack.cluster import (
     errors,
     kubectl,
     layout,
+    node,
     progress,
-    shell,
     state,
 )
 
@@ -26,11 +26,11 @@ def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.S
     with steps.step("Install the driver", 10):
         apply_manifests(where)
         _start_controllers(where, cluster)
-        for node in cluster.nodes:
-            start_node(where, node, cluster.ports)
+        for entry in cluster.nodes:
+            start_node(where, entry, cluster.ports)
     with steps.step("Wait for the devices", 5):
-        for node in cluster.nodes:
-            wait_slices(where, node.name)
+        for entry in cluster.nodes:
+            wait_slices(where, entry.name)
 
 
 def apply_manifests(where: layout.Layout) -> None:
@@ -40,36 +40,34 @@ def apply_manifests(where: layout.Layout) -> None:
     if not files:
         raise errors.ClusterError(
             "deploy/manifests holds no *.yaml, so there is no driver to install; "
-            "bring the cluster up without it: --no-driver"
+            "bring the cluster up without it: --driver none"
         )
     flags = ("--server-side", "--force-conflicts", "--field-manager=ration-cluster")
     for file in files:
         kubectl.run(where, "apply", *flags, f"--filename={file}")
 
 
-def start_node(where: layout.Layout, node: state.NodeState, ports: argv.Ports) -> None:
+def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) -> None:
     """Make the node's simulated machine; start its process, the MPS supervisor, the plugin."""
-    folders = where.node(node.name)
-    shell.run(argv.gpu_create(sys.executable, folders, node), cwd=where.checkout, timeout=120)
-    control.launch(where, "gpu", node.name, argv.gpu(sys.executable, folders))
-    control.launch(where, "mps", node.name, argv.mps(sys.executable, folders, node.name, ports))
-    _write_access(where, folders.config / "plugin", argv.plugin_token(node.name), ports)
-    command = argv.plugin(sys.executable, folders, node, ports)
-    control.launch(where, "plugin", node.name, command)
+    node.start_machine(where, entry)
+    folders, name = where.node(entry.name), entry.name
+    control.launch(where, "mps", name, argv.mps(sys.executable, folders, name, ports))
+    _write_access(where, folders.config / "plugin", argv.plugin_token(name), ports)
+    control.launch(where, "plugin", name, argv.plugin(sys.executable, folders, entry, ports))
 
 
-def wait_slices(where: layout.Layout, node: str) -> None:
+def wait_slices(where: layout.Layout, name: str) -> None:
     """Wait until the node's devices are published."""
-    selector = f"--field-selector=spec.nodeName={node},spec.driver={DRIVER}"
+    selector = f"--field-selector=spec.nodeName={name},spec.driver={DRIVER}"
     query = ("get", "resourceslices", selector, "--output=name")
 
     def published() -> bool:
         for component in state.NODE_DRIVER:
-            _check_alive(where, component, node)
+            _check_alive(where, component, name)
         return bool(kubectl.run(where, *query))
 
-    log = control.log_path(where, "plugin", node)
-    kubectl.wait(f"the devices of {node} are published", published, _SLICES_S, log)
+    log = control.log_path(where, "plugin", name)
+    kubectl.wait(f"the devices of {name} are published", published, _SLICES_S, log)
 
 
 def _start_controllers(where: layout.Layout, cluster: state.ClusterState) -> None:

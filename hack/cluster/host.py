@@ -29,6 +29,8 @@ FOLDERS = (
     "/var/lib/kubelet/device-plugins", "/var/lib/kubelet", "/var/log/containers",
     "/var/log/pods", "/run/netns", "/run/flannel", "/run/xtables.lock",
     "/etc/kubernetes/manifests", "/etc/kubernetes",
+    "/run/cdi", "/run/nvidia/driver", "/run/nvidia", "/run/ration-lab/host", "/run/ration-lab",
+    "/var/lib/ration",
 )  # fmt: skip
 _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 _TABLES = (("ip", "kube-proxy"), ("ip6", "kube-proxy"))

@@ -9,7 +9,10 @@ import dataclasses
 import hashlib
 from pathlib import Path
 
-BASE = Path("/var/lib/ration")
+BASE = Path("/var/lib/ration-lab")
+"""Not /var/lib/ration: that is the driver's own, on every node."""
+HOST_ROOT = Path("/run/ration-lab/host")
+"""Where a node's namespace shows the simulated machine's /proc, /sys and /dev."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +75,21 @@ class NodeLayout:
     def pod_logs(self) -> Path:
         """Container logs."""
         return self.root / "pods"
+
+    @property
+    def namespace(self) -> Path:
+        """The file that keeps the node's mount namespace."""
+        return self.root / "ns" / "mnt"
+
+    def views(self) -> dict[Path, Path]:
+        """Which of these folders the node's namespace shows, and where a real node has them."""
+        return {
+            self.kubelet: Path("/var/lib/kubelet"),
+            self.cdi: Path("/run/cdi"),
+            self.state: Path("/var/lib/ration"),
+            self.gpu / "driver-root": Path("/run/nvidia/driver"),
+            self.gpu / "host-root": HOST_ROOT,
+        }
 
     def folders(self) -> tuple[Path, ...]:
         """What must exist before the node starts."""

@@ -75,9 +75,10 @@ def _check(new: NewNode) -> None:
 
 def _make(where: layout.Layout, entry: state.NodeState, cluster: state.ClusterState) -> None:
     node.prepare(where, entry, cluster.ports)
-    node.start_runtime(where, entry)
+    node.start_runtime(where, entry, cluster.driver)
     node.start_kubelet(where, entry)
     node.wait_ready(where, entry.name)
-    if cluster.driver:
+    if cluster.driver is state.Driver.PROCESSES:
         driver.start_node(where, entry, cluster.ports)
+    if cluster.driver is not state.Driver.NONE:
         driver.wait_slices(where, entry.name)

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from hack.cluster import (
     kubectl,
     layout,
     mounts,
+    namespaces,
     plan,
     processes,
     shell,
     state,
     store,
 )
+from hack.image import build
 
 READY_S = 90.0
 _GONE_S = 10.0
@@ -61,14 +64,35 @@ def _write_configs(where: layout.Layout, node: state.NodeState, ports: Mapping[s
     (folders.network / "10-ration.conflist").write_text(configs.yaml(network))
 
 
-def start_runtime(where: layout.Layout, node: state.NodeState) -> None:
+def start_runtime(where: layout.Layout, node: state.NodeState, driver: state.Driver) -> None:
     """Start containerd and load the images."""
     folders, ctr = where.node(node.name), where.program("ctr")
+    archives = images.ensure()
+    if driver is state.Driver.PODS:
+        # The driver's pods find the node's folders where every real node has them.
+        start_machine(where, node)
+        namespaces.make(folders)
+        archives = (*archives, build.ensure(configs.DRIVER_IMAGE))
     command = argv.containerd(where.program("containerd"), folders)
-    control.launch(where, "containerd", node.name, command)
+    _launch(where, node.name, "containerd", command)
     wait_runtime(where, node.name)
-    for command in configs.ctr_import(ctr, folders.socket, images.ensure()):
-        shell.run(command, timeout=60)
+    for command in configs.ctr_import(ctr, folders.socket, archives):
+        shell.run(command, timeout=120)
+
+
+def start_machine(where: layout.Layout, node: state.NodeState) -> None:
+    """Make the node's simulated machine, and start its process."""
+    folders = where.node(node.name)
+    shell.run(argv.gpu_create(sys.executable, folders, node), cwd=where.checkout, timeout=120)
+    control.launch(where, "gpu", node.name, argv.gpu(sys.executable, folders))
+
+
+def _launch(where: layout.Layout, node: str, component: str, command: argv.Argv) -> None:
+    """Start it where the node lives: in the node's namespace, if it has one."""
+    folders = where.node(node)
+    if namespaces.exists(folders):
+        command = namespaces.inside(folders, command)
+    control.launch(where, component, node, command)
 
 
 def wait_runtime(where: layout.Layout, node: str) -> None:
@@ -81,7 +105,7 @@ def wait_runtime(where: layout.Layout, node: str) -> None:
 def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:
     """Start the kubelet; it registers the node."""
     command = argv.kubelet(where.program("kubelet"), where.node(node.name), node)
-    control.launch(where, "kubelet", node.name, command)
+    _launch(where, node.name, "kubelet", command)
 
 
 def wait_ready(where: layout.Layout, node: str) -> None:

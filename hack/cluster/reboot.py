@@ -8,6 +8,7 @@ from hack.cluster import (
     errors,
     layout,
     mounts,
+    namespaces,
     node,
     processes,
     shell,
@@ -28,8 +29,10 @@ def reboot(where: layout.Layout, name: str) -> None:
         if cluster.node(name) is None:
             names = ", ".join(entry.name for entry in cluster.nodes)
             raise errors.ClusterError(f"no node {name}; expected one of {names}")
-        components = (*state.NODE_CORE, *(state.NODE_DRIVER if cluster.driver else ()))
+        components = (*state.NODE_CORE, *cluster.driver_components())
         _lose_power(where, name, components)
+        if cluster.driver is state.Driver.PODS:
+            namespaces.make(where.node(name))
         for component in components:
             control.start(where, component, name)
             if component == "containerd":

@@ -18,6 +18,14 @@ class Allocator(StrEnum):
     SCHEDULER = "scheduler"
 
 
+class Driver(StrEnum):
+    """How the driver runs: as processes of the machine, as pods by its chart, or not at all."""
+
+    PROCESSES = "processes"
+    PODS = "pods"
+    NONE = "none"
+
+
 class Phase(StrEnum):
     """How far a cluster came."""
 
@@ -52,7 +60,7 @@ class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
     boot: str
     phase: Phase
     kubernetes: str
-    driver: bool
+    driver: Driver
     controllers: int
     nodes: tuple[NodeState, ...]
     ports: Mapping[str, int]
@@ -82,13 +90,23 @@ class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
 
     def components(self) -> tuple[tuple[str, str | None], ...]:
         """Every component that should run, with its node."""
-        per_node = NODE_CORE + (NODE_DRIVER if self.driver else ())
-        count = self.controllers if self.driver else 0
+        per_node = (*NODE_CORE, *self.driver_components())
+        count = self.controllers if self.driver is Driver.PROCESSES else 0
         return (
             *((name, None) for name in CORE),
             *((name, node.name) for node in self.nodes for name in per_node),
             *((f"controller-{number}", None) for number in range(count)),
         )
+
+    def driver_components(self) -> tuple[str, ...]:
+        """What of the driver's world runs as processes of each node; the GPUs always do."""
+        match self.driver:
+            case Driver.PROCESSES:
+                return NODE_DRIVER
+            case Driver.PODS:
+                return NODE_DRIVER[:1]
+            case Driver.NONE:
+                return ()
 
 
 class Wanted(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -97,7 +115,7 @@ class Wanted(pydantic.BaseModel, frozen=True, extra="forbid"):
     kubernetes: str
     nodes: tuple[NodeState, ...]
     controllers: int
-    driver: bool
+    driver: Driver
 
     def is_met_by(self, cluster: ClusterState) -> bool:
         """Whether a running cluster is this one; nodes added to it later do not matter."""
