@@ -52,25 +52,28 @@ def main() -> None:
     chosen = arguments.parse_args()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
-    plain, tainted = fixtures.whole("scheduler"), fixtures.whole("controller")
-    theirs: list[Round] = []
-    ours: list[Round] = []
     with ExitStack() as meanwhile:
         for component, flags in _QUICKER.items():
             meanwhile.enter_context(cluster.with_flags(component, *flags))
         meanwhile.enter_context(fixture.namespace(kube))
         try:
-            fixture.fill(kube, NODES, plain)
-            for number in range(chosen.rounds):
-                with _stopped(cluster):
-                    theirs.append(_round(cluster, kube, f"theirs-{number}", chosen.pods))
-                fixture.hand_over(kube, NODES, tainted)
-                ours.append(_round(cluster, kube, f"ours-{number}", chosen.pods))
-                fixture.hand_over(kube, NODES, plain)
+            fixture.fill(kube, NODES, fixtures.whole("scheduler"))
+            rounds = [_both(cluster, kube, number, chosen.pods) for number in range(chosen.rounds)]
         finally:
             fixture.clear(kube)
             fixture.empty(kube, NODES)
+    ours, theirs = [list(side) for side in zip(*rounds, strict=True)]
     record.write("control_plane", _figures(ours, theirs))
+
+
+def _both(cluster: api.Cluster, kube: client.KubeClient, number: int, pods: int) -> list[Round]:
+    """A round of ours and one of theirs, on the same nodes."""
+    with _stopped(cluster):
+        theirs = _round(cluster, kube, f"theirs-{number}", pods)
+    fixture.hand_over(kube, NODES, fixtures.whole("controller"))
+    ours = _round(cluster, kube, f"ours-{number}", pods)
+    fixture.hand_over(kube, NODES, fixtures.whole("scheduler"))
+    return [ours, theirs]
 
 
 def _figures(ours: list[Round], theirs: list[Round]) -> list[record.Figure]:

@@ -3,6 +3,7 @@
 containerd imports them as they are: `ctr -n k8s.io images import FILE`.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -57,21 +58,26 @@ def pack(out: BinaryIO, files: Iterable[Entry]) -> None:
     """A tar of the files by name, owned by root, of no date."""
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as packed:
         for one in sorted(files, key=lambda one: one.name):
-            info = tarfile.TarInfo(one.name.rstrip("/"))
-            info.mode = one.mode
-            if one.name.endswith("/"):
-                info.type = tarfile.DIRTYPE
-                packed.addfile(info)
-            elif isinstance(one.content, str):
-                info.type, info.linkname = tarfile.SYMTYPE, one.content
-                packed.addfile(info)
-            elif isinstance(one.content, Path):
-                info.size = one.content.stat().st_size
-                with one.content.open("rb") as source:
-                    packed.addfile(info, source)
-            else:
-                info.size = len(one.content)
-                packed.addfile(info, io.BytesIO(one.content))
+            _add(packed, one)
+
+
+def _add(packed: tarfile.TarFile, one: Entry) -> None:
+    info = tarfile.TarInfo(one.name.rstrip("/"))
+    info.mode = one.mode
+    content: BinaryIO | None = None
+    match one.content:
+        case _ if one.name.endswith("/"):
+            info.type = tarfile.DIRTYPE
+        case str() as target:
+            info.type, info.linkname = tarfile.SYMTYPE, target
+        case Path() as source:
+            info.size = source.stat().st_size
+            content = source.open("rb")
+        case bytes() as data:
+            info.size = len(data)
+            content = io.BytesIO(data)
+    with content or contextlib.nullcontext():
+        packed.addfile(info, content)
 
 
 def _assemble(path: Path, image: Image, layer: Path) -> str:
