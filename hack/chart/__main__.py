@@ -7,7 +7,6 @@ import typer
 from hack.chart import helm, written
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
-SNAPSHOT = helm.ROOT / "tests" / "data" / "chart" / "default.yaml"
 
 
 @app.command()
@@ -26,7 +25,7 @@ def install(out: Path = helm.ROOT / "deploy" / "install.yaml") -> None:
 @app.command()
 def snapshot() -> None:
     """Write what the chart renders by default, for tests to compare."""
-    _write(SNAPSHOT, helm.template(hooks=True))
+    _write(helm.SNAPSHOT, helm.template(hooks=True))
 
 
 def _write(path: Path, text: str) -> None:

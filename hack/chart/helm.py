@@ -1,6 +1,6 @@
 """Helm, and what the chart renders to."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from hack.cluster import progress, shell, toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "ration"
+SNAPSHOT = ROOT / "tests" / "data" / "chart" / "default.yaml"
 RELEASE, NAMESPACE = "ration", "ration-system"
+WORKLOADS = frozenset({"Deployment", "DaemonSet", "PodDisruptionBudget"})
 Object = Mapping[str, Any]
 
 
@@ -38,9 +40,18 @@ def objects(text: str) -> list[Any]:
     return [one for one in yaml.safe_load_all(text) if one]
 
 
-def of_kinds(found: Iterable[Object], kinds: Sequence[str]) -> Iterator[Object]:
-    """Those of some kinds, in their order."""
-    return (one for one in found if one["kind"] in kinds)
+def usual(kind: str) -> list[Any]:
+    """What the chart installs of a kind by default, as it stands on file: without Helm."""
+    return [one for one in objects(SNAPSHOT.read_text()) if one["kind"] == kind]
+
+
+def without_workloads() -> list[Any]:
+    """The namespace and all that the chart installs by default but its pods.
+
+    For a cluster where the components run as processes of a machine.
+    """
+    found = [one for one in objects(template()) if one["kind"] not in WORKLOADS]
+    return [namespace(), *found]
 
 
 def namespace(name: str = NAMESPACE) -> Object:

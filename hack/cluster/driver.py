@@ -1,9 +1,12 @@
-"""The driver on a running cluster: manifests, simulated machines, plugins, controllers."""
+"""The driver on a running cluster: its chart, simulated machines, plugins, controllers."""
 
 import sys
 import time
 from pathlib import Path
 
+import yaml
+
+from hack.chart import helm
 from hack.cluster import (
     argv,
     certificates,
@@ -22,9 +25,9 @@ _SETTLE_S = 0.5
 
 
 def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.Steps) -> None:
-    """Install the driver as its manifests say, and start its processes."""
+    """Install the driver as its chart says, but its pods, and start its processes."""
     with steps.step("Install the driver", 10):
-        apply_manifests(where)
+        apply_chart(where)
         _start_controllers(where, cluster)
         for node in cluster.nodes:
             start_node(where, node, cluster.ports)
@@ -33,18 +36,11 @@ def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.S
             wait_slices(where, node.name)
 
 
-def apply_manifests(where: layout.Layout) -> None:
-    """Apply deploy/manifests in the order of their names."""
-    folder = where.checkout / "deploy" / "manifests"
-    files = sorted(folder.glob("*.yaml"))
-    if not files:
-        raise errors.ClusterError(
-            "deploy/manifests holds no *.yaml, so there is no driver to install; "
-            "bring the cluster up without it: --no-driver"
-        )
+def apply_chart(where: layout.Layout) -> None:
+    """Apply what the chart renders to, in its order; controllers and plugins run beside it."""
+    text = yaml.safe_dump_all(helm.without_workloads(), sort_keys=False)
     flags = ("--server-side", "--force-conflicts", "--field-manager=ration-cluster")
-    for file in files:
-        kubectl.run(where, "apply", *flags, f"--filename={file}")
+    kubectl.run(where, "apply", *flags, "--filename=-", standard_input=text)
 
 
 def start_node(where: layout.Layout, node: state.NodeState, ports: argv.Ports) -> None:

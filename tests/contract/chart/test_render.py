@@ -1,6 +1,5 @@
 import pytest
 
-from hack.chart import __main__ as commands
 from hack.chart import helm
 from hack.cluster import shell
 from tests.contract.chart import rendered
@@ -54,7 +53,7 @@ def test_the_chart_has_no_lint() -> None:
 
 
 def test_the_default_render_is_the_one_on_file() -> None:
-    assert helm.template(hooks=True) == commands.SNAPSHOT.read_text(), "make chart-snapshot"
+    assert helm.template(hooks=True) == helm.SNAPSHOT.read_text(), "make chart-snapshot"
 
 
 def test_the_one_file_install_holds_the_namespace_first_and_no_test() -> None:
@@ -63,6 +62,15 @@ def test_the_one_file_install_holds_the_namespace_first_and_no_test() -> None:
     assert found[0]["metadata"]["name"] == "ration-system"
     assert "Pod" not in rendered.kinds(found)
     assert len(found) == len(helm.objects(helm.template())) + 1
+
+
+def test_the_local_cluster_gets_all_but_the_pods() -> None:
+    found = helm.without_workloads()
+    whole = helm.objects(helm.template())
+    assert found[0]["kind"] == "Namespace"
+    left_out = [x for x in whole if x not in found]
+    assert {x["kind"] for x in left_out} == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
+    assert len(found) == len(whole) - len(left_out) + 1
 
 
 @pytest.mark.parametrize(("kubernetes", "taken"), [("1.33.9", False), ("1.34.0", True)])
