@@ -258,7 +258,7 @@ _SECTIONS: parts.Fields = {
                 policy=Literal[tuple(sorted(policies.POLICIES))],
             ),
         ),
-        resources=_resources("100m", "128Mi"),
+        resources=_resources("100m", "256Mi"),
         pod_security_context={
             "runAsNonRoot": True,
             "runAsUser": 65532,
@@ -285,7 +285,7 @@ _SECTIONS: parts.Fields = {
                 cdi_hook=Annotated[str, pydantic.Field(pattern=_HOOK)],
             ),
         ),
-        resources=_resources("20m", "96Mi"),
+        resources=_resources("20m", "128Mi"),
         tolerations=_NODE_TOLERATIONS,
         **_OF_NODES,
     ),

@@ -47,8 +47,8 @@ def test_kubernetes_takes_every_object(flags: tuple[str, ...], line: str) -> Non
 
 
 def test_the_chart_has_no_lint() -> None:
-    for preset in (rendered.EVERYTHING, *PRESETS):
-        flags = ("--strict", f"--values={preset}")
+    for file in (helm.CHART / "values.yaml", rendered.EVERYTHING, *PRESETS):
+        flags = ("--strict", f"--values={file}")
         shell.run((str(helm.program()), "lint", str(helm.CHART), *flags))
 
 

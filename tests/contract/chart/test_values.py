@@ -68,6 +68,10 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
             "leave mps out of faces",
         ),
         (
+            (r"mps.podLabels.app\.kubernetes\.io/name=mine",),
+            "mps.podLabels holds app.kubernetes.io/name, which the chart sets",
+        ),
+        (
             ("kubeletPlugin.serviceAccount.create=false",),
             "kubeletPlugin.serviceAccount.name is empty",
         ),

@@ -16,6 +16,13 @@
 {{- fail (printf "%s.serviceAccount.create is false and %s.serviceAccount.name is empty: name the account that is there" $name $name) }}
 {{- end }}
 {{- end }}
+{{- range $name, $labels := dict "commonLabels" .Values.commonLabels "controller.podLabels" .Values.controller.podLabels "kubeletPlugin.podLabels" .Values.kubeletPlugin.podLabels "mps.podLabels" .Values.mps.podLabels }}
+{{- range $label, $_ := $labels }}
+{{- if or (hasPrefix "app.kubernetes.io/" $label) (hasPrefix "helm.sh/" $label) }}
+{{- fail (printf "%s holds %s, which the chart sets and selects by: leave it out" $name $label) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $accounts := list (include "ration.account" (dict "root" $ "of" "controller" "values" .Values.controller)) (include "ration.account" (dict "root" $ "of" "kubeletplugin" "values" .Values.kubeletPlugin)) (include "ration.account" (dict "root" $ "of" "mps" "values" .Values.mps)) }}
 {{- if ne (len $accounts) (len (uniq $accounts)) }}
 {{- fail "two components have the same service account, so each would have the other's rights: give controller, kubeletPlugin and mps serviceAccount names of their own" }}
