@@ -153,6 +153,27 @@ def test_the_controller_has_no_rights_on_its_node() -> None:
     assert "volumes" not in spec
 
 
+def test_a_nodes_pods_see_the_hosts_processes_and_files() -> None:
+    found = rendered.objects()
+    for component in ("kubeletplugin", "mps"):
+        spec = workload(found, component)["spec"]["template"]["spec"]
+        assert spec["hostPID"] is True
+        (host,) = [x for x in spec["containers"][0]["volumeMounts"] if x["mountPath"] == "/host"]
+        assert host["readOnly"] is True
+        assert host["mountPropagation"] == "HostToContainer"
+    assert "hostPID" not in workload(found, "controller")["spec"]["template"]["spec"]
+
+
+def test_every_folder_of_the_node_has_one_path_in_the_pod_and_on_the_host() -> None:
+    found = rendered.objects(EVERYTHING)
+    for component in ("kubeletplugin", "mps"):
+        spec = workload(found, component)["spec"]["template"]["spec"]
+        hosts = {x["name"]: x["hostPath"]["path"] for x in spec["volumes"] if "hostPath" in x}
+        mounts = {x["name"]: x["mountPath"] for x in spec["containers"][0]["volumeMounts"]}
+        assert {name: mounts[name] for name in hosts} == hosts | {"host": "/host"}
+        assert hosts["host"] == "/"
+
+
 def test_only_those_that_talk_to_the_api_server_have_a_token() -> None:
     found = rendered.objects()
     with_token = {
