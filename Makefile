@@ -17,7 +17,7 @@ STAMP := $(VENV)/.synced
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check check unit component oracle \
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot check unit component oracle \
         differential \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock
 
@@ -58,11 +58,14 @@ proto-check: setup ## Fail when driver/pb is not what proto/ generates.
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=$$work --pyi_out=$$work --grpc_python_out=$$work $$(cd proto && ls driver/pb/*.proto) && \
 	diff -r $$work/driver/pb driver/pb -x __pycache__ -x __init__.py && rm -r $$work
 
-docs: setup ## Generate docs/reference and build the site into site/.
+docs: setup ## Generate docs/reference and the chart's values; build the site into site/.
 	$(BIN)/python -m hack.docs && $(BIN)/mkdocs build --quiet --strict
 
-docs-check: setup ## Fail when docs/reference is not what the code generates.
+docs-check: setup ## Fail when a generated page or file is not what the code generates.
 	$(BIN)/python -m hack.docs --check && site=$$(mktemp -d) && $(BIN)/mkdocs build --quiet --strict --site-dir $$site && rm -r $$site
+
+chart-snapshot: setup ## Renew what tests compare the chart's default render with.
+	$(BIN)/python -m hack.chart snapshot
 
 check: lint type arch proto-check docs-check ## Everything that needs no test run.
 

@@ -7,27 +7,24 @@ both sides fill it in for themselves.
 import json
 import re
 import uuid
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from driver import names
 from driver.resources import publish
+from hack.chart import helm
 from tests.fakes import simulated_pool
 
 Raw = dict[str, Any]
 NODE, SERIAL = "@NODE@", "@SERIAL@"
 NAMESPACE = "bench"
 GPU_CLASS, MIG_CLASS = names.DRIVER, "gpu-mig.ration.dev"
-_CLASSES = Path(__file__).parents[2] / "deploy" / "manifests" / "30-deviceclasses.yaml"
 _GPUS = 8
 _GPUS_A_NUMA_NODE = 4
 
 
 def classes() -> list[Raw]:
     """The device classes that we deploy."""
-    found = list(yaml.safe_load_all(_CLASSES.read_text()))
+    found = helm.usual("DeviceClass")
     for one in found:
         one["metadata"]["resourceVersion"] = "1"
     return found

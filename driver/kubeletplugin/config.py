@@ -43,7 +43,9 @@ class PluginConfig(settings.ClusterSettings):
         default=Path("/"), description="Root of the NVIDIA driver's files, as this process sees it."
     )
     host_root: Path = pydantic.Field(
-        default=Path("/"), description="Root of the host's /proc, /sys and /dev."
+        default=Path("/"),
+        description="Root of the host's /proc, /sys and /dev; a --driver-root below it is on the "
+        "host without it.",
     )
     cdi_hook: str = pydantic.Field(
         default="auto",

@@ -102,7 +102,7 @@ class Places:
             said = self._host.resolve(_FIRMWARE_SETTING).read_text().strip()
         except (OSError, UnicodeDecodeError):
             said = ""
-        own = said.removeprefix(str(self._root.path).rstrip("/"))
+        own = said.removeprefix(self._root.on_host(str(self._root.path)).rstrip("/"))
         folders = (*([own] if own else []), *(f"lib/firmware/{name}" for name in usual))
         return tuple(f"{folder}/nvidia/{self._version}" for folder in folders)
 

@@ -1,8 +1,9 @@
 """The NVIDIA driver's files, wherever it was installed: `/`, or a driver container's root.
 
-Paths are given to containers as they stand on the host, so the driver root has one path for the
-plugin and for the host. Links are followed inside the root only: an absolute link in it means a
-path of it, never one of the plugin's own file system.
+Paths are given to containers as they stand on the host. A driver root below the host's own root, as
+the plugin sees that (`/host/run/nvidia/driver` with `/host`), is on the host without it; any other
+has one path for the plugin and for the host. Links are followed inside the root only: an absolute
+link in it means a path of it, never one of the plugin's own file system.
 """
 
 import os
@@ -36,16 +37,26 @@ def device_numbers(path: Path) -> tuple[int, int] | None:
 
 
 class DriverRoot:
-    """The files under `path`, a path of the host."""
+    """The files under `path`; the host's own are under `host`, where we see them at all."""
 
-    def __init__(self, path: Path, numbers: Numbers = device_numbers) -> None:
+    def __init__(
+        self, path: Path, numbers: Numbers = device_numbers, host: Path | None = None
+    ) -> None:
         self._root = rooted.Root(path)
         self._numbers = numbers
+        self.host = host.absolute() if host else None
 
     @property
     def path(self) -> Path:
         """The root itself, absolute."""
         return self._root.path
+
+    def on_host(self, path: str) -> str:
+        """Where a path that we see is on the host."""
+        if self.host is None or not self.path.is_relative_to(self.host):
+            return path
+        above = str(self.host).rstrip("/")
+        return path.removeprefix(above) if path.startswith(f"{above}/") else path
 
     def library(self, soname: str) -> Path | None:
         """The real file behind a library's SONAME; None where no folder has it."""
@@ -66,12 +77,16 @@ class DriverRoot:
         return found
 
     def node(self, name: str) -> template.DeviceNode | None:
-        """`dev/<name>` with its numbers; None where there is no such character device."""
-        host_path = self.path / "dev" / name
-        numbers = self._numbers(host_path)
-        if numbers is None:
-            return None
-        return template.DeviceNode(f"/dev/{name}", str(host_path), *numbers)
+        """`dev/<name>` with its numbers; None where there is no such character device.
+
+        Where only libraries and programs lie under the root, the host has the devices.
+        """
+        for root in dict.fromkeys((self.path, self.host or self.path)):
+            seen = root / "dev" / name
+            numbers = self._numbers(seen)
+            if numbers is not None:
+                return template.DeviceNode(f"/dev/{name}", str(seen), *numbers)
+        return None
 
     def file(self, relative: str) -> Path | None:
         """The real file of a path inside the root; None for none, or for links in a circle."""

@@ -115,7 +115,9 @@ class Injection:
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
         told = str(self._files.metadata.directory)
-        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told))
+        host = str(self._driver.host or "")
+        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told, host))
+        spec = model.elsewhere(spec, self._driver.on_host)
         if known is None:
             self._checked = (common, spec.containerEdits)
         else:

@@ -167,7 +167,7 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
     library = nvml.NvmlLibrary(config.driver_root, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
-    root = driver_root.DriverRoot(config.driver_root)
+    root = driver_root.DriverRoot(config.driver_root, host=config.host_root)
     door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
     smi = processes.Smi(root)
     setting = modes.Modes(library.session)

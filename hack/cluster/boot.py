@@ -47,7 +47,7 @@ def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> Non
         cluster = _begin(where, wanted)
         _link_programs(where, programs)
         _start(where, cluster, steps)
-        if cluster.driver is state.Driver.PROCESSES:
+        if cluster.driver is not state.Driver.NONE:
             driver.install(where, cluster, steps)
         store.write(where, cluster.model_copy(update={"phase": state.Phase.UP}))
 

@@ -1,12 +1,17 @@
-"""The driver on a running cluster: manifests, simulated machines, plugins, controllers."""
+"""The driver on a running cluster: its chart, simulated machines, plugins, controllers."""
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
+from hack.chart import helm
 from hack.cluster import (
     argv,
     certificates,
+    chart,
     control,
     errors,
     kubectl,
@@ -22,29 +27,29 @@ _SETTLE_S = 0.5
 
 
 def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.Steps) -> None:
-    """Install the driver as its manifests say, and start its processes."""
+    """Install the driver by its chart; its pods, or processes in their place, are started."""
     with steps.step("Install the driver", 10):
-        apply_manifests(where)
-        _start_controllers(where, cluster)
-        for entry in cluster.nodes:
-            start_node(where, entry, cluster.ports)
+        if cluster.driver is state.Driver.PODS:
+            chart.install(where, f"--set=controller.replicas={cluster.controllers}")
+        else:
+            _start_processes(where, cluster)
     with steps.step("Wait for the devices", 5):
         for entry in cluster.nodes:
-            wait_slices(where, entry.name)
+            wait_slices(where, entry.name, cluster.driver_components())
 
 
-def apply_manifests(where: layout.Layout) -> None:
-    """Apply deploy/manifests in the order of their names."""
-    folder = where.checkout / "deploy" / "manifests"
-    files = sorted(folder.glob("*.yaml"))
-    if not files:
-        raise errors.ClusterError(
-            "deploy/manifests holds no *.yaml, so there is no driver to install; "
-            "bring the cluster up without it: --driver none"
-        )
+def _start_processes(where: layout.Layout, cluster: state.ClusterState) -> None:
+    apply_chart(where)
+    _start_controllers(where, cluster)
+    for entry in cluster.nodes:
+        start_node(where, entry, cluster.ports)
+
+
+def apply_chart(where: layout.Layout) -> None:
+    """Apply what the chart renders to, in its order; controllers and plugins run beside it."""
+    text = yaml.safe_dump_all(helm.without_workloads(), sort_keys=False)
     flags = ("--server-side", "--force-conflicts", "--field-manager=ration-cluster")
-    for file in files:
-        kubectl.run(where, "apply", *flags, f"--filename={file}")
+    kubectl.run(where, "apply", *flags, "--filename=-", standard_input=text)
 
 
 def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) -> None:
@@ -56,17 +61,17 @@ def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) 
     control.launch(where, "plugin", name, argv.plugin(sys.executable, folders, entry, ports))
 
 
-def wait_slices(where: layout.Layout, name: str) -> None:
-    """Wait until the node's devices are published."""
+def wait_slices(where: layout.Layout, name: str, components: Sequence[str]) -> None:
+    """Wait until the node's devices are published; its components are to live meanwhile."""
     selector = f"--field-selector=spec.nodeName={name},spec.driver={DRIVER}"
     query = ("get", "resourceslices", selector, "--output=name")
 
     def published() -> bool:
-        for component in state.NODE_DRIVER:
+        for component in components:
             _check_alive(where, component, name)
         return bool(kubectl.run(where, *query))
 
-    log = control.log_path(where, "plugin", name)
+    log = control.log_path(where, components[-1], name)
     kubectl.wait(f"the devices of {name} are published", published, _SLICES_S, log)
 
 

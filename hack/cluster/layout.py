@@ -81,15 +81,20 @@ class NodeLayout:
         """The file that keeps the node's mount namespace."""
         return self.root / "ns" / "mnt"
 
-    def views(self) -> dict[Path, Path]:
-        """Which of these folders the node's namespace shows, and where a real node has them."""
-        return {
-            self.kubelet: Path("/var/lib/kubelet"),
-            self.cdi: Path("/run/cdi"),
-            self.state: Path("/var/lib/ration"),
-            self.gpu / "driver-root": Path("/run/nvidia/driver"),
-            self.gpu / "host-root": HOST_ROOT,
-        }
+    def views(self) -> tuple[tuple[Path, Path], ...]:
+        """Which of these folders the node's namespace shows, and where a real node has them.
+
+        The driver's files are where a driver container has them, of the simulated host too.
+        """
+        driver_root, usual = self.gpu / "driver-root", Path("/run/nvidia/driver")
+        return (
+            (self.kubelet, Path("/var/lib/kubelet")),
+            (self.cdi, Path("/run/cdi")),
+            (self.state, Path("/var/lib/ration")),
+            (self.gpu / "host-root", HOST_ROOT),
+            (driver_root, usual),
+            (driver_root, HOST_ROOT / usual.relative_to("/")),
+        )
 
     def folders(self) -> tuple[Path, ...]:
         """What must exist before the node starts."""

@@ -81,4 +81,4 @@ def _make(where: layout.Layout, entry: state.NodeState, cluster: state.ClusterSt
     if cluster.driver is state.Driver.PROCESSES:
         driver.start_node(where, entry, cluster.ports)
     if cluster.driver is not state.Driver.NONE:
-        driver.wait_slices(where, entry.name)
+        driver.wait_slices(where, entry.name, cluster.driver_components())

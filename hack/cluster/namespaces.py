@@ -28,7 +28,7 @@ def make(folders: layout.NodeLayout) -> None:
     shell.run(("mount", "--bind", str(pin.parent), str(pin.parent)))
     shell.run(("mount", "--make-private", str(pin.parent)))
     pin.touch()
-    views = [str(path) for view in folders.views().items() for path in view]
+    views = [str(path) for view in folders.views() for path in view]
     unshare = ("unshare", f"--mount={pin}", "--propagation=private", "--")
     shell.run((*unshare, "sh", "-c", _SCRIPT, "views", *views))
 

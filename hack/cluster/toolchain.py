@@ -48,6 +48,13 @@ def ensure(line: str, steps: progress.Steps) -> dict[str, Path]:
     }
 
 
+def program(name: str, steps: progress.Steps) -> Path:
+    """One program of the sets that all lines share (`helm`), built if it is not there."""
+    tools = next(one for one in versions.load().shared if name in one.binaries)
+    keep(folder(tools), functools.partial(_fill, tools, steps))
+    return folder(tools) / name
+
+
 @contextlib.contextmanager
 def lock(path: Path) -> Iterator[None]:
     """Hold a lock file; the kernel frees it when its holder dies."""

@@ -26,7 +26,8 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     """Programs that are built from one Go module at one version.
 
     `binaries` maps a program to its package below `module`; `staging` is the version of the
-    `k8s.io` repositories that live inside Kubernetes' own tree.
+    `k8s.io` repositories that live inside Kubernetes' own tree; `stamp` is the variable of a
+    package that the linker writes the version into.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     binaries: Mapping[str, str]
     built_as: Mapping[str, str] = pydantic.Field(default_factory=dict)
     staging: str | None = None
+    stamp: str | None = None
     commit_date: str | None = None
     release: str
     checksum: str
@@ -57,7 +59,7 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     def _stamps(self) -> list[str]:
         """Kubernetes takes its version from the linker; without it, it calls itself v0.0.0."""
         if self.staging is None:
-            return []
+            return [f"-X {self.stamp}={self.version}"] if self.stamp else []
         major, minor, _ = self.version.removeprefix("v").split(".")
         values = {
             "gitVersion": self.version,

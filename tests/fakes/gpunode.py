@@ -119,6 +119,7 @@ class GpuNode:
         self.modes = sharing.FakeModes(self.nvml.machine)
         self.daemons = sharing.FakeDaemons(base / "mps")
         self.root = base / "driver-root"
+        self.host_seen_at: Path | None = None
         self.host = base / "host-root"
         a_driver_root(self.root)
         self.follow()
@@ -169,7 +170,9 @@ class GpuNode:
         specs = injection.Injection(
             KIND,
             gpus,
-            driver_files.DriverFiles(driver_root.DriverRoot(self.root, self.numbers), self.host),
+            driver_files.DriverFiles(
+                driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at), self.host
+            ),
             injection.Files(
                 store.Store(self.cdi, KIND, watch),
                 metadata_files.MetadataFiles(self.told, watch),

@@ -2,17 +2,14 @@
 
 import random  # noqa: TID251 - the same every time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from driver import names
 from driver.resources import claims, classes, pods
+from hack.chart import helm
 from tests import objects
 
 Raw = dict[str, Any]
-ROOT = Path(__file__).parents[2]
 NAMESPACES = ("team-a", "team-b")
 GPU, MIG = names.CLASS_GPU, "gpu-mig.ration.dev"
 MPS, TURNS = "gpu-mps.ration.dev", "gpu-timeslice.ration.dev"
@@ -31,8 +28,7 @@ class Drawn:
 
 def device_classes() -> list[classes.DeviceClass]:
     """Those that are installed, and one that lets namespaces meet."""
-    text = (ROOT / "deploy/manifests/30-deviceclasses.yaml").read_text()
-    found = [classes.parse(one) for one in yaml.safe_load_all(text)]
+    found = [classes.parse(one) for one in helm.usual("DeviceClass")]
     mps = next(one for one in found if one.name == MPS)
     opened = {"apiVersion": names.CONFIG_VERSION, "kind": "GpuConfig", "crossNamespace": True}
     config = {"driver": names.DRIVER, "parameters": opened}

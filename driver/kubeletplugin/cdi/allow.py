@@ -63,23 +63,25 @@ _NOT_PLAIN = frozenset({"", ".", ".."})
 class Limits:
     """What is so on this node.
 
-    Mounts and nodes may come from `driver_root` only; what clients of an MPS daemon share with it
-    from `shared_root`, where there is one; what is told of devices from `metadata_root`; hooks may
-    run `program` only, where there is one.
+    Mounts and nodes may come from `driver_root` only, nodes from /dev under `host_root` too; what
+    clients of an MPS daemon share with it from `shared_root`, where there is one; what is told of
+    devices from `metadata_root`; hooks may run `program` only, where there is one.
     """
 
     driver_root: str
     shared_root: str = ""
     program: str = ""
     metadata_root: str = ""
+    host_root: str = ""
 
     def node(self, path: str, host: str) -> Iterator[Problem]:
         """What is wrong with a device node."""
-        root = str(PurePosixPath(self.driver_root))
+        roots = [str(PurePosixPath(one)) for one in (self.driver_root, self.host_root) if one]
         if not _NODE.fullmatch(path):
             yield "deviceNodes.path", f"is {path!r}", "a device of NVIDIA's"
-        if host != root.rstrip("/") + path:
-            yield "deviceNodes.hostPath", f"is {host!r}", f"the same device under {root}"
+        if host not in {root.rstrip("/") + path for root in roots}:
+            expected = f"the same device under {' or '.join(roots)}"
+            yield "deviceNodes.hostPath", f"is {host!r}", expected
 
     def mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
         """What is wrong with a mount."""

@@ -5,7 +5,7 @@ allow-list is `allow`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
 import pydantic
@@ -113,6 +113,25 @@ def parse(text: str, limits: allow.Limits) -> Spec:
     for where, problem, expected in _problems(spec, limits):
         raise errors.BadInput(f"CDI {where}", problem, expected)
     return spec
+
+
+def elsewhere(spec: Spec, moved: Callable[[str], str]) -> Spec:
+    """The same spec, with the host's paths as the host knows them."""
+    devices = [
+        one.model_copy(update={"containerEdits": _elsewhere(one.containerEdits, moved)})
+        for one in spec.devices
+    ]
+    common = _elsewhere(spec.containerEdits, moved)
+    return spec.model_copy(update={"containerEdits": common, "devices": devices})
+
+
+def _elsewhere(edits: ContainerEdits, moved: Callable[[str], str]) -> ContainerEdits:
+    nodes = [
+        one.model_copy(update={"hostPath": one.hostPath and moved(one.hostPath)})
+        for one in edits.deviceNodes
+    ]
+    mounts = [one.model_copy(update={"hostPath": moved(one.hostPath)}) for one in edits.mounts]
+    return edits.model_copy(update={"deviceNodes": nodes, "mounts": mounts})
 
 
 def minors(data: bytes) -> frozenset[int]:

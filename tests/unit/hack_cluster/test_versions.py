@@ -113,6 +113,11 @@ def test_kubernetes_is_told_its_version_by_the_linker() -> None:
     assert "gitVersion" not in a_set(staging=None).flags()[-1]
 
 
+def test_another_program_is_told_its_version_where_it_keeps_it() -> None:
+    flags = a_set(staging=None, stamp="example.test/m/version.version").flags()[-1]
+    assert flags == "-s -w -X example.test/m/version.version=v1.37.1"
+
+
 def test_an_address_is_filled_with_version_architecture_and_program() -> None:
     tools = a_set()
     assert tools.address(tools.release, "arm64", "kubelet").endswith("/v1.37.1/arm64/kubelet")

@@ -51,6 +51,34 @@ def test_links_in_a_circle_are_a_fault(root: Path) -> None:
         opened(root).resolve("a")
 
 
+@pytest.mark.parametrize(
+    ("root", "host", "seen", "expected"),
+    [
+        ("/host", "/host", "/host/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so.1"),
+        ("/host/run/nvidia/driver", "/host", "/host/run/nvidia/x", "/run/nvidia/x"),
+        ("/host/run/nvidia/driver", "/host", "/host/dev/nvidia0", "/dev/nvidia0"),
+        ("/host", "/host", "/hosts/x", "/hosts/x"),
+        ("/run/nvidia/driver", "/host", "/run/nvidia/driver/x", "/run/nvidia/driver/x"),
+        ("/run/nvidia/driver", "/", "/run/nvidia/driver/x", "/run/nvidia/driver/x"),
+        ("/", "/", "/usr/lib/x", "/usr/lib/x"),
+        ("/host", None, "/host/usr/lib/x", "/host/usr/lib/x"),
+    ],
+)
+def test_a_root_below_the_hosts_is_on_the_host_without_it(
+    root: str, host: str | None, seen: str, expected: str
+) -> None:
+    opened = driver_root.DriverRoot(Path(root), host=Path(host) if host else None)
+    assert opened.on_host(seen) == expected
+
+
+def test_a_device_that_the_root_lacks_is_the_hosts(root: Path, tmp_path: Path) -> None:
+    there = {tmp_path / "host/dev/nvidiactl": (195, 255)}
+    node = driver_root.DriverRoot(root, there.get, tmp_path / "host").node("nvidiactl")
+    assert node is not None
+    assert node.host_path == str(tmp_path / "host/dev/nvidiactl")
+    assert driver_root.DriverRoot(root, there.get).node("nvidiactl") is None
+
+
 def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     assert driver_root.device_numbers(tmp_path / "x") is None

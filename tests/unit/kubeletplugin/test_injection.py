@@ -54,6 +54,18 @@ def test_a_claims_spec_is_the_one_on_file(node: gpunode.GpuNode, name: str) -> N
     assert shown == expected
 
 
+def test_a_claims_spec_has_the_hosts_paths_where_the_plugin_sees_them_elsewhere(
+    node: gpunode.GpuNode,
+) -> None:
+    node.host_seen_at = node.base
+    process = node.process()
+    for _ in range(2):
+        written = process.executor.specs.render(a_record(process)).decode()
+        assert str(node.base) not in written
+        shown = written.replace('"/driver-root', '"DRIVER').replace('"/told', '"TOLD')
+        assert shown == (GOLDEN / "without-hook.json").read_text()
+
+
 def test_the_second_spec_has_the_same_bytes_and_a_hook_that_comes_is_in_the_next(
     node: gpunode.GpuNode,
 ) -> None:

@@ -1,0 +1,26 @@
+{{/* (dict "root" $ "stem" "gpu-mps" "values" .Values.deviceClasses.mps "expression" "..."
+     "profile" "1g.10gb"?): one DeviceClass. */}}
+{{- define "ration.deviceClass" -}}
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata:
+  name: {{ include "ration.className" . }}
+  labels:
+    {{- include "ration.labels" .root | nindent 4 }}
+spec:
+  selectors:
+    - cel:
+        expression: >-
+          device.driver == "{{ .root.Values.driverName }}"
+          {{- range .attributes }}
+          && device.attributes["{{ $.root.Values.driverName }}"].{{ index . 0 }} == "{{ index . 1 }}"
+          {{- end }}
+  {{- with .values.extendedResourceName }}
+  extendedResourceName: {{ . }}
+  {{- end }}
+{{- end -}}
+
+{{/* A MIG profile in the name of an object: `1g.10gb+me` is `1g.10gb.me`. */}}
+{{- define "ration.profileName" -}}
+{{- . | replace "+" "." | lower -}}
+{{- end -}}

@@ -1,0 +1,53 @@
+{{/* Values that contradict each other; what a single value may be stands in values.schema.json. */}}
+{{- define "ration.validate" -}}
+{{- if and (not .Values.controller.enabled) (eq .Values.allocator "controller") }}
+{{- fail "controller.enabled is false and allocator is controller, so nobody would allocate a GPU: set allocator=scheduler, or enable the controller" }}
+{{- end }}
+{{- if and .Values.deviceClasses.mps.enabled (not .Values.mps.enabled) }}
+{{- fail "mps.enabled is false, so nobody would run MPS daemons: set deviceClasses.mps.enabled=false too" }}
+{{- end }}
+{{- range .Values.kubeletPlugin.offerings }}
+{{- if and (not $.Values.mps.enabled) (has "mps" (default list .faces)) }}
+{{- fail "kubeletPlugin.offerings offers faces for MPS and mps.enabled is false, so nobody would run MPS daemons: enable it, or leave mps out of faces" }}
+{{- end }}
+{{- end }}
+{{- range $name, $one := dict "controller" .Values.controller "kubeletPlugin" .Values.kubeletPlugin "mps" .Values.mps }}
+{{- if and (not $one.serviceAccount.create) (not $one.serviceAccount.name) }}
+{{- fail (printf "%s.serviceAccount.create is false and %s.serviceAccount.name is empty: name the account that is there" $name $name) }}
+{{- end }}
+{{- end }}
+{{- range $name, $labels := dict "commonLabels" .Values.commonLabels "controller.podLabels" .Values.controller.podLabels "kubeletPlugin.podLabels" .Values.kubeletPlugin.podLabels "mps.podLabels" .Values.mps.podLabels }}
+{{- range $label, $_ := $labels }}
+{{- if or (hasPrefix "app.kubernetes.io/" $label) (hasPrefix "helm.sh/" $label) }}
+{{- fail (printf "%s holds %s, which the chart sets and selects by: leave it out" $name $label) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $accounts := list (include "ration.account" (dict "root" $ "of" "controller" "values" .Values.controller)) (include "ration.account" (dict "root" $ "of" "kubeletplugin" "values" .Values.kubeletPlugin)) (include "ration.account" (dict "root" $ "of" "mps" "values" .Values.mps)) }}
+{{- if ne (len $accounts) (len (uniq $accounts)) }}
+{{- fail "two components have the same service account, so each would have the other's rights: give controller, kubeletPlugin and mps serviceAccount names of their own" }}
+{{- end }}
+{{- include "ration.validateClasses" . }}
+{{- end -}}
+
+{{- define "ration.validateClasses" -}}
+{{- $names := list }}
+{{- $resources := list }}
+{{- range $stem, $one := dict "gpu" .Values.deviceClasses.gpu "gpu-timeslice" .Values.deviceClasses.timeSlicing "gpu-mps" .Values.deviceClasses.mps "gpu-mig" .Values.deviceClasses.mig }}
+{{- if $one.enabled }}
+{{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" $one)) }}
+{{- $resources = append $resources $one.extendedResourceName }}
+{{- range $one.profiles }}
+{{- $names = append $names (include "ration.className" (dict "root" $ "stem" (printf "gpu-mig-%s" (include "ration.profileName" .profile)) "values" .)) }}
+{{- $resources = append $resources .extendedResourceName }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if ne (len $names) (len (uniq $names)) }}
+{{- fail (printf "two DeviceClasses have the same name: %s" (join ", " (sortAlpha $names))) }}
+{{- end }}
+{{- $resources = compact $resources }}
+{{- if ne (len $resources) (len (uniq $resources)) }}
+{{- fail (printf "two DeviceClasses have the same extendedResourceName, and kube-scheduler would use one of them: %s" (join ", " (sortAlpha $resources))) }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,320 @@
+"""Every value of the chart: type, bounds, default, meaning. Flags come from the driver's settings.
+
+`values.yaml`, `values.schema.json` and the reference page are generated from here.
+"""
+
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from driver import names
+from driver.api import offerings as offered
+from driver.controller.allocation import policies
+from driver.controller.config import ControllerConfig
+from driver.devices import xids
+from driver.kubeletplugin.config import PluginConfig
+from driver.mps.config import SupervisorConfig
+from hack.chart import parts
+
+_HARDENED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+_PRIVILEGED = {"privileged": True, "readOnlyRootFilesystem": True}
+_JUDGED = rf"^\d+=({'|'.join(xids.XidClass)})$"
+_HOOK = r"^(auto|none|(/[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+)$"
+_NODE_TOLERATIONS = [{"operator": "Exists"}]
+EXTENDED = r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+PROFILE = r"^\d+(c\.\d+)?g\.\d+gb([+-](me|gfx)(\.all)?)?$"
+
+
+class Image(parts.Part):
+    """The image of every component."""
+
+    repository: Annotated[str, pydantic.Field(min_length=1)] = pydantic.Field(
+        default="ration", description="Repository, with the registry's host where there is one."
+    )
+    tag: str = pydantic.Field(default="", description="Tag; empty: the chart's appVersion.")
+    digest: Annotated[str, pydantic.Field(pattern=r"^$|^sha256:[0-9a-f]{64}$")] = pydantic.Field(
+        default="", description="sha256:... in place of a tag."
+    )
+    pull_policy: parts.PullPolicy = pydantic.Field(
+        default="IfNotPresent", description="When nodes pull it."
+    )
+
+
+class DeviceClass(parts.Part):
+    """A DeviceClass."""
+
+    enabled: bool = pydantic.Field(default=True, description="Install it.")
+    name: parts.NameOrNone = pydantic.Field(
+        default="", description="Its name; empty: by the driver's name."
+    )
+    extended_resource_name: Annotated[str, pydantic.Field(pattern=EXTENDED)] = pydantic.Field(
+        default="",
+        description="Extended resource that kube-scheduler turns into claims of it, such as "
+        "nvidia.com/gpu; these get GPUs of nodes that kube-scheduler allocates only.",
+    )
+
+
+class MigProfile(parts.Part):
+    """The DeviceClass of one MIG profile."""
+
+    profile: Annotated[str, pydantic.Field(pattern=PROFILE)] = pydantic.Field(
+        description="The profile, as NVIDIA spells it: 1g.10gb."
+    )
+    name: parts.NameOrNone = pydantic.Field(
+        default="", description="Its name; empty: gpu-mig-1g.10gb.ration.dev."
+    )
+    extended_resource_name: Annotated[str, pydantic.Field(pattern=EXTENDED)] = pydantic.Field(
+        default="", description="As of the other classes: nvidia.com/mig-1g.10gb."
+    )
+
+
+class MigClass(DeviceClass):
+    """Parts of a GPU: any MIG profile, selected by the claim's `profile`."""
+
+    profiles: list[MigProfile] = pydantic.Field(
+        default=[], description="Profiles with a DeviceClass of their own."
+    )
+
+
+class GpuClass(DeviceClass):
+    """Whole GPUs; named as the driver."""
+
+
+class TimeSlicingClass(DeviceClass):
+    """Shares of GPUs whose processes take turns; gpu-timeslice.ration.dev."""
+
+
+class MpsClass(DeviceClass):
+    """Shares of GPUs under MPS; gpu-mps.ration.dev."""
+
+
+class DeviceClasses(parts.Part):
+    """What claims may ask for, one DeviceClass a strategy."""
+
+    gpu: GpuClass = pydantic.Field(default=GpuClass(), description=parts.first_line(GpuClass))
+    time_slicing: TimeSlicingClass = pydantic.Field(
+        default=TimeSlicingClass(), description=parts.first_line(TimeSlicingClass)
+    )
+    mps: MpsClass = pydantic.Field(default=MpsClass(), description=parts.first_line(MpsClass))
+    mig: MigClass = pydantic.Field(default=MigClass(), description=parts.first_line(MigClass))
+
+
+class PodDisruptionBudget(parts.Part):
+    """Drains take one replica at a time."""
+
+    enabled: bool = pydantic.Field(default=True, description="Install it.")
+
+
+class ControllerOwn(parts.Component):
+    """The controller: decides which GPU each pod's claims get."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Run it; without it, kube-scheduler allocates all."
+    )
+    replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
+        default=2, description="Replicas, of which one leads."
+    )
+    pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
+        default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)
+    )
+
+
+class PluginOwn(parts.Component):
+    """The kubelet plugin: publishes each node's GPUs and prepares them."""
+
+    offerings: list[offered.Rule] = pydantic.Field(
+        default=[],
+        description="Rules of a NodeOfferings document: which faces which GPUs are published as.",
+    )
+
+
+class Policies(parts.Part):
+    """ValidatingAdmissionPolicies that narrow rights to what is meant."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Install them; without them tokens may do more than they should."
+    )
+
+
+class NetworkPolicy(parts.Part):
+    """Only the metrics ports are reached."""
+
+    enabled: bool = pydantic.Field(default=False, description="Install one a component.")
+    metrics_from: list[parts.Free] = pydantic.Field(
+        default=[], description="Peers that may read metrics; empty: all."
+    )
+
+
+class ServiceMonitor(parts.Part):
+    """Metrics for a Prometheus operator."""
+
+    enabled: bool = pydantic.Field(
+        default=False, description="Install it, and a Service; its CRD has to be there."
+    )
+    interval: Annotated[str, pydantic.Field(pattern=r"^\d+(ms|s|m)$")] = pydantic.Field(
+        default="30s", description="How often it is read."
+    )
+    labels: dict[str, str] = pydantic.Field(
+        default={}, description="Labels by which a Prometheus selects it."
+    )
+
+
+class OpenShift(parts.Part):
+    """What OpenShift asks for beside RBAC."""
+
+    privileged: bool = pydantic.Field(
+        default=False, description="Bind the node's accounts to the privileged SCC."
+    )
+
+
+class CriticalPodsQuota(parts.Part):
+    """A quota that lets pods have the system's priority classes, where a provider asks for it."""
+
+    enabled: bool = pydantic.Field(default=False, description="Install it.")
+    pods: Annotated[int, pydantic.Field(ge=1)] = pydantic.Field(
+        default=10000, description="How many."
+    )
+
+
+class Tests(parts.Part):
+    """`helm test`: a pod that claims a GPU."""
+
+    enabled: bool = pydantic.Field(default=True, description="Have it.")
+    image: parts.OwnImage = pydantic.Field(
+        default=parts.OwnImage(), description="Its image, field by field; it needs Python."
+    )
+    tolerations: list[parts.Free] = pydantic.Field(
+        default=[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        description="Taints of nodes that it accepts.",
+    )
+
+
+def _resources(cpu: str, memory: str) -> parts.Free:
+    return {"requests": {"cpu": cpu, "memory": memory}}
+
+
+class MpsOwn(parts.Component):
+    """The MPS supervisor: runs the MPS daemons of each node."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Run it; without it no face for MPS is published."
+    )
+
+
+class Common(parts.Part):
+    """The values of the chart; none has to be set."""
+
+    name_override: parts.NameOrNone = pydantic.Field(
+        default="", description="In place of the chart's name, in names and labels."
+    )
+    fullname_override: parts.NameOrNone = pydantic.Field(
+        default="", description="In place of the release's and the chart's name, in names."
+    )
+    common_labels: dict[str, str] = pydantic.Field(default={}, description="Labels of all objects.")
+    image: Image = pydantic.Field(default=Image(), description=parts.first_line(Image))
+    image_pull_secrets: list[parts.Free] = pydantic.Field(
+        default=[], description="Secrets to pull images with: [{name: ...}]."
+    )
+    driver_name: Annotated[str, pydantic.Field(max_length=63, pattern=parts.DNS_SUBDOMAIN)] = (
+        pydantic.Field(
+            default=names.DRIVER,
+            description="Name of the DRA driver. DeviceClasses are named by it; as "
+            "gpu.nvidia.com those of whole GPUs and of MIG have NVIDIA's names.",
+        )
+    )
+    kubelet_root: parts.HostPath = pydantic.Field(
+        default="/var/lib/kubelet", description="The kubelet's directory."
+    )
+    cdi_root: parts.HostPath = pydantic.Field(
+        default="/var/run/cdi", description="A directory in which the runtime looks for CDI specs."
+    )
+    state_dir: parts.HostPath = pydantic.Field(
+        default="/var/lib/ration", description="Where a node's records are kept."
+    )
+    driver_root: parts.HostPath = pydantic.Field(
+        default="/",
+        description="Root of the NVIDIA driver's files on the nodes: / where it is installed on "
+        "the host, /run/nvidia/driver where a driver container has it.",
+    )
+
+
+# The image's own user has no rights on the node.
+_OF_NODES = {
+    "priority_class_name": "system-node-critical",
+    "pod_security_context": {"runAsUser": 0, "runAsGroup": 0},
+    "security_context": _PRIVILEGED,
+}
+_SECTIONS: parts.Fields = {
+    "controller": parts.held(
+        parts.table(
+            "Controller",
+            ControllerOwn,
+            parts.flags(
+                ControllerConfig,
+                "writers",
+                "refused_seconds",
+                "relist_seconds",
+                "evict_over_share",
+                "log_level",
+                policy=Literal[tuple(sorted(policies.POLICIES))],
+            ),
+        ),
+        resources=_resources("100m", "256Mi"),
+        pod_security_context={
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        security_context=_HARDENED,
+        priority_class_name="system-cluster-critical",
+    ),
+    "kubelet_plugin": parts.held(
+        parts.table(
+            "KubeletPlugin",
+            PluginOwn,
+            parts.flags(
+                PluginConfig,
+                "share_domain",
+                "evict_from_broken",
+                "reset_gpus",
+                "health_poll_seconds",
+                "rediscover_seconds",
+                "usage_seconds",
+                "log_level",
+                xid_class=list[Annotated[str, pydantic.Field(pattern=_JUDGED)]],
+                cdi_hook=Annotated[str, pydantic.Field(pattern=_HOOK)],
+            ),
+        ),
+        resources=_resources("20m", "128Mi"),
+        tolerations=_NODE_TOLERATIONS,
+        **_OF_NODES,
+    ),
+    "mps": parts.held(
+        parts.table(
+            "Mps",
+            MpsOwn,
+            parts.flags(SupervisorConfig, "look_seconds", "poll_seconds", "log_level"),
+        ),
+        resources=_resources("10m", "48Mi"),
+        tolerations=_NODE_TOLERATIONS,
+        **_OF_NODES,
+    ),
+    "device_classes": parts.held(DeviceClasses),
+    "policies": parts.held(Policies),
+    "network_policy": parts.held(NetworkPolicy),
+    "service_monitor": parts.held(ServiceMonitor),
+    "openshift": parts.held(OpenShift),
+    "critical_pods_quota": parts.held(CriticalPodsQuota),
+    "tests": parts.held(Tests),
+}
+Values = parts.table("Values", Common, parts.flags(PluginConfig, "allocator") | _SECTIONS)
+
+
+def defaults() -> dict[str, Any]:
+    """The values as they stand without any said, spelled as in values.yaml."""
+    return Values().model_dump(mode="json", by_alias=True)

@@ -1,0 +1,50 @@
+from driver import names
+from tests.contract.chart import rendered
+
+pytestmark = rendered.BUILDS_HELM
+
+
+def found(*flags: str) -> dict[str, rendered.Object]:
+    return {
+        x["metadata"]["name"]: x["spec"]
+        for x in rendered.objects(*flags)
+        if x["kind"] == "DeviceClass"
+    }
+
+
+def test_the_usual_classes_have_their_public_names_and_no_extended_resource() -> None:
+    there = found()
+    assert set(there) == {
+        names.CLASS_GPU,
+        "gpu-timeslice.ration.dev",
+        "gpu-mps.ration.dev",
+        "gpu-mig.ration.dev",
+    }
+    assert not [one for one in there.values() if "extendedResourceName" in one]
+
+
+def test_classes_are_named_by_the_driver() -> None:
+    there = found("--set=driverName=gpu.example.com")
+    assert set(there) == {
+        "gpu.example.com",
+        "gpu-timeslice.example.com",
+        "gpu-mps.example.com",
+        "gpu-mig.example.com",
+    }
+
+
+def test_as_nvidias_driver_the_classes_of_gpus_and_mig_have_nvidias_names() -> None:
+    there = found("--set=driverName=gpu.nvidia.com")
+    assert {"gpu.nvidia.com", "mig.nvidia.com"} <= set(there)
+    (selector,) = there["mig.nvidia.com"]["selectors"]
+    assert selector["cel"]["expression"] == (
+        'device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "mig"'
+    )
+
+
+def test_a_mig_profile_may_have_a_class_and_an_extended_resource() -> None:
+    there = found(f"--values={rendered.EVERYTHING}")
+    assert there["gpu-mig-1g.10gb.nvidia.com"]["extendedResourceName"] == "nvidia.com/mig-1g.10gb"
+    assert "gpu-mig-1g.10gb.me.nvidia.com" in there
+    assert '.profile == "3g.40gb"' in there["half.example.com"]["selectors"][0]["cel"]["expression"]
+    assert there["turns.example.com"]["extendedResourceName"] == "nvidia.com/gpu.shared"

@@ -1,0 +1,118 @@
+import pytest
+
+from hack.chart import helm
+from hack.cluster import shell
+from tests.contract.chart import rendered
+from tests.contract.chart.rendered import setting
+
+pytestmark = rendered.BUILDS_HELM
+
+PRESETS = sorted(helm.CHART.glob("presets/*.yaml"))
+SWITCHES = (
+    ("controller.enabled=false", "allocator=scheduler"),
+    ("mps.enabled=false", "deviceClasses.mps.enabled=false"),
+    ("policies.enabled=false",),
+    ("networkPolicy.enabled=true",),
+    ("serviceMonitor.enabled=true",),
+    ("openshift.privileged=true",),
+    ("criticalPodsQuota.enabled=true",),
+    ("tests.enabled=false",),
+    ("controller.podDisruptionBudget.enabled=false",),
+    ("deviceClasses.gpu.enabled=false",),
+    ("deviceClasses.timeSlicing.enabled=false",),
+    ("deviceClasses.mig.enabled=false",),
+    ("mps.serviceAccount.create=false", "mps.serviceAccount.name=there"),
+    ("driverName=gpu.nvidia.com",),
+    ("driverName=gpus",),
+)
+
+
+@pytest.mark.parametrize("line", rendered.LINES)
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        (f"--values={rendered.EVERYTHING}",),
+        *((f"--values={one}",) for one in PRESETS),
+        *(setting(*one) for one in SWITCHES),
+    ],
+    ids=["default", "everything", *(one.stem for one in PRESETS), *(one[0] for one in SWITCHES)],
+)
+def test_kubernetes_takes_every_object(flags: tuple[str, ...], line: str) -> None:
+    found = rendered.objects(f"--kube-version={line}.4", *flags)
+    assert len(found) > 10
+    rendered.check(found, line)
+    names = [(x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"]) for x in found]
+    assert len(set(names)) == len(names)
+
+
+def test_the_chart_has_no_lint() -> None:
+    for file in (helm.CHART / "values.yaml", rendered.EVERYTHING, *PRESETS):
+        flags = ("--strict", f"--values={file}")
+        shell.run((str(helm.program()), "lint", str(helm.CHART), *flags))
+
+
+def test_the_default_render_is_the_one_on_file() -> None:
+    assert helm.template(hooks=True) == helm.SNAPSHOT.read_text(), "make chart-snapshot"
+
+
+def test_the_one_file_install_holds_the_namespace_first_and_no_test() -> None:
+    found = helm.objects(helm.install_yaml())
+    assert [x["kind"] for x in found].index("Namespace") == 0
+    assert found[0]["metadata"]["name"] == "ration-system"
+    assert "Pod" not in rendered.kinds(found)
+    assert len(found) == len(helm.objects(helm.template())) + 1
+
+
+def test_the_local_cluster_gets_all_but_the_pods() -> None:
+    found = helm.without_workloads()
+    whole = helm.objects(helm.template())
+    assert found[0]["kind"] == "Namespace"
+    left_out = [x for x in whole if x not in found]
+    assert {x["kind"] for x in left_out} == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
+    assert len(found) == len(whole) - len(left_out) + 1
+
+
+@pytest.mark.parametrize(("kubernetes", "taken"), [("1.33.9", False), ("1.34.0", True)])
+def test_a_cluster_without_the_api_is_refused(kubernetes: str, *, taken: bool) -> None:
+    flags = f"--kube-version={kubernetes}"
+    if taken:
+        assert rendered.objects(flags)
+    else:
+        assert "requires kubeVersion: >=1.34.0-0" in rendered.refusal(flags)
+
+
+@pytest.mark.parametrize(
+    ("switch", "kinds"),
+    [
+        ("networkPolicy.enabled=true", {"NetworkPolicy"}),
+        ("serviceMonitor.enabled=true", {"ServiceMonitor", "Service"}),
+        ("criticalPodsQuota.enabled=true", {"ResourceQuota"}),
+    ],
+)
+def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: set[str]) -> None:
+    before, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
+    assert after - before == kinds
+
+
+@pytest.mark.parametrize(
+    ("switch", "kinds"),
+    [
+        ("policies.enabled=false", {"ValidatingAdmissionPolicy"}),
+        ("tests.enabled=false", {"Pod", "ResourceClaimTemplate"}),
+        ("controller.podDisruptionBudget.enabled=false", {"PodDisruptionBudget"}),
+    ],
+)
+def test_a_switch_that_is_on_by_default_takes_its_objects_away(
+    switch: str, kinds: set[str]
+) -> None:
+    before, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
+    assert kinds <= before - after
+
+
+def test_without_the_controller_nothing_of_it_is_there() -> None:
+    found = rendered.objects(*setting("controller.enabled=false", "allocator=scheduler"))
+    assert not {"Deployment", "Lease", "PodDisruptionBudget"} & rendered.kinds(found)
+    assert not [x for x in found if "controller" in x["metadata"]["name"]]
+    policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]
+    assert policies == ["ration-slices"]

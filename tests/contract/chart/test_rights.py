@@ -1,0 +1,145 @@
+"""Accounts, roles and policies: that each speaks of the others by the names they have."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.contract.chart import rendered
+
+pytestmark = rendered.BUILDS_HELM
+
+RELEASES = [
+    ("ration", "ration-system", ()),
+    ("blue", "gpus", ()),
+    ("a" * 53, "gpus", ()),
+    ("ration", "ration-system", (f"--values={rendered.EVERYTHING}",)),
+]
+
+
+@pytest.fixture(params=RELEASES, ids=["usual", "other", "long", "everything"])
+def release(request: pytest.FixtureRequest) -> tuple[list[rendered.Object], str]:
+    name, namespace, flags = request.param
+    return rendered.objects(*flags, release=name, namespace=namespace), namespace
+
+
+def pods(found: list[rendered.Object]) -> dict[str, str]:
+    """The account of each component's pods."""
+    return {
+        x["metadata"]["labels"]["app.kubernetes.io/component"]: x["spec"]["template"]["spec"][
+            "serviceAccountName"
+        ]
+        for x in found
+        if x["kind"] in {"Deployment", "DaemonSet"}
+    }
+
+
+def policies(found: list[rendered.Object]) -> dict[str, Any]:
+    """By what their names end in."""
+    return {
+        x["metadata"]["name"].rpartition("-")[2]: x
+        for x in found
+        if x["kind"] == "ValidatingAdmissionPolicy"
+    }
+
+
+def test_each_policy_speaks_of_the_account_that_the_pods_have(
+    release: tuple[list[rendered.Object], str],
+) -> None:
+    found, namespace = release
+    accounts, there = pods(found), policies(found)
+    for name, component in (
+        ("fence", "controller"),
+        ("pods", "controller"),
+        ("slices", "kubeletplugin"),
+    ):
+        (condition,) = there[name]["spec"]["matchConditions"]
+        user = f"system:serviceaccount:{namespace}:{accounts[component]}"
+        assert condition["expression"] == f'request.userInfo.username == "{user}"'
+    assert set(there) == {"fence", "pods", "slices", "tolerations"}
+
+
+def test_each_policy_is_in_force(release: tuple[list[rendered.Object], str]) -> None:
+    found, _ = release
+    bindings = {
+        x["spec"]["policyName"]: x["spec"]["validationActions"]
+        for x in found
+        if x["kind"] == "ValidatingAdmissionPolicyBinding"
+    }
+    names = {x["metadata"]["name"] for x in policies(found).values()}
+    assert bindings == {name: ["Deny"] for name in names}
+
+
+def test_what_a_policy_reads_is_installed_before_it(
+    release: tuple[list[rendered.Object], str],
+) -> None:
+    found, _ = release
+    at = {
+        (x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"]): index
+        for index, x in enumerate(found)
+    }
+    read = 0
+    for index, x in enumerate(found):
+        if x["kind"] != "ValidatingAdmissionPolicyBinding" or "paramRef" not in x["spec"]:
+            continue
+        policy = found[at["ValidatingAdmissionPolicy", None, x["spec"]["policyName"]]]
+        wanted = x["spec"]["paramRef"]
+        kind = policy["spec"]["paramKind"]["kind"]
+        assert at[kind, wanted["namespace"], wanted["name"]] < min(index, found.index(policy))
+        read += 1
+    assert read == 1
+
+
+def test_every_binding_is_of_a_role_and_an_account_that_are_there(
+    release: tuple[list[rendered.Object], str],
+) -> None:
+    found, namespace = release
+    there = {(x["kind"], x["metadata"]["name"]) for x in found}
+    bindings = [x for x in found if x["kind"] in {"RoleBinding", "ClusterRoleBinding"}]
+    for x in bindings:
+        role = x["roleRef"]["kind"], x["roleRef"]["name"]
+        assert role in there or role[1] == "system:openshift:scc:privileged"
+        for subject in x["subjects"]:
+            assert ("ServiceAccount", subject["name"]) in there
+            assert subject["namespace"] == namespace
+    assert len(bindings) >= 3
+
+
+def test_no_role_holds_a_wildcard_or_secrets(
+    release: tuple[list[rendered.Object], str],
+) -> None:
+    found, _ = release
+    rules = [r for x in found if x["kind"] in {"Role", "ClusterRole"} for r in x["rules"]]
+    for rule in rules:
+        assert "*" not in json.dumps(rule)
+        assert "secrets" not in rule["resources"]
+
+
+def test_the_plugins_rights_are_of_its_driver_only() -> None:
+    found = rendered.objects("--set=driverName=gpu.example.com")
+    (rule,) = [
+        r
+        for r in rendered.one(found, "ClusterRole", "ration-kubeletplugin")["rules"]
+        if r["resources"] == ["resourceclaims/driver"]
+    ]
+    assert rule["resourceNames"] == ["gpu.example.com"]
+    slices = policies(found)["slices"]["spec"]["validations"][1]
+    assert 'spec.driver == "gpu.example.com"' in slices["expression"]
+
+
+def test_every_name_fits_a_label(release: tuple[list[rendered.Object], str]) -> None:
+    found, _ = release
+    for x in found:
+        if x["kind"] != "DeviceClass":
+            assert len(x["metadata"]["name"]) <= 63
+
+
+def test_two_releases_share_no_object() -> None:
+    both = [
+        {
+            (x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"])
+            for x in rendered.objects(*flags, release=name, namespace=name)
+        }
+        for name, flags in (("one", ()), ("two", ("--set=driverName=gpu.example.com",)))
+    ]
+    assert not both[0] & both[1]

@@ -1,0 +1,105 @@
+"""Values that Helm refuses, and in which words."""
+
+import re
+
+import pytest
+
+from tests.contract.chart import rendered
+from tests.contract.chart.rendered import setting
+
+pytestmark = rendered.BUILDS_HELM
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("contoller=3", "additional properties 'contoller' not allowed"),
+        ("controller.replica=3", "additional properties 'replica' not allowed"),
+        ("controller.replicas=0", "minimum: got 0, want 1"),
+        ("controller.replicas=two", "got string, want integer"),
+        ("controller.writers=65", "maximum: got 65, want 64"),
+        ("controller.policy=spread", "value must be 'pack'"),
+        ("controller.refusedSeconds=0", "exclusiveMinimum: got 0, want 0"),
+        ("controller.relistSeconds=9", "minimum: got 9, want 10"),
+        ("controller.logLevel=loud", "value must be one of 'debug', 'info', 'warning', 'error'"),
+        ("controller.extraArgs={verbose}", "does not match pattern '^--'"),
+        ("allocator=nobody", "value must be one of 'controller', 'scheduler'"),
+        ("kubeletPlugin.shareDomain=namespace", "value must be one of 'none', 'cluster'"),
+        ("kubeletPlugin.xidClass={79=ignored}", "does not match pattern"),
+        ("kubeletPlugin.cdiHook=nvidia-cdi-hook", "does not match pattern"),
+        ("kubeletPlugin.evictFromBroken=maybe", "got string, want boolean"),
+        ("kubeletPlugin.offerings[0].faces={vgpu}", "value must be one of"),
+        ("kubeletPlugin.offerings[0].mpsShares=49", "maximum: got 49, want 48"),
+        ("kubeletPlugin.offerings[0].node=a", "additional properties 'node' not allowed"),
+        ("mps.lookSeconds=11", "maximum: got 11, want 10"),
+        ("driverRoot=run/nvidia", "does not match pattern"),
+        ("driverRoot=/run/nvidia/", "does not match pattern"),
+        ("stateDir=/a/../../etc", "does not match pattern"),
+        ("driverName=GPU.ration.dev", "does not match pattern"),
+        ("image.repository=", "minLength: got 0, want 1"),
+        ("image.digest=sha256:12", "does not match pattern"),
+        ("image.pullPolicy=Sometimes", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
+        ("deviceClasses.gpu.extendedResourceName=gpu", "does not match pattern"),
+        ("deviceClasses.mig.profiles[0].profile=small", "does not match pattern"),
+        ("deviceClasses.mig.profiles[0].name=x", "missing property 'profile'"),
+        ("serviceMonitor.interval=30", "got number, want string"),
+        ("serviceMonitor.interval=often", "does not match pattern"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: str) -> None:
+    said = rendered.refusal(*setting(value))
+    assert words in said
+    path = re.split(r"[.\[\]]+", value.partition("=")[0].removesuffix("]"))
+    table = "".join(f"/{part}" for part in path[:-1])
+    assert f"at '{table}/{path[-1]}" in said or f"at '{table}'" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (("controller.enabled=false",), "nobody would allocate a GPU"),
+        (("mps.enabled=false",), "nobody would run MPS daemons"),
+        (
+            (
+                "mps.enabled=false",
+                "deviceClasses.mps.enabled=false",
+                "kubeletPlugin.offerings[0].faces={whole,mps}",
+            ),
+            "leave mps out of faces",
+        ),
+        (
+            (r"mps.podLabels.app\.kubernetes\.io/name=mine",),
+            "mps.podLabels holds app.kubernetes.io/name, which the chart sets",
+        ),
+        (
+            ("kubeletPlugin.serviceAccount.create=false",),
+            "kubeletPlugin.serviceAccount.name is empty",
+        ),
+        (
+            ("controller.serviceAccount.name=gpu", "mps.serviceAccount.name=gpu"),
+            "two components have the same service account",
+        ),
+        (
+            ("deviceClasses.mps.name=gpu.ration.dev",),
+            "two DeviceClasses have the same name: gpu-mig.ration.dev, gpu-timeslice.ration.dev,",
+        ),
+        (
+            (
+                "deviceClasses.gpu.extendedResourceName=nvidia.com/gpu",
+                "deviceClasses.mps.extendedResourceName=nvidia.com/gpu",
+            ),
+            "two DeviceClasses have the same extendedResourceName",
+        ),
+        (
+            (
+                "deviceClasses.mig.profiles[0].profile=1g.10gb",
+                "deviceClasses.mig.profiles[1].profile=1g.10gb",
+            ),
+            "two DeviceClasses have the same name",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_with_a_sentence(
+    values: tuple[str, ...], words: str
+) -> None:
+    assert words in rendered.refusal(*setting(*values))

@@ -1,0 +1,226 @@
+"""The pods: what they are told, what they may do."""
+
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+from driver import settings
+from driver.api import offerings
+from driver.controller.config import ControllerConfig
+from driver.devices import faces
+from driver.kubeletplugin.config import PluginConfig
+from driver.mps.config import SupervisorConfig
+from tests.contract.chart import rendered
+
+pytestmark = rendered.BUILDS_HELM
+_Settings = TypeVar("_Settings", bound=settings.ProcessSettings)
+EVERYTHING = f"--values={rendered.EVERYTHING}"
+
+
+def workload(found: list[rendered.Object], component: str) -> Any:
+    (one,) = [
+        x
+        for x in found
+        if x["kind"] in {"Deployment", "DaemonSet"}
+        and x["metadata"]["labels"]["app.kubernetes.io/component"] == component
+    ]
+    return one
+
+
+def container(found: list[rendered.Object], component: str) -> Any:
+    (one,) = workload(found, component)["spec"]["template"]["spec"]["containers"]
+    return one
+
+
+def read(model: type[_Settings], component: str, *flags: str) -> _Settings:
+    return model.read(container(rendered.objects(*flags), component)["args"])
+
+
+@pytest.fixture(autouse=True)
+def node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_NAME", "node-a")
+
+
+@pytest.mark.parametrize(
+    ("model", "component", "chart_says"),
+    [
+        (
+            ControllerConfig,
+            "controller",
+            {"metrics_address": "0.0.0.0:8080", "identity": "$(POD_NAME)"},
+        ),
+        (
+            PluginConfig,
+            "kubeletplugin",
+            {
+                "metrics_address": "0.0.0.0:8080",
+                "instance": "$(POD_UID)",
+                "driver_root": "/host",
+                "host_root": "/host",
+            },
+        ),
+        (
+            SupervisorConfig,
+            "mps",
+            {"metrics_address": "0.0.0.0:8080", "driver_root": "/host", "host_root": "/host"},
+        ),
+    ],
+)
+def test_by_default_a_process_is_told_its_own_defaults(
+    model: type[settings.ProcessSettings], component: str, chart_says: dict[str, str]
+) -> None:
+    found = read(model, component).model_dump(mode="json")
+    assert found == model.read([]).model_dump(mode="json") | chart_says
+
+
+def test_the_controller_takes_every_value() -> None:
+    found = read(ControllerConfig, "controller", EVERYTHING)
+    assert (found.driver_name, found.writers, found.evict_over_share) == (
+        "gpu.nvidia.com",
+        16,
+        True,
+    )
+    assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
+    assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")
+
+
+def test_the_plugin_takes_every_value() -> None:
+    found = read(PluginConfig, "kubeletplugin", EVERYTHING)
+    paths = found.kubelet_root, found.cdi_root, found.state_dir, found.mps_dir, found.driver_root
+    assert [str(one) for one in paths] == [
+        "/var/lib/k0s/kubelet",
+        "/etc/cdi",
+        "/opt/ration",
+        "/opt/ration/mps",
+        "/host/run/nvidia/driver",
+    ]
+    assert (found.allocator, found.share_domain, found.cdi_hook) == ("scheduler", "cluster", "none")
+    assert found.xid_class == ("109=application", "31=hardware")
+    assert (found.evict_from_broken, found.reset_gpus) == (True, True)
+    assert (found.health_poll_seconds, found.rediscover_seconds, found.usage_seconds) == (
+        2.5,
+        30,
+        5,
+    )
+
+
+def test_the_supervisor_and_the_plugin_agree_on_their_files() -> None:
+    found = read(SupervisorConfig, "mps", EVERYTHING)
+    assert found.state_dir == read(PluginConfig, "kubeletplugin", EVERYTHING).mps_dir
+    assert found.shm_dir == found.state_dir / "shm"
+    assert (found.look_seconds, found.poll_seconds) == (0.1, 3)
+
+
+def offered(*flags: str) -> offerings.NodeOfferings:
+    found = rendered.objects(*flags)
+    (document,) = [x["data"]["offerings.yaml"] for x in found if x["kind"] == "ConfigMap"]
+    assert "--offerings=/etc/ration/offerings.yaml" in container(found, "kubeletplugin")["args"]
+    return offerings.read(yaml.safe_load(document), "offerings.yaml")
+
+
+def test_the_plugin_reads_the_offerings_of_the_values() -> None:
+    rules = offered(EVERYTHING).rules
+    assert [one.timeSlices for one in rules] == [10, None]
+    assert rules[1].faces == frozenset({faces.Kind.WHOLE, faces.Kind.MIG})
+
+
+def test_without_the_supervisor_no_face_for_mps_is_offered() -> None:
+    flags = rendered.setting("mps.enabled=false", "deviceClasses.mps.enabled=false")
+    (rule,) = offered(*flags).rules
+    assert rule.faces == frozenset({faces.Kind.WHOLE, faces.Kind.MIG, faces.Kind.TIME_SLICING})
+
+
+def test_changed_offerings_replace_the_plugins_pods() -> None:
+    def sums(rule: str) -> str:
+        found = rendered.objects(*rendered.setting(f"kubeletPlugin.offerings[0].{rule}"))
+        metadata = workload(found, "kubeletplugin")["spec"]["template"]["metadata"]
+        return str(metadata["annotations"]["checksum/offerings"])
+
+    assert sums("timeSlices=3") != sums("timeSlices=4")
+
+
+def test_the_controller_has_no_rights_on_its_node() -> None:
+    spec = workload(rendered.objects(), "controller")["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (one,) = spec["containers"]
+    assert one["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "volumes" not in spec
+
+
+def test_a_nodes_pods_see_the_hosts_processes_and_files() -> None:
+    found = rendered.objects()
+    for component in ("kubeletplugin", "mps"):
+        spec = workload(found, component)["spec"]["template"]["spec"]
+        assert spec["hostPID"] is True
+        (host,) = [x for x in spec["containers"][0]["volumeMounts"] if x["mountPath"] == "/host"]
+        assert host["readOnly"] is True
+        assert host["mountPropagation"] == "HostToContainer"
+    assert "hostPID" not in workload(found, "controller")["spec"]["template"]["spec"]
+
+
+def test_every_folder_of_the_node_has_one_path_in_the_pod_and_on_the_host() -> None:
+    found = rendered.objects(EVERYTHING)
+    for component in ("kubeletplugin", "mps"):
+        spec = workload(found, component)["spec"]["template"]["spec"]
+        hosts = {x["name"]: x["hostPath"]["path"] for x in spec["volumes"] if "hostPath" in x}
+        mounts = {x["name"]: x["mountPath"] for x in spec["containers"][0]["volumeMounts"]}
+        assert {name: mounts[name] for name in hosts} == hosts | {"host": "/host"}
+        assert hosts["host"] == "/"
+
+
+def test_only_those_that_talk_to_the_api_server_have_a_token() -> None:
+    found = rendered.objects()
+    with_token = {
+        component: workload(found, component)["spec"]["template"]["spec"][
+            "automountServiceAccountToken"
+        ]
+        for component in ("controller", "kubeletplugin", "mps")
+    }
+    assert with_token == {"controller": True, "kubeletplugin": True, "mps": False}
+    accounts = [x for x in found if x["kind"] == "ServiceAccount"]
+    assert [x["automountServiceAccountToken"] for x in accounts] == [False] * 3
+
+
+def test_an_update_brings_the_new_plugin_first_and_leaves_mps_daemons_alone() -> None:
+    found = rendered.objects()
+    assert workload(found, "kubeletplugin")["spec"]["updateStrategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+    }
+    assert workload(found, "mps")["spec"]["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_a_new_chart_alone_replaces_no_pod() -> None:
+    found = rendered.objects()
+    for component in ("controller", "kubeletplugin", "mps"):
+        labels = workload(found, component)["spec"]["template"]["metadata"]["labels"]
+        assert not {"helm.sh/chart", "app.kubernetes.io/version"} & set(labels)
+
+
+def test_a_components_image_is_the_common_one_field_by_field() -> None:
+    found = rendered.objects(EVERYTHING)
+    repository = "registry.example.com/ration"
+    assert container(found, "kubeletplugin")["image"] == f"{repository}:v9"
+    assert container(found, "controller")["image"].startswith(f"{repository}@sha256:0123")
+    pod = rendered.one(found, "Pod", "gpus-test")
+    assert pod["spec"]["containers"][0]["image"] == "registry.example.com/python:v9"
+
+
+def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
+    found = rendered.objects(EVERYTHING)
+    template = workload(found, "controller")["spec"]["template"]
+    spec = template["spec"]
+    assert template["metadata"]["annotations"] == {"note": "here"}
+    assert {"tier": "one", "team": "platform"}.items() <= template["metadata"]["labels"].items()
+    assert spec["priorityClassName"] == "high"
+    assert spec["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}
+    assert "topologySpreadConstraints" not in spec
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert spec["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
+    assert spec["containers"][0]["env"][-1]["name"] == "HTTPS_PROXY"
