@@ -118,13 +118,13 @@ def containerd(program: Path, folders: layout.NodeLayout) -> Argv:
     return (str(program), "--config", str(folders.config / "containerd.toml"))
 
 
-def kubelet(program: Path, folders: layout.NodeLayout, node: state.NodeState) -> Argv:
-    """The kubelet of one node."""
+def kubelet(program: Path, folders: layout.NodeLayout, node: state.NodeState, root: Path) -> Argv:
+    """The kubelet of one node; `root` is its own folder as it sees it."""
     return (
         str(program),
         f"--config={folders.config / 'kubelet.yaml'}",
         f"--kubeconfig={folders.config / 'kubelet.kubeconfig'}",
-        f"--root-dir={folders.kubelet}",
+        f"--root-dir={root}",
         f"--cert-dir={folders.config}",
         f"--hostname-override={node.name}",
         f"--node-ip={plan.node_address(node.index)}",

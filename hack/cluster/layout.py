@@ -11,6 +11,7 @@ from pathlib import Path
 
 BASE = Path("/var/lib/ration-lab")
 """Not /var/lib/ration: that is the driver's own, on every node."""
+KUBELET = Path("/var/lib/kubelet")
 HOST_ROOT = Path("/run/ration-lab/host")
 """Where a node's namespace shows the simulated machine's /proc, /sys and /dev."""
 
@@ -88,7 +89,7 @@ class NodeLayout:
         """
         driver_root, usual = self.gpu / "driver-root", Path("/run/nvidia/driver")
         return (
-            (self.kubelet, Path("/var/lib/kubelet")),
+            (self.kubelet, KUBELET),
             (self.cdi, Path("/run/cdi")),
             (self.state, Path("/var/lib/ration")),
             (self.gpu / "host-root", HOST_ROOT),

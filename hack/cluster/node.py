@@ -104,7 +104,10 @@ def wait_runtime(where: layout.Layout, node: str) -> None:
 
 def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:
     """Start the kubelet; it registers the node."""
-    command = argv.kubelet(where.program("kubelet"), where.node(node.name), node)
+    folders = where.node(node.name)
+    # A plugin's pod puts its UID into sockets' names: only the usual path is short enough.
+    root = layout.KUBELET if namespaces.exists(folders) else folders.kubelet
+    command = argv.kubelet(where.program("kubelet"), folders, node, root)
     _launch(where, node.name, "kubelet", command)
 
 
