@@ -60,7 +60,24 @@ THEIRS = [
     {"defaultPerDevicePinnedMemoryLimit": {"0": "2Gi"}},
     {"multiUser": True},
 ]
-ODD = [None, "", "x", 0, 1, -1, 101, True, 1.5, [], {}, [{}], {"a": 1}, "MPS", "1Gi", "GpuConfig"]
+ODD: list[Any] = [
+    None,
+    "",
+    "x",
+    0,
+    1,
+    -1,
+    101,
+    True,
+    1.5,
+    [],
+    {},
+    [{}],
+    {"a": 1},
+    "MPS",
+    "1Gi",
+    "GpuConfig",
+]
 
 
 class Drawing:
