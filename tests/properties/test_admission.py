@@ -86,6 +86,21 @@ class Drawing:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
+    def classes(self) -> dict[str, classes.DeviceClass]:
+        """Those that are installed; some bring a document of their own."""
+        return {
+            name: replace(one, configs=tuple(self._of_class())) for name, one in CLASSES.items()
+        }
+
+    def _of_class(self) -> Iterator[Raw]:
+        if self._random.random() < 0.2:
+            parameters = self._parameters()
+            if self._random.random() < 0.3:
+                parameters = {**parameters, "crossNamespace": True}
+            if self._random.random() < 0.1:
+                parameters = self._mutated(parameters)
+            yield {"driver": names.DRIVER, "parameters": parameters}
+
     def claim(self) -> Raw:
         several = self._random.choice((1, 1, 1, 2, 3))
         requests = [self._request(f"r{at}") for at in range(several)]
@@ -171,9 +186,19 @@ def _is_of(face: faces.Face, device_class: str) -> bool:
     return type(face) is KINDS[device_class]
 
 
-def refused_by_plugin(claim: Raw) -> bool:
+def of_classes(claim: Raw, known: dict[str, classes.DeviceClass]) -> list[claims.AllocatedConfig]:
+    """What classes bring into an allocation, each for the request that names it."""
+    return [
+        claims.AllocatedConfig(from_class=True, requests=(one["name"],), opaque=opaque)
+        for one in claim["spec"]["devices"]["requests"]
+        for opaque in known[one["exactly"]["deviceClassName"]].configs
+    ]
+
+
+def refused_by_plugin(claim: Raw, known: dict[str, classes.DeviceClass]) -> bool:
     """What Prepare says of an allocation to such devices that takes the configuration over."""
-    brought = [
+    brought = of_classes(claim, known)
+    brought += [
         claims.AllocatedConfig(
             from_class=False, requests=tuple(one.get("requests", ())), opaque=one["opaque"]
         )
@@ -191,15 +216,43 @@ def refused_by_plugin(claim: Raw) -> bool:
 
 
 def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
-    known = configs.Known(names.DRIVER, CLASSES, HARDWARE)
     kind = review.Kind("resource.k8s.io", "v1", "ResourceClaim")
     seen: collections.Counter[tuple[bool, bool]] = collections.Counter()
     for seed in range(DOCUMENTS):
-        claim = Drawing(seed).claim()
-        findings = checking.check(kind, claim, known)
-        said, refused = bool(findings.problems), refused_by_plugin(claim)
+        drawing = Drawing(seed)
+        claim, installed = drawing.claim(), drawing.classes()
+        findings = checking.check(kind, claim, configs.Known(names.DRIVER, installed, HARDWARE))
+        said, refused = bool(findings.problems), refused_by_plugin(claim, installed)
         seen[refused, bool(findings.warnings)] += 1
         assert refused or not said, (seed, findings)
         assert said or findings.warnings or not refused, (seed, claim)
     assert min(seen[True, False], seen[False, False]) > DOCUMENTS / 10, seen
     assert seen[True, True] + seen[False, True] < DOCUMENTS / 4, seen
+
+
+def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
+    """Of claims, templates and classes, whatever else they are: nothing but the reading of it."""
+    seen: collections.Counter[bool] = collections.Counter()
+    for seed in range(DOCUMENTS):
+        (entry, *_) = Drawing(seed).claim()["spec"]["devices"]["config"]
+        for kind, obj in (
+            ("ResourceClaim", {"spec": {"devices": {"config": [entry]}}}),
+            ("ResourceClaimTemplate", {"spec": {"spec": {"devices": {"config": [entry]}}}}),
+            ("DeviceClass", {"spec": {"config": [{"opaque": entry["opaque"]}]}}),
+        ):
+            of_class = kind == "DeviceClass"
+            config = claims.AllocatedConfig(of_class, (), entry["opaque"])
+            refused = not is_read(claims.Allocation((), (config,)))
+            known = review.Kind("resource.k8s.io", "v1", kind)
+            said = bool(checking.check(known, obj, configs.Known()).problems)
+            assert said == refused, (seed, kind, entry)
+            seen[refused] += 1
+    assert min(seen.values()) > DOCUMENTS / 2, seen
+
+
+def is_read(allocation: claims.Allocation) -> bool:
+    try:
+        tuple(documents.of_allocation(allocation, names.DRIVER))
+    except errors.BadInput:
+        return False
+    return True

@@ -101,7 +101,7 @@ def _outcome(ways: Sequence[Way], brought: Sequence[decode.Document], known: Kno
     problems: list[str] = []
     unsure: list[str] = []
     for way in ways:
-        every = [*_of_class(way, known), *brought]
+        every = [*_of_class(way, known, unsure), *brought]
         answers = [_answer(way, kind, every) for kind in _KINDS.get(way.face, ("GpuConfig",))]
         refused = [one for one in answers if isinstance(one, str)]
         settings = [one for one in answers if not isinstance(one, str)]
@@ -141,8 +141,11 @@ def _doubts(way: Way, settings: Sequence[v1alpha1.Config]) -> Iterator[str]:
         )
 
 
-def _of_class(way: Way, known: Known) -> Iterator[decode.Document]:
-    """Those documents of its class that can be read; the others are told of the class."""
+def _of_class(way: Way, known: Known, unsure: list[str]) -> Iterator[decode.Document]:
+    """The documents of its class; `unsure` is told of those that cannot be read.
+
+    That is for whoever writes the class to mend, and may be mended before the claim is allocated.
+    """
     device_class = (known.classes or {}).get(way.asked.device_class)
     for opaque in device_class.configs if device_class else ():
         if opaque.get("driver") != known.driver:
@@ -151,9 +154,10 @@ def _of_class(way: Way, known: Known) -> Iterator[decode.Document]:
         try:
             parameters = fields.mapping(opaque, "parameters", where)
             found = decode.config(parameters, where, from_class=True)
-        except errors.BadInput:
-            continue
-        yield decode.Document(found, where, (way.name,))
+        except errors.BadInput as problem:
+            unsure.append(f"request {way.name}: its {problem}")
+        else:
+            yield decode.Document(found, where, (way.name,))
 
 
 def limits(found: Sequence[Outcome], known: Known) -> Iterator[str]:
