@@ -123,14 +123,14 @@ def test_a_thousand_requests_across_rotations_all_succeed(running: Running) -> N
 
 
 def test_slow_clients_stop_nobody(running: Running) -> None:
-    """More of them than there are threads: silent, half through the handshake, half a request."""
-    silent = [running.silent() for _ in range(100)]
+    """Half through the handshake, half a request, and more silent ones than there are threads."""
     greeting = [running.silent() for _ in range(8)]
     for one in greeting:
         one.sendall(b"\x16\x03\x01\x02\x00\x01")
     asking = [running.handshaken() for _ in range(4)]
     for one in asking:
         one.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+    silent = [running.silent() for _ in range(100)]
     client = running.client()
     for _ in range(20):
         answer = client.request("POST", "/echo", body=b"{}", timeout=DEADLINE_S * 3 / 4)
