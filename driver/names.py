@@ -53,6 +53,17 @@ Its value is the time at which the refusal was cleared, RFC 3339.
 """
 
 CLASS_GPU = "gpu.ration.dev"
+CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
+CLASS_MIG = "gpu-mig.ration.dev"
+
+CONVERT_LABEL = "ration.dev/convert"
+"""Namespace label: `false` leaves pods that ask for device plugins' resources as they are (D21)."""
+CONVERTED = "ration.dev/converted"
+"""Label on pods that were converted, and on the templates and claims made for them."""
+CONVERTED_FROM = "ration.dev/converted-from"
+"""Annotation on a converted pod: what its containers asked, `main: nvidia.com/gpu=2`."""
+LAST_USED = "ration.dev/last-used"
+"""Annotation on a template of ours: when a pod was last given it, RFC 3339, now and then."""
 
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """On claims made of a template: their name in the pod (k8s.io/api/resource/v1)."""

@@ -53,6 +53,14 @@ class Reason(StrEnum):
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
     )
 
+    NOT_CONVERTED = (
+        "NotConverted",
+        (
+            "The pod waits for a device plugin's resource, and the label `ration.dev/convert: "
+            '"false"` of its namespace keeps it from being converted to a claim.'
+        ),
+    )
+
     # What a Node's condition says of its GPUs.
     GPUS_HEALTHY = ("GPUsHealthy", "Every GPU of the node can be given to claims.")
     GPUS_UNHEALTHY = ("GPUsUnhealthy", "The message says which GPUs are tainted, and by what.")

@@ -12,6 +12,8 @@ from driver import reasons, settings
 from driver.api import v1alpha1
 from driver.controller import config as controller_config
 from driver.controller import metrics as controller_metrics
+from driver.controller.admission import config as admission_config
+from driver.controller.admission import metrics as admission_metrics
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
 from driver.kubeletplugin import metrics as plugin_metrics
@@ -65,6 +67,7 @@ def flags_page() -> str:
     )
     models = (
         controller_config.ControllerConfig,
+        admission_config.AdmissionConfig,
         plugin_config.PluginConfig,
         mps_config.SupervisorConfig,
     )
@@ -94,6 +97,7 @@ def metrics_page() -> str:
     return (
         head
         + _metrics("controller", controller_metrics.Metrics)
+        + _metrics("admission", admission_metrics.Metrics)
         + _metrics("kubeletplugin", plugin_metrics.Metrics)
         + _metrics("mps", mps_metrics.Metrics)
     )

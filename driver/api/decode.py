@@ -4,7 +4,7 @@ The order in an allocation is class configuration first, then the claim's; the l
 to a request wins, and is used whole.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,7 @@ _OURS: Mapping[str, type[v1alpha1.GpuConfig] | type[v1alpha1.MigDeviceConfig]] =
     "GpuConfig": v1alpha1.GpuConfig,
     "MigDeviceConfig": v1alpha1.MigDeviceConfig,
 }
+_STRATEGIES = frozenset({"TimeSlicing", "MPS"})
 _VERSIONS = (names.CONFIG_VERSION, nvidia.VERSION)
 
 
@@ -92,8 +93,17 @@ def _bad(
     error: pydantic.ValidationError, where: str, model: type[pydantic.BaseModel]
 ) -> errors.BadInput:
     first = error.errors()[0]
-    path = ".".join([where, *(str(part) for part in first["loc"])])
+    path = ".".join([where, *_fields_of(first["loc"])])
     if first["type"] == "extra_forbidden":
         known = f"one of {', '.join(sorted(model.model_fields))}" if len(first["loc"]) == 1 else ""
         return errors.BadInput(path, "is not a field", known)
     return errors.BadInput(path, first["msg"].removeprefix("Value error, "))
+
+
+def _fields_of(location: tuple[int | str, ...]) -> Iterator[str]:
+    """A place as the document has it: pydantic names the strategy too that was chosen there."""
+    before: int | str = ""
+    for part in location:
+        if before != "sharing" or part not in _STRATEGIES:
+            yield str(part)
+        before = part

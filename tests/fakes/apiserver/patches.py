@@ -16,6 +16,7 @@ MERGE_KEYS = {
     "status.conditions": "type",
     "metadata.ownerReferences": "uid",
     "spec.schedulingGates": "name",
+    "webhooks": "name",
 }
 PRIMITIVE_SETS = {"metadata.finalizers"}
 _DELETE_FROM = "$deleteFromPrimitiveList/"

@@ -1,0 +1,71 @@
+"""Bytes in, bytes out: a review read, its verdict, counted, and written."""
+
+from collections.abc import Callable
+
+import structlog
+
+from driver import clock, errors
+from driver.controller.admission import metrics, review
+
+_log = structlog.get_logger(__name__)
+Decide = Callable[[review.Request], review.Answer]
+_OK, _BAD = 200, 400
+_TOO_DEEP = review.Answer(allowed=False, message="is nested too deeply", code=_BAD)
+
+
+class Answering:
+    """A `server.Handler` for one webhook: `validate` or `mutate`.
+
+    What fails in us is left to the server, which answers 500: then `failurePolicy` decides.
+    """
+
+    def __init__(
+        self, webhook: str, decide: Decide, counted: metrics.Metrics, time: clock.Clock
+    ) -> None:
+        self._webhook = webhook
+        self._decide = decide
+        self._metrics = counted
+        self._clock = time
+
+    def __call__(self, body: bytes) -> tuple[int, bytes]:
+        """Answer one review."""
+        began, verdict = self._clock.monotonic(), "failed"
+        try:
+            request = review.read(body)
+            answer = self._answer(request)
+            verdict = _word(answer)
+        except errors.BadInput as problem:
+            verdict = "unreadable"
+            return _BAD, f"{problem}\n".encode(errors="replace")
+        else:
+            self._tell(request, answer)
+            return _OK, review.render(request, answer)
+        finally:
+            self._metrics.answered(self._webhook, verdict)
+            self._metrics.seconds.observe(self._clock.monotonic() - began)
+
+    def _answer(self, request: review.Request) -> review.Answer:
+        try:
+            return self._decide(request)
+        except RecursionError:  # of what is nested as deep as the parser just about takes
+            return _TOO_DEEP
+
+    def _tell(self, request: review.Request, answer: review.Answer) -> None:
+        if not answer.allowed or answer.patch:
+            _log.info(
+                "review answered",
+                webhook=self._webhook,
+                kind=request.kind.kind,
+                object=f"{request.namespace}/{request.name}",
+                verdict=_word(answer),
+                message=answer.message,
+                dry_run=request.dry_run,
+            )
+
+
+def _word(answer: review.Answer) -> str:
+    if not answer.allowed:
+        return "refused"
+    if answer.patch:
+        return "converted"
+    return "warned" if answer.warnings else "allowed"

@@ -1,0 +1,158 @@
+"""The webhook's process, wired: certificates -> server -> verdicts, beside a few caches.
+
+It is a process of its own and no part of the controller's: the API server waits for it, so it must
+not wait for the decider's interpreter lock; every replica answers, while only one controller
+leads; and what reads bytes of anybody's holds no right to write allocations.
+"""
+
+import threading
+
+import prometheus_client
+import structlog
+
+from driver import clock, lifecycle
+from driver.controller.admission import (
+    answering,
+    certificates,
+    conversion,
+    handling,
+    metrics,
+    server,
+    templates,
+    world,
+)
+from driver.controller.admission.config import AdmissionConfig
+from driver.kube import backoff, client, lease
+from driver.telemetry import server as telemetry
+
+_log = structlog.get_logger(__name__)
+_LEASE = "ration-admission"
+_CALL_S = 2.0
+"""For each half of a call on behalf of a review, which has five seconds in all."""
+
+
+class App:
+    """Everything a replica of the webhook runs."""
+
+    def __init__(
+        self,
+        config: AdmissionConfig,
+        kube: client.KubeClient,
+        identity: str,
+        jitter: backoff.Jitter,
+    ) -> None:
+        self._config = config
+        self._kube = kube
+        self._clock = clock.SystemClock()
+        self._registry = prometheus_client.CollectorRegistry()
+        self._metrics = metrics.Metrics(self._registry)
+        self._leadership = Leadership(kube, config.namespace, identity, self._clock, jitter)
+        self._world = world.ClusterWorld(kube, config.driver_name)
+        self._reflectors = self._world.reflectors(kube, self._clock, jitter)
+        self._server = server.Server(config.webhook_host_port, self._application(), self._clock)
+
+    def run(self) -> int:
+        """Until told to stop, or until something essential dies; the exit code."""
+        life = lifecycle.Lifecycle(_log, self._clock)
+        pages = self._pages()
+        ages = templates.Ages(unused_s=self._config.template_seconds)
+        leads = self._leads
+        sweeper = templates.Sweeper(self._kube, leads, self._clock, ages)
+        life.thread("telemetry", pages.run)
+        life.thread("elector", self._leadership.run)
+        for name, one in self._reflectors.items():
+            life.thread(f"reflector-{name}", one.run, interrupt=one.interrupt)
+        life.thread("sweeper", sweeper.run)
+        life.thread("certificates", self._certificates().run)
+        # Last to start and first to stop: what it answers by is there before and after.
+        life.thread("webhook", self._server.run, interrupt=self._server.interrupt)
+        _log.info("started", metrics_port=pages.port, port=self._server.port)
+        return life.run()
+
+    def _leads(self) -> bool:
+        leads = self._leadership.leads
+        self._metrics.leading.set(leads)
+        return leads
+
+    def _application(self) -> server.Application:
+        config = self._config
+        ages = templates.Ages(unused_s=config.template_seconds)
+        made = templates.Templates(self._kube.within(_CALL_S), self._clock, ages)
+        classes = conversion.Classes(
+            config.driver_name, config.whole_class, config.shared_class, config.mig_class
+        )
+        validate = answering.Answering(
+            "validate",
+            lambda request: handling.validate(request, self._world),
+            self._metrics,
+            self._clock,
+        )
+        mutate = answering.Answering(
+            "mutate",
+            lambda request: handling.mutate(request, self._world, made.ensure, classes),
+            self._metrics,
+            self._clock,
+        )
+        return server.Application({"/validate": validate, "/mutate": mutate})
+
+    def _certificates(self) -> certificates.InSecret | certificates.InFiles:
+        config, use = self._config, self._server.use
+        if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
+            return certificates.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
+        place = certificates.Place(
+            config.namespace, config.secret, config.hosts, config.configuration
+        )
+        return certificates.InSecret(self._kube, place, self._leads, use, self._clock)
+
+    def _pages(self) -> telemetry.Telemetry:
+        def unserved() -> str | None:
+            return None if self._server.ready else "no certificate yet"
+
+        def unfilled() -> str | None:
+            empty = [name for name, one in self._reflectors.items() if not one.synced.is_set()]
+            return f"not listed yet: {', '.join(empty)}" if empty else None
+
+        host, port = self._config.metrics_host_port
+        return telemetry.Telemetry(
+            host,
+            port,
+            self._registry,
+            health={},
+            ready={"certificate": unserved, "caches": unfilled},
+        )
+
+
+class Leadership:
+    """Runs for the webhook's Lease, and again whenever it is lost: nobody dies of losing it.
+
+    What the leader writes is guarded by resource versions, so two leaders for a moment do no harm.
+    """
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        identity: str,
+        time: clock.Clock,
+        jitter: backoff.Jitter,
+    ) -> None:
+        self._kube = kube
+        self._place = namespace, _LEASE, identity
+        self._clock = time
+        self._timings = lease.Timings(jitter=jitter)
+        self._elector = self._candidate()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this replica leads, surely."""
+        return self._elector.is_leader
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set."""
+        while not stop.is_set():
+            self._elector.run(stop, lambda _: None, lambda: None)
+            if not stop.is_set():
+                self._elector = self._candidate()
+
+    def _candidate(self) -> lease.Elector:
+        return lease.Elector(self._kube, *self._place, self._clock, self._timings)

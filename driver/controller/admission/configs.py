@@ -1,0 +1,184 @@
+"""Whether the devices that a claim can get could have the configuration it brings (D13). Pure.
+
+The words are those of Prepare: `api.decode.winner`, `sharing.terms` and `sharing.daemon`, asked
+about what every device of a request surely is. What depends on which device it becomes is a
+warning, and what no device can change is a problem.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from driver import errors, names
+from driver.api import decode, v1alpha1
+from driver.controller.admission import documents, hardware, selecting
+from driver.controller.admission.documents import Findings
+from driver.controller.admission.selecting import Face, Way
+from driver.resources import claims, classes, fields, quantity, request
+from driver.sharing import terms
+
+_KINDS: Mapping[Face, tuple[decode.Kind, ...]] = {
+    Face.MIG: ("MigDeviceConfig",),
+    Face.UNKNOWN: ("GpuConfig", "MigDeviceConfig"),
+    Face.NONE: (),
+    Face.FOREIGN: (),
+}
+"""Of any other face: GpuConfig."""
+_ANY = "of the class"
+_SHARED = {Face.MPS: names.SHARING_MPS, Face.TIME_SLICED: names.SHARING_TIME_SLICING}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the webhook knows of the cluster. Without a class, what it selects is not known."""
+
+    driver: str = names.DRIVER
+    classes: selecting.Classes | None = None
+    memory: hardware.Hardware = hardware.UNKNOWN
+
+    def ways(self, asked: request.Request) -> tuple[Way, ...]:
+        """The ways of a request that our driver may answer."""
+        found = selecting.ways(asked, self.classes or {}, self.driver)
+        return tuple(one for one in found if one.ours)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A way with the configuration its devices have."""
+
+    way: Way
+    config: v1alpha1.Config
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the ways of one request come to: a way is sure where it has one face and one answer.
+
+    `ways` counts those that our driver may answer.
+    """
+
+    ways: int
+    sure: tuple[Configured, ...] = ()
+    problems: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+
+def requests(part: documents.Part) -> tuple[request.Request, ...]:
+    """The requests of `spec.devices`, in whichever version they are written.
+
+    v1beta1 has the fields of `exactly` in the request itself.
+
+    Raises:
+        BadInput: a field has another type than the API's.
+    """
+    shown = []
+    for _, one in fields.objects(part.raw, "requests", part.at):
+        plain = "exactly" not in one and "firstAvailable" not in one
+        rest = {key: value for key, value in one.items() if key != "name"}
+        shown.append({"name": one.get("name"), "exactly": rest} if plain and rest else one)
+    return request.parse({"requests": shown}).requests
+
+
+def of_claim(
+    asked: Sequence[request.Request], brought: Sequence[decode.Document], known: Known
+) -> tuple[Findings, tuple[Outcome, ...]]:
+    """What is wrong with the documents of a claim, and what each of its requests comes to."""
+    found = tuple(_outcome(known.ways(one), brought, known) for one in asked)
+    problems = tuple(text for one in found for text in one.problems)
+    unsure = tuple(text for one in found for text in one.unsure)
+    return Findings(problems, unsure), found
+
+
+def of_class(
+    raw: fields.Raw, brought: Sequence[decode.Document], known: Known
+) -> tuple[Findings, tuple[Outcome, ...]]:
+    """The same of a class: its documents are for whatever request names it."""
+    asked = request.Request(_ANY, "", selectors=classes.expressions(raw, "spec"))
+    return of_claim([asked], [replace(one, requests=(_ANY,)) for one in brought], known)
+
+
+def _outcome(ways: Sequence[Way], brought: Sequence[decode.Document], known: Known) -> Outcome:
+    sure: list[Configured] = []
+    problems: list[str] = []
+    unsure: list[str] = []
+    for way in ways:
+        every = [*_of_class(way, known, unsure), *brought]
+        answers = [_answer(way, kind, every) for kind in _KINDS.get(way.face, ("GpuConfig",))]
+        refused = [one for one in answers if isinstance(one, str)]
+        settings = [one for one in answers if not isinstance(one, str)]
+        if refused and not settings:
+            problems.append(refused[0])
+        elif len(answers) > 1:
+            unsure += refused or _doubts(way, settings)
+        else:
+            sure += (Configured(way, one) for one in settings)
+    if problems and len(problems) < len(ways):
+        # Another alternative can still be had.
+        return Outcome(len(ways), tuple(sure), unsure=(*problems, *unsure))
+    return Outcome(len(ways), tuple(sure), tuple(problems[:1]), tuple(unsure))
+
+
+def _answer(
+    way: Way, kind: decode.Kind, brought: Sequence[decode.Document]
+) -> v1alpha1.Config | str:
+    """The configuration of a way's devices, or why they cannot have one."""
+    try:
+        config = decode.winner(brought, way.name, kind)
+    except errors.BadInput as problem:
+        return str(problem)
+    if way.face not in _SHARED:
+        return config
+    device = claims.DeviceId("", "", f"the {way.face}")
+    given = terms.of_result(claims.Result(way.name, device), _SHARED[way.face], "", config)
+    return given.message if isinstance(given, terms.Conflict) else config
+
+
+def _doubts(way: Way, settings: Sequence[v1alpha1.Config]) -> Iterator[str]:
+    asked = [one.sharing.strategy for one in settings if one.sharing is not None]
+    if asked:
+        yield (
+            f"request {way.name}: whether its devices can have strategy {asked[0]} depends on what "
+            f"class {way.asked.device_class or 'they are of'} gives it"
+        )
+
+
+def _of_class(way: Way, known: Known, unsure: list[str]) -> Iterator[decode.Document]:
+    """The documents of its class; `unsure` is told of those that cannot be read.
+
+    That is for whoever writes the class to mend, and may be mended before the claim is allocated.
+    """
+    device_class = (known.classes or {}).get(way.asked.device_class)
+    for opaque in device_class.configs if device_class else ():
+        if opaque.get("driver") != known.driver:
+            continue
+        where = f"class {way.asked.device_class}"
+        try:
+            parameters = fields.mapping(opaque, "parameters", where)
+            found = decode.config(parameters, where, from_class=True)
+        except errors.BadInput as problem:
+            unsure.append(f"request {way.name}: its {problem}")
+        else:
+            yield decode.Document(found, where, (way.name,))
+
+
+def limits(found: Sequence[Outcome], known: Known) -> Iterator[str]:
+    """Amounts of memory that no hardware that is published has."""
+    for one in (sure for outcome in found for sure in outcome.sure):
+        most = known.memory.most(mig=one.way.face is Face.MIG)
+        for text in dict.fromkeys(_amounts(one)) if most else ():
+            if quantity.parse(text).units > most:
+                shown = quantity.of_bytes(most).text
+                yield (
+                    f"request {one.way.name}: {text} of memory is more than any {one.way.face} "
+                    f"that is published now has, which is {shown} at most"
+                )
+
+
+def _amounts(one: Configured) -> Iterator[str]:
+    """The memory that is asked of a device, and the limits for it."""
+    for name, amount in one.way.asked.minimums.items():
+        if name.rpartition("/")[2] == names.CAP_MEMORY:
+            yield amount.text
+    if isinstance(one.config.sharing, v1alpha1.MpsSharing):
+        mps = one.config.sharing.mps
+        yield from (mps.pinnedMemory,) if mps.pinnedMemory else ()
+        yield from mps.pinnedMemoryPerDevice.values()

@@ -1,0 +1,99 @@
+"""A review's verdict: which objects are looked at, when, and what is answered. Pure but for ports.
+
+Whatever is not asked about here is allowed untouched: other kinds, subresources, deletions, and
+updates that change nothing that was decided when the object was made. An object on its way out
+must be let go, however wrong it is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from driver import errors, names
+from driver.controller.admission import checking, configs, conversion, documents, pods, review
+from driver.resources import fields
+
+_INVALID, _FAILED = 422, 500
+_MOST_CLAIMS = 16
+"""Looked up for one pod: each is a call."""
+Ensure = Callable[[str, conversion.Template], None]
+"""Makes a template in a namespace. Raises ApiError, BadInput."""
+
+
+class World(Protocol):
+    """What is known of the cluster."""
+
+    def known(self) -> configs.Known:
+        """Classes and hardware, as of now."""
+        ...
+
+    def part(self, namespace: str, named: pods.Named) -> documents.Part | None:
+        """What a pod's claim or its template asks; None where it cannot be looked up."""
+        ...
+
+    def labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none where it is not known."""
+        ...
+
+
+def validate(request: review.Request, world: World) -> review.Answer:
+    """The verdict on an object with configuration, or on a pod that names claims."""
+    obj = request.object
+    if obj is None or not _is_looked_at(request, obj):
+        return review.ALLOWED
+    if _is_pod(request.kind):
+        findings = _of_pod(request, obj, world)
+    else:
+        findings = checking.check(request.kind, obj, world.known())
+    if not findings.problems:
+        return review.Answer(warnings=findings.warnings)
+    message = "; ".join(findings.problems)
+    return review.Answer(allowed=False, message=message, code=_INVALID, warnings=findings.warnings)
+
+
+def mutate(
+    request: review.Request, world: World, ensure: Ensure, classes: conversion.Classes
+) -> review.Answer:
+    """A pod that asks for device plugins' resources, converted; its templates are there by then."""
+    obj = request.object
+    if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
+        return review.ALLOWED
+    if world.labels(request.namespace).get(names.CONVERT_LABEL) == "false":
+        return review.ALLOWED
+    try:
+        found = conversion.convert(obj, classes)
+        for template in found.templates if not request.dry_run else ():
+            ensure(request.namespace, template)
+    except errors.BadInput as problem:
+        text = f"cannot be converted to a claim: {problem}; {_WAY_OUT}"
+        return review.Answer(allowed=False, message=text, code=_INVALID)
+    except errors.ApiError as error:
+        text = f"its ResourceClaimTemplate could not be made: {error}"
+        return review.Answer(allowed=False, message=text, code=_FAILED)
+    return review.Answer(patch=found.patch)
+
+
+_WAY_OUT = f"the namespace's label {names.CONVERT_LABEL}=false leaves pods as they are"
+
+
+def _is_looked_at(request: review.Request, obj: fields.Raw) -> bool:
+    if request.subresource:
+        return False
+    if request.operation == review.CREATE:
+        return True
+    # A pod's claims and containers are what they were; so is the spec of a claim or template.
+    changed = request.old is None or request.old.get("spec") != obj.get("spec")
+    return request.operation == review.UPDATE and not _is_pod(request.kind) and changed
+
+
+def _is_pod(kind: review.Kind) -> bool:
+    return (kind.group, kind.kind) == ("", "Pod")
+
+
+def _of_pod(request: review.Request, pod: fields.Raw, world: World) -> documents.Findings:
+    try:
+        entries = pods.named(pod)[:_MOST_CLAIMS]
+    except errors.BadInput:
+        return checking.NOTHING  # the API server's to tell
+    parts = {one.name: world.part(request.namespace, one) for one in entries}
+    there = {name: part for name, part in parts.items() if part is not None}
+    return pods.check(pod, there, world.known()) if there else checking.NOTHING

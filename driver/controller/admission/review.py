@@ -1,0 +1,168 @@
+"""AdmissionReview v1 (admission.k8s.io): bytes to a typed request, an answer to bytes. Pure.
+
+Whatever the bytes are, the outcome is a request or a BadInput, which the server answers with 400.
+A key that an object has twice is remembered, for Kubernetes keeps opaque parameters as they were
+written, and of two equal keys readers would silently take one (D13).
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from driver import errors
+from driver.resources import fields
+
+API_VERSION = "admission.k8s.io/v1"
+MOST_BYTES = 3 << 20
+"""Of a review: the API server takes no larger object (its own limit of a request's body)."""
+_MOST_WARNINGS = 32
+_MOST_WARNING = 256
+"""Characters of a warning: the API server cuts longer ones off, and drops those beyond 4096 all
+together (k8s.io/apiserver, endpoints/filters/warning.go)."""
+_MOST_MESSAGE = 2048
+CREATE, UPDATE = "CREATE", "UPDATE"
+_FORBIDDEN = 403
+
+
+class Doubled(dict[str, object]):
+    """A JSON object in which `twice` stood twice."""
+
+    twice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What kind of object is reviewed, in the version in which it was sent."""
+
+    group: str
+    version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be reviewed. `old` is empty but at an update; `object` at a deletion."""
+
+    uid: str
+    kind: Kind
+    operation: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+    object: fields.Raw | None = None
+    old: fields.Raw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The verdict. `patch` are JSON patch operations (RFC 6902), and only of allowed objects."""
+
+    allowed: bool = True
+    message: str = ""
+    code: int = _FORBIDDEN
+    warnings: tuple[str, ...] = ()
+    patch: tuple[Mapping[str, object], ...] = ()
+
+
+ALLOWED = Answer()
+
+
+def read(body: bytes) -> Request:
+    """The request of an AdmissionReview.
+
+    Raises:
+        BadInput: it is none, and what is wrong with it.
+    """
+    review = _parsed(body)
+    version, kind = review.get("apiVersion"), review.get("kind")
+    if (version, kind) != (API_VERSION, "AdmissionReview"):
+        problem = f"is {version!r} {kind!r}"
+        raise errors.BadInput("the body", problem, f"an AdmissionReview of {API_VERSION}")
+    asked = fields.mapping(review, "request")
+    of = fields.mapping(asked, "kind", "request")
+    return Request(
+        uid=fields.required_text(asked, "uid", "request"),
+        kind=Kind(
+            fields.text(of, "group", "request.kind"),
+            fields.required_text(of, "version", "request.kind"),
+            fields.required_text(of, "kind", "request.kind"),
+        ),
+        operation=fields.required_text(asked, "operation", "request"),
+        namespace=fields.text(asked, "namespace", "request"),
+        name=fields.text(asked, "name", "request"),
+        subresource=fields.text(asked, "subResource", "request"),
+        dry_run=fields.flag(asked, "dryRun", "request"),
+        object=_object(asked, "object"),
+        old=_object(asked, "oldObject"),
+    )
+
+
+def render(request: Request, answer: Answer) -> bytes:
+    """The AdmissionReview that answers a request."""
+    response: dict[str, object] = {"uid": request.uid, "allowed": answer.allowed}
+    if not answer.allowed:
+        response["status"] = {"code": answer.code, "message": _cut(answer.message, _MOST_MESSAGE)}
+    if answer.warnings:
+        shown = dict.fromkeys(_cut(one, _MOST_WARNING) for one in answer.warnings)
+        response["warnings"] = list(shown)[:_MOST_WARNINGS]
+    if answer.allowed and answer.patch:
+        operations = json.dumps([dict(one) for one in answer.patch]).encode()
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(operations).decode()
+    shown_review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    return json.dumps(shown_review).encode()
+
+
+def doubled(value: object, where: str) -> Iterator[errors.BadInput]:
+    """The keys that objects of a JSON value have twice; without recursion, for nesting is free."""
+    waiting = [(where, value)]
+    while waiting:
+        at, one = waiting.pop()
+        if isinstance(one, Doubled):
+            yield errors.BadInput(f"{at}.{one.twice}", "is there twice", "each field once")
+        if isinstance(one, Mapping):
+            waiting += ((f"{at}.{key}", part) for key, part in one.items())
+        elif isinstance(one, Sequence) and not isinstance(one, str):
+            waiting += ((f"{at}[{index}]", part) for index, part in enumerate(one))
+
+
+def _parsed(body: bytes) -> fields.Raw:
+    if len(body) > MOST_BYTES:
+        raise errors.BadInput("the body", f"has {len(body)} bytes", f"{MOST_BYTES} at most")
+    try:
+        found = json.loads(body, object_pairs_hook=_object_of, parse_constant=_no_json)
+    except RecursionError as error:  # of the parser's own, long before ours
+        raise errors.BadInput("the body", "is nested too deeply", "JSON") from error
+    except ValueError as error:  # UnicodeDecodeError and numbers beyond all measure among them
+        raise errors.BadInput("the body", str(error), "JSON") from error
+    if not isinstance(found, dict):
+        raise errors.BadInput("the body", f"is {type(found).__name__}", "an object")
+    return found
+
+
+def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    marked = Doubled(found)
+    for key, _ in pairs:
+        if key in seen:
+            marked.twice = key
+        seen.add(key)
+    return marked
+
+
+def _no_json(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON value")
+
+
+def _object(asked: fields.Raw, key: str) -> fields.Raw | None:
+    return None if asked.get(key) is None else fields.mapping(asked, key, "request")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,82 @@
+"""`handling.World` on the API server: what changes seldom is cached, a pod's claims are read."""
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from driver import clock, errors, ids
+from driver.controller.admission import configs, documents, hardware, pods, review
+from driver.kube import backoff, client, reflector, resource, store
+from driver.resources import classes, fields, slices
+
+_log = structlog.get_logger(__name__)
+_CALL_S = 1.0
+_KINDS = {
+    documents.CLAIM: resource.RESOURCE_CLAIMS,
+    documents.TEMPLATE: resource.RESOURCE_CLAIM_TEMPLATES,
+}
+Reflectors = Mapping[str, reflector.Reflector[object]]
+
+
+class ClusterWorld:
+    """Classes, the sizes of hardware, and namespaces, kept by `reflectors`."""
+
+    def __init__(self, kube: client.KubeClient, driver: str) -> None:
+        self._kube = kube.within(_CALL_S)
+        self._driver = driver
+        self._classes: store.Store[classes.DeviceClass] = store.Store()
+        self._hardware: store.Store[hardware.Hardware] = store.Store()
+        self._namespaces: store.Store[Mapping[str, str]] = store.Store()
+
+    def reflectors(
+        self, kube: client.KubeClient, time: clock.Clock, jitter: backoff.Jitter
+    ) -> Reflectors:
+        """What fills the caches, by what it lists; of a slice only sizes are kept."""
+
+        def kept(
+            kind: resource.Resource,
+            target: object,
+            parse: Callable[[resource.Object], object],
+        ) -> reflector.Reflector[object]:
+            options = reflector.Options(jitter=jitter, on_bad=_unreadable)
+            source = reflector.ListWatch(kube, kind)
+            return reflector.Reflector(source, target, parse, time, options)  # type: ignore[arg-type]
+
+        found = (
+            (resource.DEVICE_CLASSES, self._classes, classes.parse),
+            (resource.RESOURCE_SLICES, self._hardware, self._sizes),
+            (resource.NAMESPACES, self._namespaces, _labels),
+        )
+        return {kind.plural: kept(kind, target, parse) for kind, target, parse in found}
+
+    def known(self) -> configs.Known:
+        """As of now."""
+        by_name = {one.name: one for one in self._classes.snapshot().values()}
+        return configs.Known(
+            self._driver, by_name, hardware.largest(self._hardware.snapshot().values())
+        )
+
+    def part(self, namespace: str, named: pods.Named) -> documents.Part | None:
+        """Read anew: a template is often made a moment before its pod."""
+        try:
+            found = self._kube.get(_KINDS[named.kind], named.of, namespace)
+            kind = review.Kind(documents.GROUP, "v1", named.kind)
+            return documents.part_of(kind, found)
+        except errors.RationError as error:
+            _log.debug("claim not looked up", claim=f"{namespace}/{named.of}", error=str(error))
+            return None
+
+    def labels(self, namespace: str) -> Mapping[str, str]:
+        """As cached."""
+        return self._namespaces.get(ids.Key(namespace)) or {}
+
+    def _sizes(self, obj: resource.Object) -> hardware.Hardware:
+        return hardware.of_slice(slices.parse(obj), self._driver)
+
+
+def _labels(obj: resource.Object) -> Mapping[str, str]:
+    return fields.text_map(fields.mapping(obj, "metadata"), "labels", "metadata")
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    _log.warning("object not readable", key=key, error=str(error))

@@ -1,0 +1,258 @@
+"""The webhook says of a configuration what the node's plugin would say of it (D13, D20)."""
+
+import collections
+import copy
+import random  # noqa: TID251 - a generator of its own, seeded
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from driver import errors, ids, names
+from driver.controller.admission import checking, configs, hardware, review
+from driver.devices import faces
+from driver.kubeletplugin import configuring, ports, steps
+from driver.resources import claims, classes
+from driver.sharing import documents
+from tests import objects
+from tests.house import test_manifests
+from tests.unit.devices import test_faces
+
+Raw = dict[str, Any]
+DOCUMENTS = 10_000
+GPUS = [
+    replace(
+        test_faces.a_gpu(),
+        uuid=ids.GpuUuid(f"GPU-{at}"),
+        pci=ids.PciAddress(f"0000:{at + 1:02}:00.0"),
+    )
+    for at in range(4)
+]
+MEMORY = test_faces.PLAIN.memory_bytes or 0
+HARDWARE = hardware.Hardware(MEMORY, test_faces.EIGHTH.memory_bytes)
+CLASSES = {
+    one.name: one
+    for one in map(
+        classes.parse,
+        yaml.safe_load_all((test_manifests.FOLDER / "30-deviceclasses.yaml").read_text()),
+    )
+}
+KINDS = {
+    "gpu.ration.dev": faces.WholeFace,
+    "gpu-mig.ration.dev": faces.MigFace,
+    "gpu-mps.ration.dev": faces.ShareFace,
+    "gpu-timeslice.ration.dev": faces.ShareFace,
+}
+LIMITS = [
+    {"pinnedMemory": "4Gi"},
+    {"pinnedMemory": "500Gi"},
+    {"pinnedMemory": "12k"},
+    {"activeThreadPercentage": 30},
+    {"pinnedMemoryPerDevice": {"0": "1Gi"}},
+    {"pinnedMemoryPerDevice": {"1": "2Gi", "0": "1Gi"}},
+    {"pinnedMemoryPerDevice": {"GPU-1": "1Gi"}},
+    {"multiUser": True, "priority": "BelowNormal", "maxConnections": 4},
+    {},
+]
+THEIRS = [
+    {"defaultActiveThreadPercentage": 0, "defaultPinnedDeviceMemoryLimit": "1Gi"},
+    {"defaultPerDevicePinnedMemoryLimit": {"0": "2Gi"}},
+    {"multiUser": True},
+]
+ODD: list[Any] = [
+    None,
+    "",
+    "x",
+    0,
+    1,
+    -1,
+    101,
+    True,
+    1.5,
+    [],
+    {},
+    [{}],
+    {"a": 1},
+    "MPS",
+    "1Gi",
+    "GpuConfig",
+]
+
+
+class Drawing:
+    """Claims with configuration, right and wrong ones, by one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+
+    def classes(self) -> dict[str, classes.DeviceClass]:
+        """Those that are installed; some bring a document of their own."""
+        return {
+            name: replace(one, configs=tuple(self._of_class())) for name, one in CLASSES.items()
+        }
+
+    def _of_class(self) -> Iterator[Raw]:
+        if self._random.random() < 0.2:
+            parameters = self._parameters()
+            if self._random.random() < 0.3:
+                parameters = {**parameters, "crossNamespace": True}
+            if self._random.random() < 0.1:
+                parameters = self._mutated(parameters)
+            yield {"driver": names.DRIVER, "parameters": parameters}
+
+    def claim(self) -> Raw:
+        several = self._random.choice((1, 1, 1, 2, 3))
+        requests = [self._request(f"r{at}") for at in range(several)]
+        entries = [self._entry(requests) for _ in range(self._random.choice((1, 1, 1, 2, 3)))]
+        return objects.a_claim("one", *requests, config=entries)
+
+    def _request(self, name: str) -> Raw:
+        device_class = self._random.choice(sorted(CLASSES))
+        return objects.a_request(name, self._random.choice((1, 1, 2)), deviceClassName=device_class)
+
+    def _entry(self, requests: list[Raw]) -> Raw:
+        parameters = self._parameters()
+        for _ in range(self._random.choice((0, 0, 0, 1, 2))):
+            parameters = self._mutated(parameters)
+        driver = self._random.choice((names.DRIVER,) * 9 + ("other.dev",))
+        entry: Raw = {"opaque": {"driver": driver, "parameters": parameters}}
+        if self._random.random() < 0.4:
+            entry["requests"] = [self._random.choice(requests)["name"]]
+        return entry
+
+    def _parameters(self) -> Raw:
+        kind = self._random.choice(("GpuConfig", "GpuConfig", "MigDeviceConfig"))
+        theirs = self._random.random() < 0.25
+        version = "resource.nvidia.com/v1beta1" if theirs else names.CONFIG_VERSION
+        found: Raw = {"apiVersion": version, "kind": kind}
+        sharing = self._theirs() if theirs else self._ours()
+        return found if sharing is None else {**found, "sharing": sharing}
+
+    def _ours(self) -> Raw | None:
+        interval = self._random.choice(("Default", "Long"))
+        mps = copy.deepcopy(self._random.choice(LIMITS))
+        sliced = {"strategy": "TimeSlicing", "timeSlicing": {"interval": interval}}
+        return self._random.choice((None, sliced, {"strategy": "MPS", "mps": mps}))
+
+    def _theirs(self) -> Raw | None:
+        mps = copy.deepcopy(self._random.choice(THEIRS))
+        sliced = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Short"}}
+        return self._random.choice((None, sliced, {"strategy": "MPS", "mpsConfig": mps}))
+
+    def _mutated(self, document: Raw) -> Raw:
+        found = copy.deepcopy(document)
+        places = list(_places(found))
+        inside, key = self._random.choice(places)
+        match self._random.randrange(4):
+            case 0:
+                del inside[key]
+            case 1:
+                inside[key] = self._random.choice(ODD)
+            case 2:
+                added = ("crossNamespace", "mpsConfig", "interval", "sharing", "bogus")
+                inside[self._random.choice(added)] = self._random.choice(ODD)
+            case _:
+                inside[f"{key}s"] = inside.pop(key)
+        return found
+
+
+def _places(value: Any) -> Iterator[tuple[Raw, str]]:
+    if isinstance(value, dict):
+        for key in list(value):
+            yield value, key
+            yield from _places(value[key])
+
+
+def granted(claim: Raw) -> Iterator[tuple[claims.Result, faces.Face]]:
+    """Devices of a node with four GPUs, as an allocator would give them."""
+    free = [list(faces.of_gpu(gpu, faces.Offering())) for gpu in GPUS]
+    at = 0
+    for one in claim["spec"]["devices"]["requests"]:
+        device_class = one["exactly"]["deviceClassName"]
+        for _ in range(one["exactly"]["count"]):
+            face = next(f for f in free[at % 4] if _is_of(f, device_class))
+            at += 1
+            device = claims.DeviceId(names.DRIVER, "node-1", face.name)
+            yield claims.Result(one["name"], device), face
+
+
+def _is_of(face: faces.Face, device_class: str) -> bool:
+    if isinstance(face, faces.ShareFace):
+        wanted = device_class == "gpu-mps.ration.dev"
+        return KINDS[device_class] is faces.ShareFace and wanted == (
+            face.sharing is faces.Sharing.MPS
+        )
+    return type(face) is KINDS[device_class]
+
+
+def of_classes(claim: Raw, known: dict[str, classes.DeviceClass]) -> list[claims.AllocatedConfig]:
+    """What classes bring into an allocation, each for the request that names it."""
+    return [
+        claims.AllocatedConfig(from_class=True, requests=(one["name"],), opaque=opaque)
+        for one in claim["spec"]["devices"]["requests"]
+        for opaque in known[one["exactly"]["deviceClassName"]].configs
+    ]
+
+
+def refused_by_plugin(claim: Raw, known: dict[str, classes.DeviceClass]) -> bool:
+    """What Prepare says of an allocation to such devices that takes the configuration over."""
+    brought = of_classes(claim, known)
+    brought += [
+        claims.AllocatedConfig(
+            from_class=False, requests=tuple(one.get("requests", ())), opaque=one["opaque"]
+        )
+        for one in claim["spec"]["devices"]["config"]
+    ]
+    found = list(granted(claim))
+    allocation = claims.Allocation(tuple(result for result, _ in found), tuple(brought))
+    try:
+        read = tuple(documents.of_allocation(allocation, names.DRIVER))
+    except errors.BadInput:
+        return True
+    grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
+    answer = configuring.configured(grants, allocation.results, read, "default")
+    return isinstance(answer, ports.Refused)
+
+
+def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
+    kind = review.Kind("resource.k8s.io", "v1", "ResourceClaim")
+    seen: collections.Counter[tuple[bool, bool]] = collections.Counter()
+    for seed in range(DOCUMENTS):
+        drawing = Drawing(seed)
+        claim, installed = drawing.claim(), drawing.classes()
+        findings = checking.check(kind, claim, configs.Known(names.DRIVER, installed, HARDWARE))
+        said, refused = bool(findings.problems), refused_by_plugin(claim, installed)
+        seen[refused, bool(findings.warnings)] += 1
+        assert refused or not said, (seed, findings)
+        assert said or findings.warnings or not refused, (seed, claim)
+    assert min(seen[True, False], seen[False, False]) > DOCUMENTS / 10, seen
+    assert seen[True, True] + seen[False, True] < DOCUMENTS / 4, seen
+
+
+def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
+    """Of claims, templates and classes, whatever else they are: nothing but the reading of it."""
+    seen: collections.Counter[bool] = collections.Counter()
+    for seed in range(DOCUMENTS):
+        (entry, *_) = Drawing(seed).claim()["spec"]["devices"]["config"]
+        for kind, obj in (
+            ("ResourceClaim", {"spec": {"devices": {"config": [entry]}}}),
+            ("ResourceClaimTemplate", {"spec": {"spec": {"devices": {"config": [entry]}}}}),
+            ("DeviceClass", {"spec": {"config": [{"opaque": entry["opaque"]}]}}),
+        ):
+            of_class = kind == "DeviceClass"
+            config = claims.AllocatedConfig(of_class, (), entry["opaque"])
+            refused = not is_read(claims.Allocation((), (config,)))
+            known = review.Kind("resource.k8s.io", "v1", kind)
+            said = bool(checking.check(known, obj, configs.Known()).problems)
+            assert said == refused, (seed, kind, entry)
+            seen[refused] += 1
+    assert min(seen.values()) > DOCUMENTS / 2, seen
+
+
+def is_read(allocation: claims.Allocation) -> bool:
+    try:
+        tuple(documents.of_allocation(allocation, names.DRIVER))
+    except errors.BadInput:
+        return False
+    return True

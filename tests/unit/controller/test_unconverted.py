@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+
+from driver import ids
+from driver.controller import unconverted
+from driver.kube import events
+from driver.resources import pods
+from tests import objects
+from tests.fakes import clock
+
+KEPT = {"ration.dev/convert": "false"}
+WORDS = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: none."
+
+
+def a_pod(message: str = WORDS, resource: str = "nvidia.com/gpu", **spec: Any) -> pods.Pod:
+    container = {"name": "main", "resources": {"requests": {resource: "1", "cpu": "1"}}}
+    return objects.pod(
+        "web", status=objects.refused(message), containers=[container], resourceClaims=[], **spec
+    )
+
+
+def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
+    found = unconverted.message(a_pod(), KEPT)
+    assert found.startswith("asks nvidia.com/gpu=1, which no node has left")
+    assert "ration.dev/convert=false" in found
+
+
+@pytest.mark.parametrize(
+    ("pod", "labels"),
+    [
+        (a_pod(), {}),
+        (a_pod(), {"ration.dev/convert": "true"}),
+        (a_pod("0/2 nodes are available: 2 Insufficient cpu."), KEPT),
+        (a_pod("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.shared."), KEPT),
+        (a_pod(resource="nvidia.com/hostdev"), KEPT),
+        (a_pod(nodeName="node-a"), KEPT),
+        (objects.pod("web", resourceClaims=[]), KEPT),
+    ],
+)
+def test_nobody_else_is_told(pod: pods.Pod, labels: dict[str, str]) -> None:
+    assert unconverted.message(pod, labels) == ""
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+
+    def event(
+        self,
+        regarding: events.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: events.ObjectRef | None = None,
+    ) -> None:
+        assert warning
+        assert related is None
+        assert message
+        self.lines.append((regarding.name, reason))
+
+
+def test_each_pod_is_told_once_as_long_as_it_is_there() -> None:
+    told, there = Told(), {ids.Key("default/web"): a_pod()}
+    looking = unconverted.Unconverted(lambda: there, lambda _: KEPT, told, clock.FakeClock())
+    looking.look()
+    looking.look()
+    assert told.lines == [("web", "NotConverted")]
+    del there[ids.Key("default/web")]
+    looking.look()
+    there[ids.Key("default/web")] = a_pod()
+    looking.look()
+    assert len(told.lines) == 2
