@@ -109,7 +109,7 @@ class Commit:
             kind=client.PatchType.STRATEGIC,
         )
         self._observe(answer)
-        return claims.parse(answer).version
+        return str(resource.version_of(answer))
 
     def clear(self, claim: claims.Claim) -> None:
         """Take an unbound allocation back: allocation and reservedFor in one patch."""
@@ -177,7 +177,7 @@ class Commit:
 
     def _patch_status(
         self, claim: claims.Claim, body: dict[str, object], kind: client.PatchType
-    ) -> claims.Claim:
+    ) -> None:
         answer = self._writer.patch(
             resource.RESOURCE_CLAIMS,
             claim.name,
@@ -187,4 +187,3 @@ class Commit:
             kind=kind,
         )
         self._observe(answer)
-        return claims.parse(answer)
