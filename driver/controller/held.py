@@ -51,7 +51,7 @@ class Held:
 
     def _changed(self, key: ids.Key, before: claims.Allocation | None) -> Sequence[claims.DeviceId]:
         after = self._now(key)
-        if before is after:
+        if before == after:  # what we wrote is what the caches then say
             return ()
         gone = [one.device for one in _taking(before)]
         for device in gone:
