@@ -70,14 +70,15 @@ class Pool:
     def look(self) -> Hashable | None:
         """The same for pools that nothing tells apart but their names and UUIDs of devices.
 
-        None where that is not to be said of a pool at a glance.
+        Of pools of whole devices only. Where devices are shared or draw on counters, hardly two
+        nodes have the same in use, and looking would take longer than it saves.
         """
-        if any(one.per_device for one in self.slices):
+        if any(one.per_device or one.counter_sets for one in self.slices):
             return None
-        return _look(
-            tuple((one.beyond, _sets(one), tuple(map(_seen, one.devices))) for one in self.slices),
-            self.driver,
-        )
+        if any(device.allow_multiple for one in self.slices for device in one.devices):
+            return None
+        seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
+        return _look(self.driver, seen)
 
     @functools.cached_property
     def binds(self) -> bool:
@@ -159,41 +160,31 @@ def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
 
 
 @functools.lru_cache(maxsize=_MOST_LOOKS)
-def _look(_parts: Hashable, _driver: str) -> Hashable:
-    """One object for equal parts, as long as it is remembered; it is quicker to compare."""
+def _look(_driver: str, _seen: Hashable) -> Hashable:
+    """One object for equal ones, as long as it is remembered: it is quicker to compare."""
     return object()
-
-
-def _sets(one: slices.Slice) -> Hashable:
-    return tuple((shared.name, _amounts(shared.counters)) for shared in one.counter_sets)
 
 
 def _seen(device: slices.Device) -> Hashable:
     return (
         device.name,
-        tuple(
-            (name, *_typed(value)) for name, value in device.attributes.items() if not is_uuid(name)
-        ),
-        # Of amounts that a share takes, the text is written too; equal ones may have another.
-        tuple((name, one.value.text, one.policy) for name, one in device.capacity.items()),
+        # With their types, for `1` is not `true`.
+        *[
+            (name, type(value), _typed(value) if type(value) is tuple else value)
+            for name, value in device.attributes.items()
+            if not is_uuid(name)
+        ],
+        *[(name, one.value.nanos, one.policy) for name, one in device.capacity.items()],
         device.taints,
-        device.allow_multiple,
-        tuple((use.set, _amounts(use.counters)) for use in device.consumes),
         (device.binds_to_node, device.binding, device.failing, device.beyond),
     )
 
 
+@functools.lru_cache(maxsize=_MOST_LOOKS)
 def is_uuid(name: str) -> bool:
     """Whether an attribute of that name is of one GPU alone, in whatever domain."""
     return name.rpartition("/")[2] in _UUIDS
 
 
-def _typed(value: attribute.Value) -> tuple[object, ...]:
-    """A value with its type, for `1` is not `true`."""
-    if isinstance(value, tuple):
-        return type(value), tuple(map(_typed, value))
-    return type(value), value
-
-
-def _amounts(found: slices.Amounts) -> Hashable:
-    return tuple((name, one.nanos) for name, one in found.items())
+def _typed(found: Iterable[attribute.Value]) -> Hashable:
+    return tuple((type(one), one) for one in found)

@@ -14,8 +14,8 @@ from driver.resources import claims, pool
 def look(view: cluster.ClusterView, shares: Iterable[pool.Share]) -> Hashable | None:
     """The same for nodes that are alike, of what they reach; None for one that is like no other.
 
-    Shares in use make a node so (their terms and amounts may be of any kind), and so does a pool of
-    which it does not reach all.
+    A share in use makes a node so (its terms and amount may be of any kind), and so does a pool of
+    which it does not reach all, or that has no look.
     """
     found: list[Hashable] = []
     for share in shares:

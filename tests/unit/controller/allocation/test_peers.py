@@ -56,14 +56,20 @@ def test_nodes_whose_devices_differ_are_not_alike(theirs: list[objects.Raw]) -> 
     assert not alike(two(gpus("one", "two", numa=0), theirs))
 
 
-def test_a_node_with_a_share_in_use_is_like_no_other() -> None:
-    shares = [objects.a_share_device("ts")]
-    mine, theirs = (
-        worlds.holding(f"of-{node}", node, objects.a_share("ts", number))
+def test_a_node_whose_device_is_held_as_a_share_is_like_no_other() -> None:
+    held = (
+        worlds.holding(f"of-{node}", node, objects.a_share("gpu-0", number))
         for number, node in enumerate((A, B), 1)
     )
-    assert alike(two(shares, shares))
-    assert not alike(two(shares, shares, mine, theirs))
+    assert not alike(two(gpus("one"), gpus("two"), *held))
+
+
+def test_nodes_with_shared_devices_or_counters_are_not_compared() -> None:
+    shares = [objects.a_share_device("ts")]
+    assert not alike(two(shares, shares))
+    parts = [objects.drawing("gpu-0", "gpu-0", slots="4")]
+    cut = (objects.counting({"gpu-0": {"slots": "4"}}, parts, node) for node in (A, B))
+    assert not alike(worlds.view(*(one for found in cut for one in found)))
 
 
 def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
