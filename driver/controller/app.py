@@ -13,6 +13,7 @@ import structlog
 
 from driver import clock, lifecycle
 from driver.controller import (
+    collecting,
     commit,
     metrics,
     reconcile,
@@ -191,6 +192,7 @@ def _decide(
     for one in reflectors.values():
         while not stop.is_set() and not one.synced.wait(0.2):
             continue
+    collecting.spare_what_is_here()
     _log.info("caches filled")
     decider.run(stop)
 
