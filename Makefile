@@ -8,6 +8,8 @@ NODES ?= 2
 MACHINE ?= hgx-h100
 ALLOCATOR ?= controller
 CONTROLLERS ?= 2
+# How the driver runs on the local cluster: processes, pods (by the chart), none.
+DRIVER ?= processes
 SEEDS ?= 20000
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
@@ -94,14 +96,16 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 bench: setup ## Measure; results go to benchmarks/results/.
 	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.node
+	$(BIN)/python -m benchmarks.control_plane
 
-cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, K8S).
-	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS)
+cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, DRIVER, K8S).
+	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS) --driver $(DRIVER)
 
 cluster-down: setup ## End the cluster and all it made.
 	$(BIN)/python -m hack.cluster down
 
-demo: cluster-up ## Set up, boot two nodes of eight simulated H100, run examples/quickstart.
+demo: DRIVER = pods
+demo: cluster-up ## Boot two nodes of eight simulated H100, install the chart, run examples/quickstart.
 	$(BIN)/python -m hack.demo
 
 demo-down: cluster-down ## End the demo.
