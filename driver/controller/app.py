@@ -21,6 +21,7 @@ from driver.controller import (
     telling,
     triggers,
     turn,
+    unconverted,
     writers,
 )
 from driver.controller.allocation import filters, policies, settings
@@ -103,6 +104,8 @@ class App:
             ),
             interrupt=self._items.shut_down,
         )
+        kept_out = lifecycle.after(self._leading, self._unconverted().run, self._clock)
+        life.thread("unconverted", kept_out)
         _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
         return life.run()
 
@@ -169,6 +172,13 @@ class App:
             evict_over_share=self._config.evict_over_share,
         )
         return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
+
+    def _unconverted(self) -> unconverted.Unconverted:
+        """Standbys have no pods, and tell nobody."""
+        labels = unconverted.labels_of(self._kube)
+        return unconverted.Unconverted(
+            self._stores.pods.snapshot, labels, self._recorder, self._clock
+        )
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:
