@@ -15,6 +15,7 @@ from driver import clock, lifecycle
 from driver.controller import (
     collecting,
     commit,
+    labelling,
     metrics,
     reconcile,
     stores,
@@ -106,6 +107,9 @@ class App:
         )
         kept_out = lifecycle.after(self._leading, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
+        if self._config.label_nodes:
+            labels = lifecycle.after(self._leading, self._labelling().run, self._clock)
+            life.thread("labelling", labels)
         _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
         return life.run()
 
@@ -178,6 +182,12 @@ class App:
         labels = unconverted.labels_of(self._kube)
         return unconverted.Unconverted(
             self._stores.pods.snapshot, labels, self._recorder, self._clock
+        )
+
+    def _labelling(self) -> labelling.Labelling:
+        found, driver = self._stores, self._config.driver_name
+        return labelling.Labelling(
+            self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
         )
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:

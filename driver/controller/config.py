@@ -42,6 +42,11 @@ class ControllerConfig(settings.ClusterSettings):
         description="Evict pods that use more than their share of a GPU for over a minute.",
     )
 
+    label_nodes: bool = pydantic.Field(
+        default=False,
+        description="Label nodes as GPU feature discovery does: nvidia.com/gpu.product and others.",
+    )
+
     @pydantic.field_validator("policy")
     @classmethod
     def _known_policy(cls, value: str) -> str:

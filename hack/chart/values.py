@@ -315,6 +315,7 @@ _SECTIONS: parts.Fields = {
                 "refused_seconds",
                 "relist_seconds",
                 "evict_over_share",
+                "label_nodes",
                 "log_level",
                 policy=Literal[tuple(sorted(policies.POLICIES))],
             ),

@@ -17,6 +17,14 @@ RELEASES = [
 ]
 
 
+OF_WHOM = {
+    "fence": "controller",
+    "nodes": "controller",
+    "pods": "controller",
+    "slices": "kubeletplugin",
+}
+
+
 @pytest.fixture(params=RELEASES, ids=["usual", "other", "long", "everything"])
 def release(request: pytest.FixtureRequest) -> tuple[list[rendered.Object], str]:
     name, namespace, flags = request.param
@@ -48,15 +56,21 @@ def test_each_policy_speaks_of_the_account_that_the_pods_have(
 ) -> None:
     found, namespace = release
     accounts, there = pods(found), policies(found)
-    for name, component in (
-        ("fence", "controller"),
-        ("pods", "controller"),
-        ("slices", "kubeletplugin"),
-    ):
+    for name, component in OF_WHOM.items():
+        if name not in there:
+            continue
         (condition,) = there[name]["spec"]["matchConditions"]
         user = f"system:serviceaccount:{namespace}:{accounts[component]}"
         assert condition["expression"] == f'request.userInfo.username == "{user}"'
-    assert set(there) == {"fence", "pods", "slices", "tolerations"}
+    assert {*OF_WHOM, "tolerations"} - set(there) <= {"nodes"}
+
+
+def test_a_controller_that_labels_nodes_may_patch_them_and_is_narrowed() -> None:
+    for flags in ((), ("--set=controller.labelNodes=true",)):
+        found = rendered.objects(*flags)
+        rules = rendered.one(found, "ClusterRole", "ration-controller")["rules"]
+        patches = any(r["resources"] == ["nodes"] and "patch" in r["verbs"] for r in rules)
+        assert patches == ("nodes" in policies(found)) == bool(flags)
 
 
 def test_each_policy_is_in_force(release: tuple[list[rendered.Object], str]) -> None:
