@@ -14,23 +14,19 @@ from driver import errors
 from driver.cli import output as out
 from driver.cli.migrating import documents, plan, population, render
 
-HELP = """Plan the move from the NVIDIA device plugin to Ration.
-
-Reads how the device plugin is configured and prints what each node is offered as then, the values
-of Ration's chart, DeviceClasses, ResourceQuota keys, and the commands that move one node after
-another, and back. Every setting of the old file is told: used, changed (look at it), dropped (it
-has no meaning any more) or unknown. Nothing is applied to a cluster.
-
-    kubectl -n nvidia-device-plugin get configmap plugin-configs -o yaml > old.yaml
-
-    kubectl get nodes -o json > nodes.json
-
-    ration migrate old.yaml --nodes nodes.json --out ration-plan
-
-Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or unknown or
-something is left to see to; 2 the input cannot be read, or --out would overwrite; 3 the API server
-refused or was not reached.
-"""
+HELP = (
+    "Plan the move from the NVIDIA device plugin to Ration.\n\n"
+    "Reads how the device plugin is configured and prints what each node is offered as then, the "
+    "values of Ration's chart, DeviceClasses, ResourceQuota keys, and the commands that move one "
+    "node after another, and back. Every setting of the old file is told: used, changed (look at "
+    "it), dropped (it has no meaning any more) or unknown. Nothing is applied to a cluster.\n\n"
+    "  kubectl -n NS get configmap NAME -o yaml > old.yaml\n\n"
+    "  kubectl get nodes -o json > nodes.json\n\n"
+    "  ration migrate old.yaml --nodes nodes.json --out plan\n\n"
+    "Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or unknown or "
+    "something is left to see to; 2 the input cannot be read, or --out would overwrite; 3 the API "
+    "server refused or was not reached."
+)
 _AGENT = "ration-cli"
 _TO_SEE, _UNREAD, _UNREACHED = 1, 2, 3
 _STDIN = "-"
@@ -94,6 +90,7 @@ class _Cluster:
 
 def show(  # noqa: PLR0913 - the options of a command
     files: _Files = None,
+    *,
     nodes: _Nodes = None,
     configmap: _ConfigMap = "",
     namespace: _Namespace = "nvidia-device-plugin",
@@ -103,7 +100,6 @@ def show(  # noqa: PLR0913 - the options of a command
     operator: _Operator = None,
     output: out.Output = out.Format.TABLE,
     folder: _Out = None,
-    *,
     per_gpu: _PerGpu = False,
     force: _Force = False,
     strict: _Strict = False,

@@ -41,7 +41,7 @@ Judge = Callable[[object, Situation], Told]
 
 def findings(body: Mapping[str, object], situation: Situation) -> tuple[Finding, ...]:
     """Every leaf of a configuration with its fate, in the file's order."""
-    return tuple(_walk(body, "", "", situation))
+    return tuple(_walk(body, "", "", situation)) if body else ()
 
 
 def _walk(value: object, path: str, pattern: str, situation: Situation) -> Iterator[Finding]:

@@ -30,28 +30,23 @@ def of(config: old.Config, *, per_gpu: bool = False) -> Offer:
 
     `per_gpu`: `devices`, which the device plugin ignores, says which GPUs are shared.
     """
-    shared = _shared(config)
-    entries = [one for one in shared if one.resource == old.GPU and one.replicas > 1]
+    entries = [one for one in _shared(config) if one.resource == old.GPU and one.replicas > 1]
     parts = frozenset({faces.Kind.MIG}) if config.mig_strategy != "none" else frozenset()
-    if per_gpu and entries and all(one.devices != "all" for one in entries):
-        return _of_some(config, entries, parts)
-    kind = _kind(config) if entries else faces.Kind.WHOLE
-    count = max((one.replicas for one in entries), default=1)
-    rules = (_rule(kind, count, parts),)
-    return Offer(rules, tuple(_resources(config, {kind}, parts)))
-
-
-def _of_some(
-    config: old.Config, entries: list[old.Replicated], parts: frozenset[faces.Kind]
-) -> Offer:
-    kind = _kind(config)
-    some = (
-        _rule(kind, one.replicas, parts, selected)
-        for one in entries
-        for selected in _selectors(one.devices)
+    everywhere = [one for one in entries if not per_gpu or one.devices == "all"]
+    some = [one for one in entries if one not in everywhere]
+    shared = _kind(config)
+    kind = shared if everywhere else faces.Kind.WHOLE
+    count = max((one.replicas for one in everywhere), default=1)
+    rules = (
+        _rule(kind, count, parts),
+        *(
+            _rule(shared, one.replicas, parts, selected)
+            for one in some
+            for selected in _selectors(one.devices)
+        ),
     )
-    found = tuple(_resources(config, {faces.Kind.WHOLE, kind}, parts))
-    return Offer((_rule(faces.Kind.WHOLE, 1, parts), *some), found)
+    kinds = {kind, shared} if some else {kind}
+    return Offer(rules, tuple(_resources(config, kinds, parts)))
 
 
 def _selectors(devices: old.Devices) -> Iterator[offerings.GpuSelector]:
