@@ -1,4 +1,4 @@
-"""Old configurations of the device plugin, each with what is expected of it (tests/data/migrate)."""
+"""Old configurations of the device plugin, each with what is expected of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

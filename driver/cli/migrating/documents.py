@@ -98,11 +98,10 @@ def find(files: Mapping[str, str]) -> Found:
         raise errors.BadInput(", ".join(files), "is empty", _EXPECTED)
     configs: dict[str, Mapping[str, object]] = {}
     for part in parts:
-        for name, (text, where) in part.texts.items():
+        for name, where, body in _named(part):
             if name in configs:
                 raise errors.BadInput(where, f"there is another configuration {name}")
-            configs[name] = _one(text, where)
-        configs |= {BARE_NAME: part.bare} if part.bare is not None else {}
+            configs[name] = body
     named = {name for part in parts for name in part.elsewhere}
     given = {part.configmap for part in parts}
     return Found(
@@ -113,6 +112,13 @@ def find(files: Mapping[str, str]) -> Found:
         elsewhere=tuple(sorted(named - given)),
         notes=tuple(note for part in parts for note in part.notes),
     )
+
+
+def _named(part: wrappers.Part) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    for name, (text, where) in part.texts.items():
+        yield name, where, _one(text, where)
+    if part.bare is not None:
+        yield BARE_NAME, part.where, part.bare
 
 
 def _parts(text: str, where: str) -> Iterator[wrappers.Part]:
@@ -132,11 +138,11 @@ def _of(document: object, where: str) -> Iterable[wrappers.Part]:
     if kind is not None:
         raise errors.BadInput(where, f"is a {kind}", _EXPECTED)
     if not document or _OWN & set(document):
-        return [wrappers.Part(bare=_configuration(document, where))]
+        return [wrappers.Part(bare=_configuration(document, where), where=where)]
     found = wrappers.of_values(document, where)
     if found is None and not _BARE & set(document):
         raise errors.BadInput(where, "says nothing that is known", _EXPECTED)
-    return [found or wrappers.Part(bare=document)]
+    return [found or wrappers.Part(bare=document, where=where)]
 
 
 def _one(text: str, where: str) -> Mapping[str, object]:

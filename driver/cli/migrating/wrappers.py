@@ -41,15 +41,22 @@ _VALUES: Mapping[str, str] = {
 """Values of the device plugin's chart that go before every configuration."""
 _HEALTH = frozenset({"DP_DISABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS"})
 _PODS = "is about the old pods, not about GPUs"
+_SAYS = "says what the device plugin reads"
+_MIG_FLAG = "flags.migStrategy"
 _METADATA = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one document says: `texts` are configurations by name, each with its place."""
+    """What one document says.
+
+    `texts` are configurations by name, each with its place; `bare` is one without a name, at
+    `where`.
+    """
 
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     bare: Mapping[str, object] | None = None
+    where: str = ""
     overrides: Mapping[str, object] = field(default_factory=dict)
     default: str = ""
     operator: bool = False
@@ -112,7 +119,7 @@ def _of_operator(values: fields.Raw, where: str, prefix: str) -> Part:
     made = bool(config.get("create"))
     return Part(
         texts={key: (text, f"{where}: {at}.data.{key}") for key, text in texts.items()},
-        overrides={} if strategy is None else {"flags.migStrategy": strategy},
+        overrides={} if strategy is None else {_MIG_FLAG: strategy},
         default=fields.text(config, "default", where),
         operator=True,
         elsewhere=() if made else _named(config, where),
@@ -131,7 +138,7 @@ def of_daemonset(document: fields.Raw, where: str) -> Part:
             value = _value(text)
             if name in _FLAGS:
                 overrides[_FLAGS[name]] = value
-                notes.append(Finding(path, text, Fate.USED, f"as {_FLAGS[name]}, in every one"))
+                notes.append(Finding(path, text, Fate.USED, f"goes before {_FLAGS[name]}"))
             elif name == "DEFAULT_CONFIG":
                 default = text
                 notes.append(Finding(path, text, Fate.USED, "the configuration of other nodes"))
@@ -167,7 +174,9 @@ def _named(config: fields.Raw, where: str) -> tuple[str, ...]:
 def _notes(document: fields.Raw, used: set[str], prefix: str = "") -> Iterator[Finding]:
     for path, value in _leaves(document, "", used):
         if path in used:
-            yield Finding(prefix + path, value, Fate.USED, "says what the device plugin reads")
+            flag = _VALUES.get(path) or (_MIG_FLAG if path == "mig.strategy" else "")
+            said = f"goes before {flag} of every configuration" if flag else _SAYS
+            yield Finding(prefix + path, value, Fate.USED, said)
         else:
             yield Finding(prefix + path, value, Fate.DROPPED, _PODS)
 

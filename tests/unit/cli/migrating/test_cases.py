@@ -1,18 +1,24 @@
+from typing import Any
+
 import pytest
 
 from driver.api import offerings
-from driver.cli.migrating import render
+from driver.cli.migrating import plan, render
 from driver.cli.migrating.finding import Fate
 from tests import migrations
 
 EACH = pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
 
 
-def told(made: migrations.plan.Plan, fate: Fate) -> set[str]:
+def told(made: plan.Plan, fate: Fate) -> set[str]:
     within = {
         f"{one.name}: {f.path}" for one in made.configs for f in one.findings if f.fate is fate
     }
     return within | {f"-: {f.path}" for f in made.notes if f.fate is fate}
+
+
+def listed(made: plan.Plan) -> list[Any]:
+    return list(render.manifests(made))
 
 
 def test_there_are_twenty_old_configurations() -> None:
@@ -23,8 +29,7 @@ def test_there_are_twenty_old_configurations() -> None:
 def test_the_gpus_are_offered_as_they_were(case: migrations.Case) -> None:
     made = case.plan()
     found = {
-        one.name: [migrations.plan.rule_document(rule) for rule in one.offer.rules]
-        for one in made.configs
+        one.name: [plan.rule_document(rule) for rule in one.offer.rules] for one in made.configs
     }
     assert found == case.expected["offers"]
     document = render.offerings_document(made)
@@ -36,7 +41,7 @@ def test_the_gpus_are_offered_as_they_were(case: migrations.Case) -> None:
 def test_what_pods_ask_for_has_its_class(case: migrations.Case) -> None:
     made = case.plan()
     assert {one.resource: one.name for one in made.replacements} == case.expected["resources"]
-    manifests = [one["metadata"]["name"] for one in render.document(made)["deviceClasses"]]  # type: ignore[index,attr-defined]
+    manifests = [one["metadata"]["name"] for one in listed(made)]
     assert manifests == case.expected.get("deviceClasses", [])
     assert list(made.webhook_flags) == case.expected.get("webhookFlags", [])
 
@@ -51,10 +56,10 @@ def test_what_loses_its_meaning_is_told(case: migrations.Case, fate: Fate) -> No
 def test_the_values_say_the_same(case: migrations.Case) -> None:
     made = case.plan()
     values = dict(made.values)
-    plugin = values.pop("kubeletPlugin")
-    assert plugin["offerings"] == case.expected["offerings"]  # type: ignore[index]
-    assert plugin.get("shareDomain") == case.expected.get("shareDomain")  # type: ignore[attr-defined]
-    assert values.pop("mps") == {"nodeSelector": plugin["nodeSelector"]}  # type: ignore[index]
+    plugin: Any = values.pop("kubeletPlugin")
+    assert plugin["offerings"] == case.expected["offerings"]
+    assert plugin.get("shareDomain") == case.expected.get("shareDomain")
+    assert values.pop("mps") == {"nodeSelector": plugin["nodeSelector"]}
     assert values == case.expected.get("values", {})
     assert made.operator == case.expected.get("operator", False)
 
