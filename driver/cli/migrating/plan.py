@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from driver import errors, names
+from driver import errors
 from driver.api import offerings
 from driver.cli.migrating import classes, documents, fates, offer, old, population, takeover
 from driver.cli.migrating.finding import Finding
@@ -68,11 +68,6 @@ class Plan:
         yield from self.notes
         for one in self.configs:
             yield from one.findings
-
-    @property
-    def webhook_flags(self) -> tuple[str, ...]:
-        """What ration-admission has to be told."""
-        return tuple(one.flag for one in self.replacements if one.flag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +204,9 @@ def _values(
         if shared:
             # What the device plugin did too: kube-scheduler knows no namespaces in this (D18).
             plugin["shareDomain"] = "cluster"
+    flags = [one.flag for one in replaced if one.flag]
+    if flags:
+        made["admission"] = {"extraArgs": flags}
     tables = classes.values(replaced)
     return made | ({"deviceClasses": tables} if tables else {})
 
@@ -261,9 +259,4 @@ def _open(
         yield f"the configurations disagree on nvidiaDriverRoot, the chart has one: {roots[0]}"
     if world.operator and not roots:
         yield "where the GPU operator brings the driver: driverRoot: /run/nvidia/driver"
-    if any(one.flag for one in replaced):
-        yield (
-            "ration-admission needs the flags below, in deploy/admission/20-webhook.yaml, before "
-            f"pods are converted; {names.CONVERT_LABEL}=false on namespaces holds that back"
-        )
     yield from (one.left for one in replaced if one.left)

@@ -31,7 +31,6 @@ def document(plan: Plan) -> Mapping[str, object]:
             }
             for one in plan.replacements
         ],
-        "webhookFlags": list(plan.webhook_flags),
         "values": plan.values,
         "deviceClasses": manifests(plan),
         "before": list(_before(plan)),
@@ -107,8 +106,6 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from ("", "VALUES OF RATION'S CHART", *_indented(as_yaml(plan.values)))
     for manifest in manifests(plan):
         yield from ("", "A DEVICECLASS BESIDE THE CHART'S", *_indented(as_yaml(manifest)))
-    if plan.webhook_flags:
-        yield from ("", "FLAGS OF ration-admission", *(f"  {one}" for one in plan.webhook_flags))
     yield from ("", "BEFORE THE FIRST NODE", *(f"  {one}" for one in _before(plan)))
     yield from _nodes(plan)
     after = takeover.after(scheduler=plan.scheduler)

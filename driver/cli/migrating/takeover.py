@@ -79,14 +79,14 @@ def affinity() -> Mapping[str, object]:
 
 def before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
     """What is done once, before the first node."""
-    install = "helm install ration deploy/helm/ration -n ration-system -f values.yaml"
-    steps = [install]
-    if not operator:
-        chart = "helm upgrade nvdp nvdp/nvidia-device-plugin -n <its namespace>"
-        steps.append(f"{chart} --reuse-values -f device-plugin-values.yaml")
+    steps = []
     if not scheduler:
         label = f"kubectl label namespace <each with GPU pods> {names.CONVERT_LABEL}=false"
         steps.append(f"{label}  # its pods stay with the device plugin")
+    if not operator:
+        chart = "helm upgrade nvdp nvdp/nvidia-device-plugin -n <its namespace>"
+        steps.append(f"{chart} --reuse-values -f device-plugin-values.yaml")
+    steps.append("helm install ration deploy/helm/ration -n ration-system -f values.yaml")
     return tuple(steps)
 
 

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from driver.cli.migrating import render
+from driver.controller.admission import conversion
+from driver.controller.admission.config import AdmissionConfig
 from tests import migrations
 from tests.contract.chart import rendered
 
@@ -42,4 +44,20 @@ def test_the_chart_installs_what_the_plan_says(case: migrations.Case, tmp_path: 
     for name in ("ration-kubeletplugin", "ration-mps"):
         spec = rendered.one(found, "DaemonSet", name)["spec"]["template"]["spec"]
         assert spec["nodeSelector"] == {"ration.dev/taken-over": "true"}
-    assert bool([x for x in found if x["kind"] == "Deployment"]) is not made.scheduler
+    deployments = {x["metadata"]["name"] for x in found if x["kind"] == "Deployment"}
+    assert ("ration-controller" in deployments) is not made.scheduler
+
+
+@pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
+def test_the_webhook_is_told_the_plans_classes(case: migrations.Case, tmp_path: Path) -> None:
+    made = case.plan(scheduler=False)
+    values = tmp_path / "values.yaml"
+    values.write_text(render.files(made)["values.yaml"])
+    webhook = rendered.one(rendered.objects(f"--values={values}"), "Deployment", "ration-admission")
+    (container,) = webhook["spec"]["template"]["spec"]["containers"]
+    given = [one for one in container["args"] if "$(" not in one]
+    settings = AdmissionConfig.read(given)
+    named = {conversion.GPU: settings.whole_class, conversion.SHARED: settings.shared_class}
+    for one in made.replacements:
+        if not one.left:
+            assert one.name == named.get(one.resource, settings.mig_class)

@@ -48,7 +48,8 @@ def test_a_resource_of_several_meanings_gets_a_class_of_all_of_them(
 def test_the_webhook_with_the_plans_flags_converts_to_the_plans_classes() -> None:
     for case in migrations.CASES:
         made = case.plan(scheduler=False)
-        flags = dict(one.removeprefix("--").split("=") for one in made.webhook_flags)
+        extra: Any = made.values.get("admission", {})
+        flags = dict(one.removeprefix("--").split("=") for one in extra.get("extraArgs", ()))
         told = conversion.Classes(
             whole=flags.get("whole-class", conversion.Classes().whole),
             shared=flags.get("shared-class", conversion.Classes().shared),
