@@ -78,14 +78,14 @@ class Replacement:
 
     @property
     def counts(self) -> str:
-        """What the keys count."""
+        """What the keys count (kubernetes 1.37.1, pkg/quota/v1/evaluator/core/resource_claims.go)."""
         if self.extended:
-            return "pods count at the old key as before, claims of the class at both"
+            return "keep the old key: it counts pods as before, and claims; the new one claims only"
         if self.name == names.CLASS_MIG:
-            return "the new key counts all profiles together"
+            return "the new key counts the parts of all profiles together"
         if self.resource == conversion.SHARED:
-            return "the new key counts 1 for a container, however many shares it asks"
-        return "the old key counts nothing any more"
+            return "the new key counts a container once, however many shares it asks"
+        return "the old key counts only pods that are not converted"
 
 
 def replacements(

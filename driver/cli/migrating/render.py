@@ -120,8 +120,8 @@ def _before(plan: Plan) -> Sequence[str]:
 
 
 def _of_config(one: Migrated) -> Iterator[str]:
-    nodes = "" if one.nodes is None else f", {len(one.nodes)} nodes"
-    usual = ", of nodes without the label" if one.usual else ""
+    nodes = "" if one.nodes is None else f", on {', '.join(one.nodes) or 'no node'}"
+    usual = ", usual where a node has no label" if one.usual else ""
     yield f"CONFIGURATION {one.name or _DEFAULTS}{usual}{nodes}"
     for rule in one.offer.rules:
         said = rule_document(rule)
