@@ -67,6 +67,18 @@ class Replacement:
         return "" if others else first.profile
 
     @property
+    def several(self) -> str:
+        """What a container gets that asks for more than one; "" where they are as many devices."""
+        kinds = {one.kind for one in self.targets}
+        if self.resource == conversion.SHARED and not self.extended:
+            return "several are as many shares of one GPU"
+        if faces.Kind.MPS in kinds:
+            return "several are refused: a container has one MPS daemon"
+        if faces.Kind.TIME_SLICING in kinds:
+            return "several are shares of as many GPUs; with fewer on a node the pod waits"
+        return ""
+
+    @property
     def old_key(self) -> str:
         """What a ResourceQuota said."""
         return f"requests.{self.resource}"
@@ -78,7 +90,7 @@ class Replacement:
 
     @property
     def counts(self) -> str:
-        """What the keys count (kubernetes 1.37.1, pkg/quota/v1/evaluator/core/resource_claims.go)."""
+        """What the keys count (kubernetes 1.37.1, quota/v1/evaluator/core/resource_claims.go)."""
         if self.extended:
             return "keep the old key: it counts pods as before, and claims; the new one claims only"
         if self.name == names.CLASS_MIG:

@@ -21,13 +21,20 @@ MAX_TIME_SLICES = 1024
 class Situation:
     """What a fate may depend on beside the value.
 
-    `per_gpu`: settings for single GPUs, which the device plugin ignores, are meant. `entry` is the
-    element of a list that the setting stands in.
+    `per_gpu`: settings for single GPUs, which the device plugin ignores, are meant. `scheduler`:
+    kube-scheduler allocates. `entry` is the element of a list that the setting stands in.
     """
 
     config: old.Config
     per_gpu: bool = False
+    scheduler: bool = False
     entry: object = None
+
+    @property
+    def of_one_gpu(self) -> bool:
+        """Whether several shares are asked as a capacity: the webhook does so with `.shared`."""
+        replicas = self.config.replicas
+        return bool(replicas and replicas.rename_by_default) and not self.scheduler
 
     @property
     def is_part(self) -> bool:
@@ -134,11 +141,15 @@ def _rename(value: object, _situation: Situation) -> Told:
     return Told(Fate.USED, suffix if value else "the resource keeps its name")
 
 
-def _more_than_one(value: object, _situation: Situation) -> Told:
-    if value:
-        text = "nothing refuses a container that asks for more: it gets several shares"
-        return Told(Fate.CHANGED, text)
-    return Told(Fate.DROPPED, "several shares are given as they are asked for")
+def _more_than_one(value: object, situation: Situation) -> Told:
+    if situation.of_one_gpu:
+        fate = Fate.CHANGED if value else Fate.DROPPED
+        return Told(fate, "several in a container are as many shares of one GPU")
+    if situation.config.is_mps:
+        text = "several in a container are refused: it has one MPS daemon"
+        return Told(Fate.USED if value else Fate.CHANGED, text)
+    text = "several in a container are shares of as many GPUs; with fewer on a node the pod waits"
+    return Told(Fate.CHANGED, text)
 
 
 def _name(value: object, situation: Situation) -> Told:

@@ -138,7 +138,9 @@ def _names(world: _World) -> list[str]:
 def _migrated(name: str, world: _World) -> Migrated:
     body = world.found.body(name)
     config = old.read(body, f"{name or 'settings'}: ")
-    situation = fates.Situation(config, per_gpu=world.options.per_gpu)
+    situation = fates.Situation(
+        config, per_gpu=world.options.per_gpu, scheduler=world.options.scheduler
+    )
     nodes = world.having.get(name, ()) if world.nodes is not None else None
     return Migrated(
         name=name,
@@ -160,14 +162,19 @@ def _resources(configs: Iterable[Migrated], world: _World) -> Mapping[str, froze
     """What each old resource stood for, over all configurations that count and on the nodes."""
     stood: dict[str, frozenset[Target]] = {}
     for config in _in_use(configs):
-        for resource, targets in config.offer.resources:
+        nodes = world.having.get(config.name, ()) if config.config.is_mixed else ()
+        parts = (pair for node in nodes for pair in _parts(node))
+        for resource, targets in (*config.offer.resources, *parts):
             stood[resource] = stood.get(resource, frozenset()) | targets
-        for node in world.having.get(config.name, ()) if config.config.is_mixed else ():
-            for resource in node.resources:
-                profile = conversion.profile(resource.removesuffix(old.SHARED_SUFFIX))
-                if profile is not None:
-                    stood[resource] = frozenset({Target(faces.Kind.MIG, profile)})
     return stood
+
+
+def _parts(node: population.Node) -> Iterator[tuple[str, frozenset[Target]]]:
+    """The resources of MIG devices that a node has."""
+    for resource in node.resources:
+        profile = conversion.profile(resource.removesuffix(old.SHARED_SUFFIX))
+        if profile is not None:
+            yield resource, frozenset({Target(faces.Kind.MIG, profile)})
 
 
 def _rules(configs: Iterable[Migrated]) -> Iterator[offerings.Rule]:

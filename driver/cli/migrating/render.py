@@ -26,6 +26,7 @@ def document(plan: Plan) -> Mapping[str, object]:
                 "resource": one.resource,
                 "deviceClass": one.name,
                 "faces": sorted({target.kind.value for target in one.targets}),
+                "several": one.several,
                 "by": "extendedResourceName" if one.extended else "webhook",
                 "quota": {"old": one.old_key, "new": one.new_key, "note": one.counts},
             }
@@ -142,6 +143,8 @@ def _resources(plan: Plan) -> Iterator[str]:
         how = "as extendedResourceName of" if one.extended else "converted to"
         what = " or ".join(sorted({target.kind.value for target in one.targets}))
         yield f"  {one.resource}: {how} {one.name} ({what})"
+        if one.several:
+            yield f"    {one.several}"
         yield f"    quota  {one.old_key}  ->  {one.new_key}"
         yield f"           {one.counts}"
 

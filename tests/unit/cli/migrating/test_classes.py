@@ -8,8 +8,10 @@ from driver.cel import selector
 from driver.cli.migrating import classes, documents, plan, render
 from driver.cli.migrating.offer import Target
 from driver.controller.admission import conversion
+from driver.controller.allocation import outcome
 from driver.devices import faces
-from tests import migrations
+from tests import migrations, neighbours, objects, worlds
+from tests.allocating import decide, devices
 
 DOMAIN = "gpu.ration.dev"
 WHOLE = selector.Device(DOMAIN, {"type": "gpu"}, {})
@@ -110,3 +112,25 @@ def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
         assert f"{away}={'false' if operator else 'true'}" in text
         assert (f"{away}=true" if operator else f"{away}-") in text
         assert ("device-plugin-values.yaml" in render.files(made)) is not operator
+
+
+def one_of(kind: faces.Kind, resource: str, *, scheduler: bool) -> classes.Replacement:
+    (found,) = classes.replacements({resource: frozenset({Target(kind)})}, scheduler=scheduler)
+    return found
+
+
+def test_what_is_said_of_several_shares_is_what_the_controller_does() -> None:
+    for kind, words in (("mps", "refused"), ("time-slicing", "as many GPUs")):
+        assert words in one_of(faces.Kind(kind), "nvidia.com/gpu", scheduler=True).several
+        used = neighbours.containers(("two",))
+        two = objects.claim("two", neighbours.part(count=2))
+        alone = worlds.view(objects.a_slice("node-a", [objects.a_share_device("a", kind)]))
+        assert isinstance(decide(alone, two, containers=used), outcome.NoFit)
+        pair = [objects.a_share_device(name, kind) for name in "ab"]
+        answer = decide(worlds.view(objects.a_slice("node-a", pair)), two, containers=used)
+        fits = isinstance(answer, outcome.Placement)
+        assert fits is (kind == "time-slicing")
+        if fits:
+            assert devices(answer) == ["a", "b"]
+    shared = one_of(faces.Kind.MPS, "nvidia.com/gpu.shared", scheduler=False)
+    assert "shares of one GPU" in shared.several
