@@ -1,4 +1,4 @@
-"""How commands print: a table for people, JSON for programs."""
+"""How commands print: a table for people, JSON or YAML for programs."""
 
 import enum
 import json
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
+import yaml
 
 
 class Format(enum.StrEnum):
@@ -13,15 +14,19 @@ class Format(enum.StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="table or json")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="table, json or yaml")]
 
 
 def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
     """Print rows that share their keys."""
     if output is Format.JSON:
         print(json.dumps(list(rows), indent=2))
+        return
+    if output is Format.YAML:
+        print(yaml.safe_dump(list(rows), sort_keys=False), end="")
         return
     import rich.console  # noqa: PLC0415 - rich is loaded only where a table is drawn
     import rich.table  # noqa: PLC0415

@@ -107,7 +107,7 @@ class _Entry:
 
 def is_convertible(resource: str) -> bool:
     """Whether pods that ask for a resource are converted."""
-    return resource in {GPU, SHARED} or _profile(resource) is not None
+    return resource in {GPU, SHARED} or profile(resource) is not None
 
 
 def convert(pod: fields.Raw, classes: Classes | None = None) -> Converted:
@@ -225,9 +225,9 @@ def _template(shape: Shape, classes: Classes) -> Template:
 def _request(resource: str, count: int, number: int, classes: Classes) -> fields.Raw:
     """With what the API server would fill in, so that a template reads back as it was written."""
     exactly: dict[str, object] = {"allocationMode": "ExactCount", "count": count}
-    profile = _profile(resource)
-    if profile is not None:
-        text = f'device.attributes["{classes.driver}"].{names.ATTR_PROFILE} == "{profile}"'
+    part = profile(resource)
+    if part is not None:
+        text = f'device.attributes["{classes.driver}"].{names.ATTR_PROFILE} == "{part}"'
         exactly |= {
             "deviceClassName": classes.mig,
             "selectors": [{"cel": {"expression": text}}],
@@ -244,7 +244,7 @@ def _word(resource: str) -> str:
     return {GPU: "gpu", SHARED: "shared"}.get(resource) or resource.partition("/")[2]
 
 
-def _profile(resource: str) -> str | None:
+def profile(resource: str) -> str | None:
     """The MIG profile that a resource is for; None where it is for none."""
     if not resource.startswith(MIG):
         return None

@@ -1,0 +1,50 @@
+"""What is said of a setting: it is used, means something else now, means nothing, or is unknown."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fate(StrEnum):
+    """What becomes of a setting."""
+
+    USED = "used"
+    CHANGED = "changed"
+    """What it asked for is not to be had in the same way: somebody has to look at it."""
+    DROPPED = "dropped"
+    """It has no meaning any more, and nobody has to do anything."""
+    UNKNOWN = "unknown"
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether somebody has to look at it."""
+        return self in {Fate.CHANGED, Fate.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A fate and, in a sentence, why and what there is instead."""
+
+    fate: Fate
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What becomes of the setting at `path` (`sharing.mps.resources[0].replicas`)."""
+
+    path: str
+    value: object
+    fate: Fate
+    text: str
+
+    @property
+    def setting(self) -> str:
+        """`flags.migStrategy=mixed`; long values are cut."""
+        if isinstance(self.value, dict | list) and not self.value:
+            return self.path
+        shown = self.value if isinstance(self.value, str) else json.dumps(self.value, default=str)
+        return f"{self.path}={shown if len(shown) <= _LONG else shown[:_LONG] + '...'}"
+
+
+_LONG = 60

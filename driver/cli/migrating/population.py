@@ -1,0 +1,108 @@
+"""Nodes, and which configuration of the device plugin each of them has."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from driver import errors
+from driver.resources import fields
+
+CONFIG_LABEL = "nvidia.com/device-plugin.config"
+OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
+"""The GPU operator's DaemonSet of the device plugin selects nodes by it."""
+_PRESENT = "nvidia.com/gpu.present"
+_COUNT = "nvidia.com/gpu.count"
+_RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-)")
+_PLURAL = ("List", "NodeList")
+PLUGINS_DEFAULTS = ""
+"""The name of what a node has without a configuration: the device plugin's own defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: its labels, and how many it had of each of the device plugin's resources."""
+
+    name: str
+    labels: Mapping[str, str]
+    resources: Mapping[str, int]
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether the device plugin is or was at work on it."""
+        told = self.labels.get(_PRESENT) == "true" or CONFIG_LABEL in self.labels
+        return told or any(self.resources.values())
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs, as GPU feature discovery labels them; else how many were given out."""
+        label = self.labels.get(_COUNT, "")
+        return int(label) if label.isdigit() else sum(self.resources.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """How the device plugin chooses for a node without the label.
+
+    `operator`: the GPU operator's falls back to no configuration; the chart's to one named
+    `default`, then to the only one.
+    """
+
+    names: Collection[str]
+    default: str = ""
+    operator: bool = False
+
+    @property
+    def usual(self) -> str | None:
+        """The configuration of a node without the label; None where there is no saying."""
+        if self.default:
+            return self.default
+        if self.operator or not self.names:
+            return PLUGINS_DEFAULTS
+        if "default" in self.names:
+            return "default"
+        return next(iter(self.names)) if len(self.names) == 1 else None
+
+    def of(self, node: Node) -> str | None:
+        """The configuration of a node; None where it names one that is not there."""
+        named = node.labels.get(CONFIG_LABEL, "")
+        if not named:
+            return self.usual
+        return named if named in self.names else None
+
+
+def read(document: object, where: str) -> tuple[Node, ...]:
+    """Nodes of `kubectl get nodes -o json` (or yaml), or a single one.
+
+    Raises:
+        BadInput: it is not that.
+    """
+    found = tuple(_node(raw, at) for at, raw in _objects(document, where))
+    if not found:
+        raise errors.BadInput(where, "has no nodes", "what kubectl get nodes -o json prints")
+    return found
+
+
+def _objects(document: object, where: str) -> Iterator[tuple[str, fields.Raw]]:
+    listed: object = document
+    if isinstance(document, Mapping):
+        kind = document.get("kind")
+        listed = document.get("items") if kind in _PLURAL else [document]
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        raise errors.BadInput(where, "is no list", "what kubectl get nodes -o json prints")
+    for number, one in enumerate(listed):
+        at = f"{where}.items[{number}]"
+        if not isinstance(one, Mapping) or one.get("kind", "Node") != "Node":
+            raise errors.BadInput(at, "is no Node", "what kubectl get nodes -o json prints")
+        yield at, one
+
+
+def _node(raw: fields.Raw, at: str) -> Node:
+    meta = fields.mapping(raw, "metadata", at)
+    capacity = fields.mapping(fields.mapping(raw, "status", at), "capacity", at)
+    counted = {
+        name: int(str(count))
+        for name, count in capacity.items()
+        if _RESOURCE.match(name) and str(count).isdigit()
+    }
+    labels = fields.text_map(meta, "labels", f"{at}.metadata")
+    return Node(fields.required_text(meta, "name", f"{at}.metadata"), labels, counted)

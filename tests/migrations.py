@@ -1,0 +1,38 @@
+"""Old configurations of the device plugin, each with what is expected of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from driver.cli.migrating import documents, plan, population
+
+DATA = Path(__file__).parent / "data" / "migrate"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    files: Mapping[str, str]
+    expected: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    nodes: list[Any] | None = None
+
+    def plan(self, **others: Any) -> plan.Plan:
+        nodes = None if self.nodes is None else population.read(self.nodes, "nodes")
+        options = plan.Options(**{**self.options, **others})
+        return plan.make(documents.find(self.files), nodes, options)
+
+
+def all_of_them() -> list[Case]:
+    found = []
+    for path in sorted(DATA.glob("*.yaml")):
+        told = yaml.safe_load(path.read_text())
+        known = {key: told[key] for key in ("files", "expected", "options", "nodes") if key in told}
+        found.append(Case(path.stem, **known))
+    return found
+
+
+CASES = all_of_them()

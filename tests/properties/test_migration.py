@@ -1,0 +1,123 @@
+"""Whatever the old file says: shares are replicas, and no setting is dropped silently."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import yaml
+from hypothesis import strategies as st
+
+from driver import errors
+from driver.api import offerings
+from driver.cli.migrating import documents, fates, finding, old, plan
+from driver.devices import faces
+
+WORDS = st.sampled_from(
+    ["flags", "sharing", "mps", "x", "migStrategy", "resources", "devices", "a.b"]
+)
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "none", "all"])
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@st.composite
+def sensible(draw: st.DrawFn) -> dict[str, Any]:
+    """A configuration that the device plugin takes, with keys that it does not know among them."""
+    entry = st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["nvidia.com/gpu", "gpu", "nvidia.com/mig-1g.10gb"]),
+            "replicas": st.integers(1, 100),
+        },
+        optional={
+            "devices": st.sampled_from(["all", 2, [0], ["1", "0:3"]]),
+            "rename": st.just("r"),
+        },
+    )
+    block = st.fixed_dictionaries(
+        {"resources": st.lists(entry, min_size=1, max_size=3)},
+        optional={"renameByDefault": st.booleans(), "failRequestsGreaterThanOne": st.booleans()},
+    )
+    body = draw(
+        st.fixed_dictionaries(
+            {"version": st.just("v1")},
+            optional={
+                "flags": st.fixed_dictionaries(
+                    {}, optional={"migStrategy": st.sampled_from(["none", "single", "mixed"])}
+                ),
+                "sharing": st.fixed_dictionaries({}, optional={"timeSlicing": block, "mps": block}),
+                "imex": st.fixed_dictionaries({}, optional={"required": st.booleans()}),
+            },
+        )
+    )
+    table = draw(st.sampled_from(_tables(body)))
+    table |= draw(st.dictionaries(st.sampled_from(["madeUp", "other"]), ANYTHING, max_size=2))
+    return body
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, dict):
+        return [value, *(one for inner in value.values() for one in _tables(inner))]
+    return [one for inner in value for one in _tables(inner)] if isinstance(value, list) else []
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for at, inner in enumerate(value):
+            yield from leaves(inner, f"{path}[{at}]")
+    elif path:
+        yield path
+
+
+@hypothesis.given(sensible())
+def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str, Any]) -> None:
+    found = fates.findings(body, fates.Situation(old.read(body, "")))
+    for leaf in leaves(body):
+        told = [
+            one
+            for one in found
+            if leaf == one.path or leaf.startswith((f"{one.path}.", f"{one.path}["))
+        ]
+        assert len(told) == 1, leaf
+        if "madeUp" in leaf or "other" in leaf:
+            assert told[0].fate is finding.Fate.UNKNOWN
+
+
+@hypothesis.given(sensible(), st.booleans(), st.booleans())
+def test_a_plan_is_made_whose_offerings_can_be_read(
+    body: dict[str, Any],
+    scheduler: bool,  # noqa: FBT001 - drawn
+    per_gpu: bool,  # noqa: FBT001 - drawn
+) -> None:
+    found = documents.find({"old": yaml.safe_dump(body)})
+    made = plan.make(found, None, plan.Options(scheduler=scheduler, per_gpu=per_gpu))
+    rules = [plan.rule_document(one) for one in made.rules]
+    assert offerings.read({"rules": rules}, "").rules == made.rules
+    assert made.replacements
+
+
+@hypothesis.given(st.integers(2, 1024), st.booleans())
+def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # noqa: FBT001 - drawn
+    block = "mps" if mps else "timeSlicing"
+    body = {"sharing": {block: {"resources": [{"name": "gpu", "replicas": replicas}]}}}
+    found = documents.find({"old": yaml.safe_dump(body)})
+    (rule,) = plan.make(found, None, plan.Options()).rules
+    if mps:
+        assert rule.faces == frozenset({faces.Kind.MPS})
+        assert (rule.mpsShares, rule.timeSlices) == (min(replicas, 48), None)
+    else:
+        assert rule.faces == frozenset({faces.Kind.TIME_SLICING})
+        assert (rule.mpsShares, rule.timeSlices) == (None, replicas)
+
+
+@hypothesis.given(ANYTHING)
+def test_nonsense_is_refused_in_words_and_never_breaks(document: Any) -> None:
+    try:
+        plan.make(documents.find({"old": yaml.safe_dump(document)}), None, plan.Options())
+    except errors.BadInput:
+        hypothesis.event("refused")
