@@ -59,6 +59,11 @@ class PluginConfig(settings.ClusterSettings):
         default="controller",
         description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
     )
+    beside: Literal["nobody", "device-plugin"] = pydantic.Field(
+        default="nobody",
+        description="Who may serve GPUs of this node as well: device-plugin, where it serves "
+        "others than are published here; else nothing is published beside it.",
+    )
     offerings: Path | None = pydantic.Field(
         default=None,
         description="NodeOfferings document (YAML): which faces which GPUs are published as.",

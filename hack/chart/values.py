@@ -281,6 +281,7 @@ _SECTIONS: parts.Fields = {
             parts.flags(
                 PluginConfig,
                 "share_domain",
+                "beside",
                 "evict_from_broken",
                 "reset_gpus",
                 "health_poll_seconds",
