@@ -115,15 +115,7 @@ class App:
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
         beside = self._neighbourhood()
-        tools = publisher.Tools(
-            outside.kube,
-            teller,
-            counters,
-            self._clock,
-            self._node_allocator(teller, counters),
-            self._newest.is_newest,
-            beside,
-        )
+        tools = self._publishing(outside, teller, counters, beside)
         self._publisher = _publisher(config, self._supply, outside, tools)
         self._name = self._name_gate(beside)
         self._health.subscribe(self._publisher.hurry)
@@ -131,14 +123,21 @@ class App:
         self._health.on_stir(self._publisher.hurry)
         self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
 
-    def _node_allocator(
-        self, teller: telling.Teller, counters: metrics.Metrics
-    ) -> node_allocator.NodeAllocator:
-        return node_allocator.NodeAllocator(
-            self._config.allocator,
-            self._config.state_dir / "allocator",
-            node_allocator.Tools(teller, counters, self._clock),
+    def _publishing(
+        self,
+        outside: Outside,
+        teller: telling.Teller,
+        counters: metrics.Metrics,
+        beside: neighbourhood.Neighbourhood,
+    ) -> publisher.Tools:
+        config, time = self._config, self._clock
+        allocator = node_allocator.NodeAllocator(
+            config.allocator,
+            config.state_dir / "allocator",
+            node_allocator.Tools(teller, counters, time),
         )
+        is_newest = self._newest.is_newest
+        return publisher.Tools(outside.kube, teller, counters, time, allocator, is_newest, beside)
 
     def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
         return name_gate.NameGate(
