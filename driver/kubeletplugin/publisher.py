@@ -15,7 +15,6 @@ import structlog
 from driver import clock, errors, ids, reasons
 from driver.kube import backoff, client, reflector, resource, store
 from driver.kubeletplugin import (
-    floor,
     handover,
     metrics,
     neighbourhood,
@@ -25,7 +24,7 @@ from driver.kubeletplugin import (
     supply,
     telling,
 )
-from driver.resources import nodes, publish
+from driver.resources import floor, nodes, publish
 
 _log = structlog.get_logger(__name__)
 _SHOWN = 5

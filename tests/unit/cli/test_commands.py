@@ -33,4 +33,4 @@ def test_the_version_is_told_as_json_too() -> None:
 
 def test_help_names_every_command() -> None:
     answer = RUN.invoke(app, ["--help"])
-    assert all(name in answer.output for name in ("reasons", "version"))
+    assert all(name in answer.output for name in ("doctor", "reasons", "version"))
