@@ -13,6 +13,7 @@ from driver.kubeletplugin import sockets
 from driver.kubeletplugin import strangers as found
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import plugin_shell, publishing, strangers, waiting
+from tests.fakes import preparation as fakes
 from tests.fakes.apiserver import server as api_server
 
 HERE = Path(__file__).parents[3]
@@ -172,3 +173,16 @@ def test_under_a_name_that_is_taken_the_kubelet_is_not_told_until_the_other_goes
     waiting.until(lambda: api.all(SLICES))
     running.send_signal(signal.SIGTERM)
     assert running.wait(10) == 0
+
+
+def test_beside_a_device_plugin_claims_are_prepared_and_unprepared_as_ever(
+    api: api_server.ApiServer, process: Process, kubelet: fake_kubelet.Kubelet
+) -> None:
+    a_node(api, gpus=8)
+    process()
+    plugin = kubelet.register(within_s=20)
+    waiting.until(lambda: "DevicePluginBeside" in {one["reason"] for one in api.all(EVENTS)}, 20)
+    claim = fakes.ref("one")
+    assert not plugin.prepare(claim)[claim.uid].error
+    assert not plugin.unprepare(claim)[claim.uid].error
+    assert not api.all(SLICES)
