@@ -25,7 +25,7 @@ class NameGate:
 
     `synced` is set when the API server's slices are known, which is waited for a little: without
     them only the node's sockets are looked at. `holds` says whether claims are prepared here;
-    raises NodeFault. `tell` is called with each look's problem.
+    raises NodeFault. `tell` is called with each look's problem; it may raise RationError.
     """
 
     def __init__(
@@ -61,12 +61,19 @@ class NameGate:
     def _is_free(self) -> bool:
         try:
             found = self._look()
-            if found is None:
-                return True
-            self._tell(found)
-            self._problem = str(found)
-            return self._holds()
+            free = found is None or self._holds()
         except errors.RationError as e:
             self._problem = f"not known whether the driver's name is ours: {e}"
             _log.warning("driver name not looked up", error=str(e), retry_s=_AGAIN_S)
             return False
+        if found is not None:
+            self._problem = str(found)
+            self._say(found)
+        return free
+
+    def _say(self, found: supply.Problem) -> None:
+        """Where it cannot be told now, it is told by the next look."""
+        try:
+            self._tell(found)
+        except errors.RationError as e:
+            _log.warning("not told", reason=found.reason, text=found.message, error=str(e))

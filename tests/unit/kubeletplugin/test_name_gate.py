@@ -74,3 +74,30 @@ def test_a_look_that_fails_is_no_leave_to_register() -> None:
     gate.run(looks.stop)
     assert not gate.free.is_set()
     assert looks.told == [TAKEN]
+
+
+def test_a_server_that_is_away_keeps_nobody_from_his_prepared_claims() -> None:
+    looks = Looks(TAKEN, None)
+    looks.holds = True
+    down = errors.Unreachable(0, "", "connection refused")
+
+    def tell(_: supply.Problem) -> None:
+        raise down
+
+    gate = name_gate.NameGate(
+        looks.look, lambda: looks.holds, tell, looks.synced, fake_clock.FakeClock()
+    )
+    gate.run(looks.stop)
+    assert gate.free.is_set()
+
+
+def test_slices_that_are_not_known_yet_are_waited_for_a_little() -> None:
+    looks = Looks(None, None)
+    looks.synced.clear()
+    time = fake_clock.FakeClock()
+    gate = name_gate.NameGate(
+        looks.look, lambda: looks.holds, looks.told.append, looks.synced, time
+    )
+    gate.run(looks.stop)
+    assert gate.free.is_set()
+    assert time.waits == [5.0]
