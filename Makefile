@@ -8,6 +8,8 @@ NODES ?= 2
 MACHINE ?= hgx-h100
 ALLOCATOR ?= controller
 CONTROLLERS ?= 2
+# How the driver runs on the local cluster: processes, pods (by the chart), none.
+DRIVER ?= processes
 SEEDS ?= 20000
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
@@ -19,7 +21,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot check unit component oracle \
         differential \
-        e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock
+        e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -36,6 +38,7 @@ lock: $(STAMP) ## Resolve requirements/*.lock again from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/bootstrap.in -o requirements/bootstrap.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra dev -c requirements/runtime.lock pyproject.toml -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/release.in -o requirements/release.lock
 
 fmt: setup ## Format the code.
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix-only --quiet .
@@ -94,14 +97,19 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 bench: setup ## Measure; results go to benchmarks/results/.
 	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.node
+	$(BIN)/python -m benchmarks.control_plane
 
-cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, K8S).
-	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS)
+release: setup ## Image, chart, install.yaml, SBOM and checksums, into dist/.
+	$(BIN)/python -m hack.release
+
+cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, DRIVER, K8S).
+	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS) --driver $(DRIVER)
 
 cluster-down: setup ## End the cluster and all it made.
 	$(BIN)/python -m hack.cluster down
 
-demo: cluster-up ## Set up, boot two nodes of eight simulated H100, run examples/quickstart.
+demo: DRIVER = pods
+demo: cluster-up ## Boot two nodes of eight simulated H100, install the chart, run examples/quickstart.
 	$(BIN)/python -m hack.demo
 
 demo-down: cluster-down ## End the demo.

@@ -13,6 +13,7 @@ import structlog
 
 from driver import clock, lifecycle
 from driver.controller import (
+    collecting,
     commit,
     metrics,
     reconcile,
@@ -20,6 +21,7 @@ from driver.controller import (
     telling,
     triggers,
     turn,
+    unconverted,
     writers,
 )
 from driver.controller.allocation import filters, policies, settings
@@ -102,6 +104,8 @@ class App:
             ),
             interrupt=self._items.shut_down,
         )
+        kept_out = lifecycle.after(self._leading, self._unconverted().run, self._clock)
+        life.thread("unconverted", kept_out)
         _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
         return life.run()
 
@@ -169,6 +173,13 @@ class App:
         )
         return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
 
+    def _unconverted(self) -> unconverted.Unconverted:
+        """Standbys have no pods, and tell nobody."""
+        labels = unconverted.labels_of(self._kube)
+        return unconverted.Unconverted(
+            self._stores.pods.snapshot, labels, self._recorder, self._clock
+        )
+
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:
             if not self._leading.is_set():
@@ -191,6 +202,7 @@ def _decide(
     for one in reflectors.values():
         while not stop.is_set() and not one.synced.wait(0.2):
             continue
+    collecting.spare_what_is_here()
     _log.info("caches filled")
     decider.run(stop)
 

@@ -119,7 +119,7 @@ class Commit:
                 version=claim.version,
             )
         self._observe(answer)
-        return claims.parse(answer).version
+        return str(resource.version_of(answer))
 
     def clear(self, claim: claims.Claim) -> None:
         """Take an unbound allocation back: allocation and reservedFor in one patch."""
@@ -187,7 +187,7 @@ class Commit:
 
     def _patch_status(
         self, claim: claims.Claim, body: dict[str, object], kind: client.PatchType
-    ) -> claims.Claim:
+    ) -> None:
         answer = self._writer.patch(
             resource.RESOURCE_CLAIMS,
             claim.name,
@@ -197,4 +197,3 @@ class Commit:
             kind=kind,
         )
         self._observe(answer)
-        return claims.parse(answer)

@@ -4,10 +4,13 @@ What a decision in flight gives counts in place of what the caches say of its cl
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from driver import ids
 from driver.controller import view as cluster
 from driver.resources import claims, pool
+
+_NONE: frozenset[str] = frozenset()
 
 
 class Held:
@@ -22,6 +25,10 @@ class Held:
     def of(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device, by claim."""
         return self._holders.get(device, ())
+
+    def in_pool(self, key: cluster.PoolKey) -> AbstractSet[str]:
+        """The devices of a pool that somebody has."""
+        return self._of_pool.get(key, _NONE)
 
     def put(self, key: ids.Key, allocation: claims.Allocation | None) -> Sequence[claims.DeviceId]:
         """What the caches say of a claim now."""
@@ -51,7 +58,7 @@ class Held:
 
     def _changed(self, key: ids.Key, before: claims.Allocation | None) -> Sequence[claims.DeviceId]:
         after = self._now(key)
-        if before is after:
+        if before == after:  # what we wrote is what the caches then say
             return ()
         gone = [one.device for one in _taking(before)]
         for device in gone:
@@ -76,7 +83,7 @@ class Held:
         One that no slice shows charges nothing, as with kube-scheduler.
         """
         left = dict(of.counters)
-        for name in self._of_pool.get((of.driver, of.name), ()):
+        for name in self.in_pool((of.driver, of.name)):
             device = of.devices.get(name)
             for key, amount in pool.drawn(device) if device else ():
                 if key in left:

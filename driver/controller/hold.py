@@ -4,10 +4,14 @@ While it stands beside the pod's own entry, kube-scheduler clears nothing (it do
 empty list or exactly this pod) and kube-controller-manager keeps the entry it does not know.
 """
 
+import functools
 import uuid
 
 from driver import names
 from driver.resources import claims, pods
+
+_MOST = 4096
+"""Pods whose holds are remembered: each is compared many times while its pod is placed."""
 
 
 def of_pod(pod: pods.Pod) -> claims.Consumer:
@@ -30,6 +34,7 @@ def stands(claim: claims.Claim, pod: pods.Pod) -> bool:
     return any(is_of(one, pod) for one in claim.consumers)
 
 
+@functools.lru_cache(maxsize=_MOST)
 def _uid(pod_uid: str) -> str:
     try:
         space = uuid.UUID(pod_uid)

@@ -68,18 +68,16 @@ class Load:
         after = (node, pod) if pod is not None and node is not None else None
         if before == after:
             return []
-        touched: list[ids.NodeName] = []
+        touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
             del self._on[before[0]][key]
-            touched.append(before[0])
+            touched[before[0]] = None
         if after is not None:
             self._placed[key] = after
             self._on.setdefault(after[0], {})[key] = after[1]
-            touched.append(after[0])
-        for name in touched:
-            self._weigh(name)
-        return touched
+            touched[after[0]] = None
+        return [name for name in touched if self._weigh(name)]
 
     def _node(self, pod: pods.Pod) -> ids.NodeName | None:
         on_its_way = pod.node or self._flying.get(pod.uid)
@@ -88,19 +86,21 @@ class Load:
         pins = (self._pins[one] for one in pod.claim_keys if one in self._pins)
         return next((node for uids, node in pins if pod.uid in uids), None)
 
-    def _weigh(self, name: ids.NodeName) -> None:
+    def _weigh(self, name: ids.NodeName) -> bool:
+        """Whether the pods of a node take something else than before."""
         there = self._on.get(name, {})
         if not there:
             self._on.pop(name, None)
-            self._use.pop(name, None)
-            return
+            return self._use.pop(name, None) is not None
         total: dict[str, int] = {}
         ports: set[pods.HostPort] = set()
         for pod in there.values():
             for resource, amount in pod.requests.items():
                 total[resource] = total.get(resource, 0) + amount
             ports |= pod.host_ports
-        self._use[name] = cluster.NodeUse(total, frozenset(ports), len(there))
+        before, after = self._use.get(name), cluster.NodeUse(total, frozenset(ports), len(there))
+        self._use[name] = after
+        return before != after
 
 
 class Volumes:

@@ -26,10 +26,12 @@ class BackOff:
 class Memory:
     """By pod UID, except `waiting` (pods without a fit), `in_doubt` and `unreserved` (claims).
 
+    `writing` are the claims of decisions `in_flight`.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
     """
 
     in_flight: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+    writing: set[ids.Key] = field(default_factory=set)
     in_doubt: dict[ids.Key, writers.Decision] = field(default_factory=dict)
     placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
     backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
@@ -72,6 +74,14 @@ class Memory:
         ends = [one.until for one in self.backed_off.get(uid, {}).values() if one.until > now]
         return min(ends, default=None)
 
-    def writes_claim(self, claim: ids.Key) -> bool:
-        """Whether a decision in flight is writing the claim."""
-        return any(claim in decision.made for decision in self.in_flight.values())
+    def fly(self, decision: cluster.InFlight) -> None:
+        """A decision is being written; no other in flight writes one of its claims."""
+        self.in_flight[decision.pod.uid] = decision
+        self.writing.update(decision.made)
+
+    def land(self, uid: ids.PodUid) -> cluster.InFlight | None:
+        """The decision for a pod is written, or was not; None where there was none."""
+        decision = self.in_flight.pop(uid, None)
+        if decision is not None:
+            self.writing.difference_update(decision.made)
+        return decision

@@ -5,6 +5,7 @@ the picture of the same objects is the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -81,6 +82,10 @@ class _Shown:
     def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device; administrative access does not count."""
         return self._held.of(device)
+
+    def used(self, of: pool.Pool) -> AbstractSet[str]:
+        """The devices of a pool that somebody has, by name."""
+        return self._held.in_pool((of.driver, of.name))
 
     def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:
         """What a node reaches of each pool, in the order in which devices are preferred."""

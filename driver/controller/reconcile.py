@@ -142,7 +142,7 @@ class Reconciler:
 
     def _land(self, uid: ids.PodUid) -> None:
         """A write ended: from now on its claims are what the caches say, its own words included."""
-        decision = self._memory.in_flight.pop(uid, None)
+        decision = self._memory.land(uid)
         if decision is not None:
             for key in decision.made:
                 self._feed.changed("claim", key)
@@ -206,7 +206,7 @@ class Reconciler:
 
     def _decide(self, item: writers.Item, pod: pods.Pod, due: turn.Decide) -> bool:
         """Decide for the open claims that are ours; False when none of them is."""
-        if any(self._memory.writes_claim(claim.key) for claim in due.open):
+        if any(claim.key in self._memory.writing for claim in due.open):
             return True  # another pod's decision; the claim's change brings this pod back
         if self._settings.is_stale():
             self._items.add_after(item, _STALE_WAIT_S)
@@ -251,7 +251,7 @@ class Reconciler:
         stamped = clock.rfc3339(self._clock.now())
         made = assemble.allocations(self._view, workload, placement, stamped)
         decision = cluster.InFlight(pod, placement.node, made)
-        self._memory.in_flight[pod.uid] = decision
+        self._memory.fly(decision)
         self._view.fly(decision)
         self._memory.waiting.discard(item.key)
         self._memory.told.pop(pod.uid, None)

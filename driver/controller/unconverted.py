@@ -3,39 +3,47 @@
 Who set the label may not be who made the pod: the pod is told, by one event.
 """
 
+import functools
 import itertools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from driver import clock, ids, names, reasons
+import structlog
+
+from driver import clock, errors, ids, names, reasons
 from driver.controller import ports, telling
 from driver.controller.admission import conversion
-from driver.resources import pods
+from driver.kube import client, resource
+from driver.resources import fields, pods
+
+_log = structlog.get_logger(__name__)
 
 LOOK_S = 30.0
 Labels = Callable[[str], Mapping[str, str]]
 """The labels of a namespace; none where it is not known."""
 
 
-def message(pod: pods.Pod, labels: Mapping[str, str]) -> str:
-    """What to tell a pod; empty where there is nothing to tell.
+def lacking(pod: pods.Pod) -> tuple[str, ...]:
+    """What of device plugins' resources a pod waits for: `nvidia.com/gpu=1`.
 
-    Told are those that kube-scheduler refused for exactly that resource: where a device plugin
-    serves it, a pod that was left alone is as it should be.
+    Only what kube-scheduler refused it for: where a device plugin serves the resource, a pod that
+    was left alone is as it should be.
     """
-    waits = not pod.node and not pod.deleting and pod.verdict.refused
-    if not waits or labels.get(names.CONVERT_LABEL) != "false":
-        return ""
-    asked = {name: count for name, count in pod.requests.items() if count}
-    lacking = sorted(
-        f"{name}={count}"
-        for name, count in asked.items()
-        if conversion.is_convertible(name) and _lacks(pod.verdict.message, name)
+    if pod.node or pod.deleting or not pod.verdict.refused:
+        return ()
+    return tuple(
+        sorted(
+            f"{name}={count}"
+            for name, count in pod.requests.items()
+            if count and conversion.is_convertible(name) and _lacks(pod.verdict.message, name)
+        )
     )
-    if not lacking:
-        return ""
+
+
+def message(asked: Sequence[str]) -> str:
+    """What to tell a pod that waits for `asked` in a namespace that is kept out."""
     return (
-        f"asks {', '.join(lacking)}, which no node has left; it was not converted to a claim, for "
+        f"asks {', '.join(asked)}, which no node has left; it was not converted to a claim, for "
         f"its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without the "
         "label, or with a ResourceClaim"
     )
@@ -72,13 +80,27 @@ class Unconverted:
             self.look()
 
     def look(self) -> None:
-        """Tell those that have not been told."""
+        """Tell those that have not been told; a namespace is asked about once a look."""
         found = self._pods().values()
         self._told &= {one.uid for one in found}
+        labels = functools.cache(self._labels)
         for pod in found:
-            if pod.uid in self._told:
-                continue
-            if text := message(pod, self._labels(pod.namespace)):
+            asked = () if pod.uid in self._told else lacking(pod)
+            if asked and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
                 self._told.add(pod.uid)
                 reason = reasons.Reason.NOT_CONVERTED.value
-                self._recorder.event(telling.pod_ref(pod), reason, text, warning=True)
+                self._recorder.event(telling.pod_ref(pod), reason, message(asked), warning=True)
+
+
+def labels_of(kube: client.KubeClient) -> Labels:
+    """The labels of namespaces, each asked for; none of one that cannot be read now."""
+
+    def labels(namespace: str) -> Mapping[str, str]:
+        try:
+            found = kube.get(resource.NAMESPACES, namespace)
+            return fields.text_map(fields.mapping(found, "metadata"), "labels", "metadata")
+        except errors.RationError as e:
+            _log.info("namespace not read", namespace=namespace, error=str(e))
+            return {}
+
+    return labels

@@ -5,6 +5,7 @@ decides: it stands still while a decision is made (ADR 13).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -80,6 +81,10 @@ class ClusterView(Protocol):
 
     def holders(self, device: claims.DeviceId) -> Sequence[Holder]:
         """Who has a device; administrative access does not count."""
+        ...
+
+    def used(self, of: pool.Pool) -> AbstractSet[str]:
+        """The devices of a pool that somebody has, by name."""
         ...
 
     def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:

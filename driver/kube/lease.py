@@ -6,7 +6,7 @@ nobody the lease (reliability row 24). The rules are those of client-go's leader
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -17,6 +17,8 @@ log = structlog.get_logger(__name__)
 
 _MANAGER_LIMIT = 128
 _TRANSITIONS_DIGITS = 10
+_KEPT = ("labels", "annotations", "ownerReferences", "finalizers")
+"""Of its metadata: whoever installed the Lease knows it again by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A Lease as last read, and when we first saw it so."""
+    """A Lease as last read, and when we first saw it so; `kept` is what others say in it."""
 
     holder: str
     transitions: int
     version: str
     seen_at: float
+    kept: resource.Object = field(default_factory=dict)
+    acquired: str | None = None
 
 
 class Elector:
@@ -211,7 +215,9 @@ class Elector:
         if known is None or known.version != version:
             holder, transitions = spec.get("holderIdentity"), spec.get("leaseTransitions")
             now = self._clock.monotonic()
-            known = _Record(holder or "", int(transitions or 0), version, now)
+            kept = {key: lease["metadata"][key] for key in _KEPT if key in lease["metadata"]}
+            acquired = spec.get("acquireTime")
+            known = _Record(holder or "", int(transitions or 0), version, now, kept, acquired)
             self._record = known
         return known
 
@@ -224,7 +230,9 @@ class Elector:
             "leaseDurationSeconds": max(1, round(self._timings.lease_s)),
             "renewTime": now,
             "leaseTransitions": term.transitions,
-        } | ({"acquireTime": now} if self._term is None else {})
+        }
+        acquired = now if self._term is None or over is None else over.acquired
+        spec |= {"acquireTime": acquired} if acquired else {}
         self._remember(self._put(spec, over))
         self._renewed_at = asked_at
         self._term = term
@@ -235,7 +243,7 @@ class Elector:
         body = {"apiVersion": resource.LEASES.api_version, "kind": "Lease", "spec": spec}
         if over is None:
             return self._client.create(resource.LEASES, body | {"metadata": meta}, namespace)
-        body["metadata"] = meta | {"resourceVersion": over.version}
+        body["metadata"] = {**over.kept, **meta, "resourceVersion": over.version}
         return self._client.replace(resource.LEASES, name, body, namespace=namespace)
 
     def _release(self) -> None:

@@ -103,14 +103,15 @@ class Store(Generic[T]):
 
     def apply(self, obj: resource.Object, *, deleted: bool = False) -> None:
         """Take one event of the watch; one that was told before, and is told again, is ignored."""
-        key, entry = resource.key_of(obj), None if deleted else self._entry(obj)
-        version = resource.version_of(obj)
+        key, version = resource.key_of(obj), resource.version_of(obj)
         with self._lock:
-            told = version < self._seen
-            self._seen = max(self._seen, version)
-            known = self._entries.get(key)
-            if not told and (known is None or known.version < version):
+            known = self._knows(key, version)
+        # Our own writes come back here: reading them once more would be for nothing.
+        entry = None if deleted or known else self._entry(obj)
+        with self._lock:
+            if not self._knows(key, version):
                 self._put(key, entry)
+            self._seen = max(self._seen, version)
         self._deliver()
 
     def observe(self, obj: resource.Object) -> None:
@@ -145,6 +146,11 @@ class Store(Generic[T]):
             entry is not None and entry.version <= self._seen and not self._knows_newer(key, entry)
             for key, entry in listed
         )
+
+    def _knows(self, key: ids.Key, version: int) -> bool:
+        """Whether an event of that version tells nothing new."""
+        known = self._entries.get(key)
+        return version < self._seen or (known is not None and known.version >= version)
 
     def _knows_newer(self, key: ids.Key, entry: _Entry[T] | None) -> bool:
         known = self._entries.get(key)

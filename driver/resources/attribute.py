@@ -23,7 +23,6 @@ def _version(text: str) -> description.Version:
 
 
 _PLAIN: Mapping[tuple[str, type], Callable[[Any], Value]] = {
-    ("string", str): sys.intern,
     ("version", str): _version,
     ("int", int): int,
     ("bool", bool): bool,
@@ -37,10 +36,12 @@ def parse(obj: fields.Raw) -> Value | None:
     Equal texts are one object: thousands of devices say the same.
     """
     if len(obj) == 1:
-        for kind, value in obj.items():
-            plain = _PLAIN.get((kind, type(value)))
-            if plain is not None:
-                return plain(value)
+        [(kind, value)] = obj.items()
+        if kind == "string" and type(value) is str:  # most are
+            return sys.intern(value)
+        plain = _PLAIN.get((kind, type(value)))
+        if plain is not None:
+            return plain(value)
     return _parse_any(obj)
 
 

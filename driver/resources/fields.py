@@ -36,9 +36,11 @@ def sequence(obj: Raw, key: str, where: str = "") -> Sequence[object]:
 
 def objects(obj: Raw, key: str, where: str = "") -> Iterator[tuple[str, Raw]]:
     """The objects of a list field, each with its path."""
-    for index, item in enumerate(sequence(obj, key, where)):
-        path = f"{_at(where, key)}[{index}]"
-        if not isinstance(item, Mapping):
+    found = sequence(obj, key, where)
+    at = _at(where, key) if found else ""
+    for index, item in enumerate(found):
+        path = f"{at}[{index}]"
+        if type(item) is not dict and not isinstance(item, Mapping):
             raise errors.BadInput(path, f"is {type(item).__name__}", "an object")
         yield path, item
 

@@ -1,14 +1,17 @@
 """Pools: the newest generation of a driver's slices, whether it is whole, and who reaches it."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from driver.resources import nodes, slices
+from driver import names
+from driver.resources import attribute, nodes, slices
 
 Counter = tuple[str, str]
 """A counter set of the pool, and a counter of it."""
 _Device = slices.Device
+_MOST_LOOKS = 4096
+_UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,11 @@ class Pool:
     def devices(self) -> Mapping[str, _Device]:
         """Devices by name; of two of one name the first."""
         return {d.name: d for one in reversed(self.slices) for d in reversed(one.devices)}
+
+    @functools.cached_property
+    def size(self) -> int:
+        """How many devices its slices show."""
+        return sum(len(one.devices) for one in self.slices)
 
     @functools.cached_property
     def counters(self) -> Mapping[Counter, int]:
@@ -57,6 +65,20 @@ class Pool:
         )
         device, key = next(lacking, (None, ()))
         return f"device {device.name} draws on {'/'.join(key)}, not there" if device else ""
+
+    @functools.cached_property
+    def look(self) -> Hashable | None:
+        """The same for pools that nothing tells apart but their names and UUIDs of devices.
+
+        Of pools of whole devices only. Where devices are shared or draw on counters, hardly two
+        nodes have the same in use, and looking would take longer than it saves.
+        """
+        if any(one.per_device or one.counter_sets for one in self.slices):
+            return None
+        if any(device.allow_multiple for one in self.slices for device in one.devices):
+            return None
+        seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
+        return _look(self.driver, seen)
 
     @functools.cached_property
     def binds(self) -> bool:
@@ -135,3 +157,34 @@ def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
     for use in device.consumes:
         for name, amount in use.counters.items():
             yield (use.set, name), amount.nanos
+
+
+@functools.lru_cache(maxsize=_MOST_LOOKS)
+def _look(_driver: str, _seen: Hashable) -> Hashable:
+    """One object for equal ones, as long as it is remembered: it is quicker to compare."""
+    return object()
+
+
+def _seen(device: slices.Device) -> Hashable:
+    return (
+        device.name,
+        # With their types, for `1` is not `true`.
+        *[
+            (name, type(value), _typed(value) if type(value) is tuple else value)
+            for name, value in device.attributes.items()
+            if not is_uuid(name)
+        ],
+        *[(name, one.value.nanos, one.policy) for name, one in device.capacity.items()],
+        device.taints,
+        (device.binds_to_node, device.binding, device.failing, device.beyond),
+    )
+
+
+@functools.lru_cache(maxsize=_MOST_LOOKS)
+def is_uuid(name: str) -> bool:
+    """Whether an attribute of that name is of one GPU alone, in whatever domain."""
+    return name.rpartition("/")[2] in _UUIDS
+
+
+def _typed(found: Iterable[attribute.Value]) -> Hashable:
+    return tuple((type(one), one) for one in found)

@@ -212,12 +212,13 @@ def _parse_attributes(obj: fields.Raw, at: str) -> tuple[attribute.Attributes, l
     """The attributes, and those that are not understood."""
     values: dict[str, attribute.Value] = {}
     beyond: list[str] = []
+    read, intern = attribute.parse, sys.intern
     for key, one in obj.items():
-        value = attribute.parse(one if type(one) is dict else fields.mapping(obj, key, at))
+        value = read(one if type(one) is dict else fields.mapping(obj, key, at))
         if value is None:
             beyond.append(f"attributes[{key}]")
         else:
-            values[sys.intern(key)] = value
+            values[intern(key)] = value
     return values, beyond
 
 

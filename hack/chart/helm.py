@@ -46,11 +46,12 @@ def usual(kind: str) -> list[Any]:
 
 
 def without_workloads() -> list[Any]:
-    """The namespace and all that the chart installs by default but its pods.
+    """The namespace and all that the chart installs by default but its pods, and the webhook.
 
     For a cluster where the components run as processes of a machine.
     """
-    found = [one for one in objects(template()) if one["kind"] not in WORKLOADS]
+    rendered = template("--set=admission.enabled=false")
+    found = [one for one in objects(rendered) if one["kind"] not in WORKLOADS]
     return [namespace(), *found]
 
 

@@ -9,6 +9,7 @@ import pydantic
 
 from driver import names
 from driver.api import offerings as offered
+from driver.controller.admission.config import AdmissionConfig
 from driver.controller.allocation import policies
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
@@ -133,6 +134,51 @@ class PluginOwn(parts.Component):
     )
 
 
+class Tls(parts.Part):
+    """The webhook's certificate."""
+
+    mode: Literal["self", "cert-manager", "secret"] = pydantic.Field(
+        default="self",
+        description="self: made and renewed by the webhook; cert-manager: by a Certificate of it; "
+        "secret: it is there.",
+    )
+    secret_name: parts.NameOrNone = pydantic.Field(
+        default="", description="Secret (kubernetes.io/tls); empty: by the component's name."
+    )
+    ca_bundle: str = pydantic.Field(
+        default="", description="Of mode secret: the PEM of whoever signed the certificate."
+    )
+    issuer_ref: parts.Free = pydantic.Field(
+        default={}, description="Of mode cert-manager: the issuer; empty: one that signs itself."
+    )
+
+
+class AdmissionOwn(parts.Component):
+    """The webhook: refuses what no node could prepare, converts device plugins' resources."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Run it; without it nodes refuse later."
+    )
+    replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
+        default=2, description="Replicas, which all answer."
+    )
+    port: Annotated[int, pydantic.Field(ge=1, le=65535)] = pydantic.Field(
+        default=8443, description="Port of the webhook in its pods."
+    )
+    tls: Tls = pydantic.Field(default=Tls(), description=parts.first_line(Tls))
+    failure_policy: Literal["Ignore", "Fail"] = pydantic.Field(
+        default="Ignore", description="Of claims and classes, while it is away."
+    )
+    convert: Literal["auto", "on", "off"] = pydantic.Field(
+        default="auto",
+        description="Convert pods that ask for nvidia.com/gpu, gpu.shared or mig-* to claims; "
+        "auto: where the controller allocates. Label ration.dev/convert=false: not that namespace.",
+    )
+    pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
+        default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)
+    )
+
+
 class Policies(parts.Part):
     """ValidatingAdmissionPolicies that narrow rights to what is meant."""
 
@@ -243,6 +289,16 @@ class Common(parts.Part):
     )
 
 
+_OF_DEPLOYMENTS = {
+    "priority_class_name": "system-cluster-critical",
+    "pod_security_context": {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+    "security_context": _HARDENED,
+}
 # The image's own user has no rights on the node.
 _OF_NODES = {
     "priority_class_name": "system-node-critical",
@@ -265,14 +321,7 @@ _SECTIONS: parts.Fields = {
             ),
         ),
         resources=_resources("100m", "256Mi"),
-        pod_security_context={
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        security_context=_HARDENED,
-        priority_class_name="system-cluster-critical",
+        **_OF_DEPLOYMENTS,
     ),
     "kubelet_plugin": parts.held(
         parts.table(
@@ -305,6 +354,15 @@ _SECTIONS: parts.Fields = {
         resources=_resources("10m", "48Mi"),
         tolerations=_NODE_TOLERATIONS,
         **_OF_NODES,
+    ),
+    "admission": parts.held(
+        parts.table(
+            "Admission",
+            AdmissionOwn,
+            parts.flags(AdmissionConfig, "template_seconds", "log_level"),
+        ),
+        resources=_resources("50m", "128Mi"),
+        **_OF_DEPLOYMENTS,
     ),
     "device_classes": parts.held(DeviceClasses),
     "policies": parts.held(Policies),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from hack.cluster import control, errors, kubectl, layout, membership, reboot, store
+from hack.cluster import control, errors, kubectl, layout, membership, reboot, state, store
 
 
 class Cluster:
@@ -25,6 +25,11 @@ class Cluster:
     def kubernetes(self) -> str:
         """The release line of Kubernetes it runs, as in versions.toml: "1.37"."""
         return store.running(self._where).kubernetes
+
+    @property
+    def driver(self) -> state.Driver:
+        """How the driver runs on it."""
+        return store.running(self._where).driver
 
     @property
     def kubeconfig(self) -> Path:

@@ -30,12 +30,20 @@ def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.S
     """Install the driver by its chart; its pods, or processes in their place, are started."""
     with steps.step("Install the driver", 10):
         if cluster.driver is state.Driver.PODS:
-            chart.install(where, f"--set=controller.replicas={cluster.controllers}")
+            chart.install(where, *_settings(cluster))
         else:
             _start_processes(where, cluster)
     with steps.step("Wait for the devices", 5):
         for entry in cluster.nodes:
             wait_slices(where, entry.name, cluster.driver_components())
+
+
+def _settings(cluster: state.ClusterState) -> tuple[str, ...]:
+    """What the cluster was asked for, as the chart's values."""
+    allocator = f"--set=allocator={cluster.nodes[0].allocator}"
+    if not cluster.controllers:
+        return (allocator, "--set=controller.enabled=false")
+    return (allocator, f"--set=controller.replicas={cluster.controllers}")
 
 
 def _start_processes(where: layout.Layout, cluster: state.ClusterState) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driver.kube import client
-from hack.cluster import api, errors, versions
+from hack.cluster import api, errors, state, versions
 from tests.e2e import playground
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +35,12 @@ def cluster() -> Iterator[api.Cluster]:
         pytest.exit(
             f"a cluster of Kubernetes {found.kubernetes} is up, this run is for {wanted}: "
             f"set K8S={found.kubernetes}, or end the cluster: make cluster-down",
+            returncode=1,
+        )
+    if found.driver is not state.Driver.PROCESSES:
+        pytest.exit(
+            f"the cluster that is up has the driver as {found.driver}, these tests stop and start "
+            "its processes: end the cluster first, make cluster-down",
             returncode=1,
         )
     try:

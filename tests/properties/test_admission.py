@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import yaml
-
 from driver import errors, ids, names
 from driver.controller.admission import checking, configs, hardware, review
 from driver.devices import faces
 from driver.kubeletplugin import configuring, ports, steps
 from driver.resources import claims, classes
 from driver.sharing import documents
+from hack.chart import helm
 from tests import objects
-from tests.house import test_manifests
 from tests.unit.devices import test_faces
 
 Raw = dict[str, Any]
@@ -31,13 +29,7 @@ GPUS = [
 ]
 MEMORY = test_faces.PLAIN.memory_bytes or 0
 HARDWARE = hardware.Hardware(MEMORY, test_faces.EIGHTH.memory_bytes)
-CLASSES = {
-    one.name: one
-    for one in map(
-        classes.parse,
-        yaml.safe_load_all((test_manifests.FOLDER / "30-deviceclasses.yaml").read_text()),
-    )
-}
+CLASSES = {one.name: one for one in map(classes.parse, helm.usual("DeviceClass"))}
 KINDS = {
     "gpu.ration.dev": faces.WholeFace,
     "gpu-mig.ration.dev": faces.MigFace,

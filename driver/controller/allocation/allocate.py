@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, asked, board, outcome, settings
+from driver.controller.allocation import answers, asked, board, outcome, peers, settings
 from driver.resources import pods
 
 _MOST_SHAPES = 64
@@ -27,12 +27,14 @@ class Allocator:
             return wants
         found = self._board(workload)
         verdicts = self._settings.rules.of(view, workload)
-
-        def ask(name: ids.NodeName) -> answers.Answer:
-            return answers.ask(view, view.nodes[name], workload, wants, self._settings, verdicts)
-
-        found.renew(view, ask)
+        question = answers.Question(view, workload, wants, self._settings, verdicts)
+        told = None if peers.tells_uuids(view, workload.open, wants) else found.told
+        found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
         best = found.best(workload.avoid)
+        while best is not None and best.borrowed:
+            node = view.nodes[best.candidate.node]
+            found.put(node.name, answers.ask(question, node))
+            best = found.best(workload.avoid)
         if best is not None:
             why = self._settings.policy.explain(best.candidate)
             return outcome.Placement(best.candidate.node, best.picks, why, best.steps)

@@ -1,9 +1,9 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from driver import reasons
+from driver import ids, reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import (
     asked,
@@ -11,6 +11,7 @@ from driver.controller.allocation import (
     nodefit,
     offers,
     outcome,
+    peers,
     search,
     settings,
     shortfall,
@@ -21,35 +22,83 @@ from driver.resources import claims, nodes
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A node that does, with its devices. `preferred` is low where first alternatives were had."""
+    """A node that does, with its devices. `preferred` is low where first alternatives were had.
+
+    What is `borrowed` of a node that is alike tells no devices: the node is yet to be asked itself.
+    """
 
     candidate: base.Candidate
     picks: tuple[outcome.Pick, ...]
     preferred: int
     steps: int
+    borrowed: bool = False
 
 
 Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
+_MOST_TOLD = 4096
 
 
-def ask(
-    view: cluster.ClusterView,
-    node: nodes.Node,
-    workload: outcome.Workload,
-    wants: Sequence[asked.Want],
-    deciding: settings.Settings,
-    verdicts: settings.Verdicts,
-) -> Answer:
-    """Whether a node has what a workload wants."""
+class Told:
+    """What nodes of each look (`peers`) answered to one shape of workload."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
+
+    def of(self, look: Hashable, node: ids.NodeName) -> Fit | outcome.Refusal | None:
+        """What a node would answer, as others of its look did; None where none was asked."""
+        found = self._answers.get(look)
+        if not isinstance(found, Fit):
+            return found
+        one = found.candidate
+        candidate = base.Candidate(node, (), one.free, one.left, one.total)
+        return Fit(candidate, (), found.preferred, found.steps, borrowed=True)
+
+    def put(self, look: Hashable, answer: Fit | outcome.Refusal) -> None:
+        """A node of that look answered."""
+        if len(self._answers) >= _MOST_TOLD:
+            self.clear()
+        self._answers[look] = answer
+
+    def clear(self) -> None:
+        """Anything may have changed."""
+        self._answers.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every node: what a workload wants, and how it is decided."""
+
+    view: cluster.ClusterView
+    workload: outcome.Workload
+    wants: Sequence[asked.Want]
+    deciding: settings.Settings
+    verdicts: settings.Verdicts
+
+
+def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answer:
+    """Whether a node has what a workload wants; as nodes that are alike told, where they did."""
+    view, driver = question.view, question.deciding.rules.driver
     shares = view.shares(node.name)
-    driver = deciding.rules.driver
     if driver and not any(share.pool.driver == driver for share in shares):
         return None
-    refused = nodefit.refusal(view, node, workload)
+    refused = nodefit.refusal(view, node, question.workload)
     if refused is not None:
         return refused
-    spots = offers.spots(view, node)
+    look = None if told is None else peers.look(view, shares)
+    if told is None or look is None:
+        return _of_devices(question, node)
+    known = told.of(look, node.name)
+    if known is None:
+        known = _of_devices(question, node)
+        told.put(look, known)
+    return known
+
+
+def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
+    """The answer of a node that the pod fits, as far as the node itself is concerned."""
+    view, wants, verdicts = question.view, question.wants, question.verdicts
+    shares, spots = view.shares(node.name), offers.spots(view, node)
     made = [
         [offers.offer(way, spots, shares, verdicts.judge(want.claim)) for way in want.ways]
         for want in wants
@@ -57,10 +106,10 @@ def ask(
     broken = next((one.broken for ways in made for one in ways if one.broken), "")
     if broken:
         return outcome.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
-    bonds = constraints.bonds(workload.open, spots)
+    bonds = constraints.bonds(question.workload.open, spots)
     pacts = verdicts.pacts(wants, spots)
     problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds, pacts)
-    solved = search.solve(problem, deciding.budget)
+    solved = search.solve(problem, question.deciding.budget)
     if isinstance(solved, search.Unsolved):
         return _refusal(problem, solved)
     picks = tuple(_pick(spots, problem, one) for one in solved.choices)

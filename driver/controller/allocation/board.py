@@ -25,6 +25,7 @@ class Board:
         self._refusals: dict[ids.NodeName, outcome.Refusal] = {}
         self._alike: dict[outcome.Refusal, dict[ids.NodeName, None]] = {}
         self._heap: list[Rank] = []
+        self.told = answers.Told()
 
     def renew(self, view: cluster.ClusterView, ask: Ask) -> None:
         """Ask the nodes that changed since the last time."""
@@ -32,11 +33,12 @@ class Board:
         if found is None:
             names = {*view.nodes, *self._fits, *self._refusals}
             self._mark = view.mark
+            self.told.clear()
         else:
             self._mark, changed = found
             names = {*changed}
         for name in sorted(names):
-            self._put(name, ask(name) if name in view.nodes else None)
+            self.put(name, ask(name) if name in view.nodes else None)
 
     def best(self, avoid: Mapping[ids.NodeName, str]) -> answers.Fit | None:
         """The fit of the lowest rank that is not to be avoided."""
@@ -64,7 +66,8 @@ class Board:
         found = {refusal: tuple(sorted(names)) for refusal, names in self._alike.items()}
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
-    def _put(self, name: ids.NodeName, answer: answers.Answer) -> None:
+    def put(self, name: ids.NodeName, answer: answers.Answer) -> None:
+        """Take a node's answer."""
         self._fits.pop(name, None)
         before = self._refusals.pop(name, None)
         if before is not None:

@@ -20,6 +20,11 @@ class Matcher:
         self._reads = None if selector.reads is None else tuple(sorted(selector.reads))
         self._answers: dict[object, bool | cel.Failed] = {}
 
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The names `domain/id` that the answers depend on; None: everything."""
+        return self._reads
+
     def says(self, driver: str, device: slices.Device) -> bool | cel.Failed:
         """Whether the selector is true for a device of a driver."""
         look = self._look(driver, device)

@@ -179,6 +179,24 @@ def test_a_write_of_others_that_leaves_the_holder_costs_no_term(
         assert one.elector.is_leader
 
 
+def test_what_others_say_in_the_lease_outlives_terms_and_renewals(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    meta = {"labels": {"app": "ration"}, "annotations": {"meta.helm.sh/release-name": "ration"}}
+    installed = {"metadata": {"name": "ration-controller", "namespace": "ration", **meta}}
+    kube.create(resource.LEASES, installed, "ration")
+    with candidate(kube, "one") as one:
+        waiting.until(lambda: one.elector.is_leader)
+        begun = spec(api)["acquireTime"]
+        asked = len(api.requests)
+        waiting.until(lambda: len(api.requests) > asked + 4)
+        assert spec(api)["acquireTime"] == begun
+    found = api.read(resource.LEASES, "ration-controller", "ration")
+    assert found is not None
+    assert {key: found["metadata"][key] for key in meta} == meta
+    assert found["spec"]["holderIdentity"] in {"", None}
+
+
 def test_a_renewal_whose_answer_was_lost_is_made_again_over_what_it_left_at_once(
     api: server.ApiServer, tmp_path: Path
 ) -> None:

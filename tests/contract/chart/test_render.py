@@ -21,6 +21,10 @@ SWITCHES = (
     ("deviceClasses.gpu.enabled=false",),
     ("deviceClasses.timeSlicing.enabled=false",),
     ("deviceClasses.mig.enabled=false",),
+    ("admission.enabled=false",),
+    ("admission.convert=off",),
+    ("admission.tls.mode=cert-manager",),
+    ("admission.tls.mode=secret", "admission.tls.secretName=a", "admission.tls.caBundle=PEM"),
     ("mps.serviceAccount.create=false", "mps.serviceAccount.name=there"),
     ("driverName=gpu.nvidia.com",),
     ("driverName=gpus",),
@@ -69,7 +73,9 @@ def test_the_local_cluster_gets_all_but_the_pods() -> None:
     whole = helm.objects(helm.template())
     assert found[0]["kind"] == "Namespace"
     left_out = [x for x in whole if x not in found]
-    assert {x["kind"] for x in left_out} == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
+    processes = {x["kind"] for x in left_out if "admission" not in x["metadata"]["name"]}
+    assert processes == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
+    assert not [x for x in found if "admission" in x["metadata"]["name"]]
     assert len(found) == len(whole) - len(left_out) + 1
 
 
@@ -86,7 +92,8 @@ def test_a_cluster_without_the_api_is_refused(kubernetes: str, *, taken: bool) -
     ("switch", "kinds"),
     [
         ("networkPolicy.enabled=true", {"NetworkPolicy"}),
-        ("serviceMonitor.enabled=true", {"ServiceMonitor", "Service"}),
+        ("serviceMonitor.enabled=true", {"ServiceMonitor"}),
+        ("admission.tls.mode=cert-manager", {"Certificate", "Issuer"}),
         ("criticalPodsQuota.enabled=true", {"ResourceQuota"}),
     ],
 )
@@ -100,7 +107,13 @@ def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: se
     [
         ("policies.enabled=false", {"ValidatingAdmissionPolicy"}),
         ("tests.enabled=false", {"Pod", "ResourceClaimTemplate"}),
-        ("controller.podDisruptionBudget.enabled=false", {"PodDisruptionBudget"}),
+        ("admission.convert=off", {"MutatingWebhookConfiguration"}),
+        ("allocator=scheduler", {"MutatingWebhookConfiguration"}),
+        ("deviceClasses.mig.enabled=false", {"MutatingWebhookConfiguration"}),
+        (
+            "admission.enabled=false",
+            {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service"},
+        ),
     ],
 )
 def test_a_switch_that_is_on_by_default_takes_its_objects_away(
@@ -110,9 +123,17 @@ def test_a_switch_that_is_on_by_default_takes_its_objects_away(
     assert kinds <= before - after
 
 
+@pytest.mark.parametrize("component", ["controller", "admission"])
+def test_without_a_budget_a_drain_may_take_all_replicas(component: str) -> None:
+    found = rendered.objects(*setting(f"{component}.podDisruptionBudget.enabled=false"))
+    budgets = [x["metadata"]["name"] for x in found if x["kind"] == "PodDisruptionBudget"]
+    assert len(budgets) == 1
+    assert f"ration-{component}" not in budgets
+
+
 def test_without_the_controller_nothing_of_it_is_there() -> None:
     found = rendered.objects(*setting("controller.enabled=false", "allocator=scheduler"))
-    assert not {"Deployment", "Lease", "PodDisruptionBudget"} & rendered.kinds(found)
+    assert "Lease" not in rendered.kinds(found)
     assert not [x for x in found if "controller" in x["metadata"]["name"]]
     policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]
     assert policies == ["ration-slices"]

@@ -105,14 +105,55 @@ def test_every_binding_is_of_a_role_and_an_account_that_are_there(
     assert len(bindings) >= 3
 
 
-def test_no_role_holds_a_wildcard_or_secrets(
+def test_no_role_holds_a_wildcard_or_others_secrets(
     release: tuple[list[rendered.Object], str],
 ) -> None:
     found, _ = release
-    rules = [r for x in found if x["kind"] in {"Role", "ClusterRole"} for r in x["rules"]]
-    for rule in rules:
-        assert "*" not in json.dumps(rule)
-        assert "secrets" not in rule["resources"]
+    roles = [x for x in found if x["kind"] in {"Role", "ClusterRole"}]
+    assert "*" not in json.dumps([x["rules"] for x in roles])
+    for x in roles:
+        of_secrets = [r for r in x["rules"] if "secrets" in r["resources"]]
+        if not of_secrets:
+            continue
+        assert x["kind"] == "Role"
+        assert x["metadata"]["name"].endswith("-admission")
+        for rule in of_secrets:
+            assert rule["verbs"] == ["create"] or rule["resourceNames"] == [
+                f"{x['metadata']['name']}-tls"
+            ]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("admission.tls.mode=cert-manager",),
+        ("admission.tls.mode=secret", "admission.tls.secretName=a", "admission.tls.caBundle=PEM"),
+    ],
+)
+def test_a_webhook_with_anothers_certificate_has_no_rights_on_secrets_or_configurations(
+    flags: tuple[str, ...],
+) -> None:
+    found = rendered.objects(*rendered.setting(*flags))
+    for kind in ("Role", "ClusterRole"):
+        rules = json.dumps(rendered.one(found, kind, "ration-admission")["rules"])
+        assert "secrets" not in rules
+        assert "webhookconfigurations" not in rules
+
+
+def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
+    release: tuple[list[rendered.Object], str],
+) -> None:
+    found, namespace = release
+    (service,) = [
+        x for x in found if x["kind"] == "Service" and "admission" in x["metadata"]["name"]
+    ]
+    hooks = [w for x in found if x["kind"].endswith("WebhookConfiguration") for w in x["webhooks"]]
+    assert len(hooks) >= 2
+    for hook in hooks:
+        asked = hook["clientConfig"]["service"]
+        assert (asked["name"], asked["namespace"]) == (service["metadata"]["name"], namespace)
+        assert asked["path"] in {"/validate", "/mutate"}
+        assert hook["timeoutSeconds"] <= 5
 
 
 def test_the_plugins_rights_are_of_its_driver_only() -> None:

@@ -60,6 +60,11 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
     [
         (("controller.enabled=false",), "nobody would allocate a GPU"),
         (("mps.enabled=false",), "nobody would run MPS daemons"),
+        (("admission.tls.mode=secret",), "admission.tls.caBundle have to say"),
+        (
+            ("admission.convert=on", "deviceClasses.mig.enabled=false"),
+            "of which one is not enabled",
+        ),
         (
             (
                 "mps.enabled=false",

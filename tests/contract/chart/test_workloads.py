@@ -7,6 +7,7 @@ import yaml
 
 from driver import settings
 from driver.api import offerings
+from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import faces
 from driver.kubeletplugin.config import PluginConfig
@@ -16,6 +17,9 @@ from tests.contract.chart import rendered
 pytestmark = rendered.BUILDS_HELM
 _Settings = TypeVar("_Settings", bound=settings.ProcessSettings)
 EVERYTHING = f"--values={rendered.EVERYTHING}"
+
+
+COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
 
 
 def workload(found: list[rendered.Object], component: str) -> Any:
@@ -64,6 +68,11 @@ def node(monkeypatch: pytest.MonkeyPatch) -> None:
             "mps",
             {"metrics_address": "0.0.0.0:8080", "host_root": "/host"},
         ),
+        (
+            AdmissionConfig,
+            "admission",
+            {"metrics_address": "0.0.0.0:8080", "identity": "$(POD_NAME)"},
+        ),
     ],
 )
 def test_by_default_a_process_is_told_its_own_defaults(
@@ -82,6 +91,18 @@ def test_the_controller_takes_every_value() -> None:
     )
     assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
     assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")
+
+
+def test_the_webhook_reads_its_certificate_where_the_secret_is_mounted() -> None:
+    flags = rendered.setting("admission.tls.mode=cert-manager", "admission.port=9443")
+    found = read(AdmissionConfig, "admission", *flags)
+    assert (found.certificates, found.webhook_host_port[1]) == ("files", 9443)
+    made = container(rendered.objects(*flags), "admission")
+    (mount,) = made["volumeMounts"]
+    assert {str(one.parent) for one in (found.tls_cert_file, found.tls_key_file) if one} == {
+        mount["mountPath"]
+    }
+    assert {"name": "webhook", "containerPort": 9443} in made["ports"]
 
 
 def test_the_plugin_takes_every_value() -> None:
@@ -180,11 +201,11 @@ def test_only_those_that_talk_to_the_api_server_have_a_token() -> None:
         component: workload(found, component)["spec"]["template"]["spec"][
             "automountServiceAccountToken"
         ]
-        for component in ("controller", "kubeletplugin", "mps")
+        for component in COMPONENTS
     }
-    assert with_token == {"controller": True, "kubeletplugin": True, "mps": False}
+    assert with_token == {name: name != "mps" for name in COMPONENTS}
     accounts = [x for x in found if x["kind"] == "ServiceAccount"]
-    assert [x["automountServiceAccountToken"] for x in accounts] == [False] * 3
+    assert [x["automountServiceAccountToken"] for x in accounts] == [False] * len(COMPONENTS)
 
 
 def test_an_update_brings_the_new_plugin_first_and_leaves_mps_daemons_alone() -> None:
@@ -198,7 +219,7 @@ def test_an_update_brings_the_new_plugin_first_and_leaves_mps_daemons_alone() ->
 
 def test_a_new_chart_alone_replaces_no_pod() -> None:
     found = rendered.objects()
-    for component in ("controller", "kubeletplugin", "mps"):
+    for component in COMPONENTS:
         labels = workload(found, component)["spec"]["template"]["metadata"]["labels"]
         assert not {"helm.sh/chart", "app.kubernetes.io/version"} & set(labels)
 

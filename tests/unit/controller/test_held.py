@@ -45,6 +45,16 @@ def test_a_claim_that_says_the_same_changes_nothing() -> None:
     assert found.put(TWO, None) == ()
 
 
+def test_what_was_written_is_what_the_caches_say_then() -> None:
+    found = held.Held()
+    assert names(found.fly(ONE, allocation("gpu-0"))) == ["gpu-0"]
+    assert found.put(ONE, allocation("gpu-0")) == ()
+    assert found.land(ONE) == ()
+    assert holders(found, "gpu-0") == [ONE]
+    assert names(found.put(ONE, None)) == ["gpu-0"]
+    assert holders(found, "gpu-0") == []
+
+
 def test_administrators_hold_nothing() -> None:
     found = held.Held()
     assert found.put(ONE, allocation({"device": "gpu-0", "adminAccess": True})) == []

@@ -56,6 +56,8 @@ def test_a_pod_that_changes_in_nothing_that_counts_touches_no_node() -> None:
     found = load.Load()
     put(found, a_pod(nodeName=A))
     assert put(found, a_pod(nodeName=A)) == []
+    assert put(found, a_pod(nodeName=A, status={"phase": "Running"})) == []
+    assert put(found, a_pod("other", nodeName=A)) == [A]
 
 
 def test_an_allocation_pins_the_pods_that_it_is_reserved_for() -> None:

@@ -21,25 +21,25 @@ def a_pod(message: str = WORDS, resource: str = "nvidia.com/gpu", **spec: Any) -
 
 
 def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
-    found = unconverted.message(a_pod(), KEPT)
+    asked = unconverted.lacking(a_pod())
+    assert asked == ("nvidia.com/gpu=1",)
+    found = unconverted.message(asked)
     assert found.startswith("asks nvidia.com/gpu=1, which no node has left")
     assert "ration.dev/convert=false" in found
 
 
 @pytest.mark.parametrize(
-    ("pod", "labels"),
+    "pod",
     [
-        (a_pod(), {}),
-        (a_pod(), {"ration.dev/convert": "true"}),
-        (a_pod("0/2 nodes are available: 2 Insufficient cpu."), KEPT),
-        (a_pod("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.shared."), KEPT),
-        (a_pod(resource="nvidia.com/hostdev"), KEPT),
-        (a_pod(nodeName="node-a"), KEPT),
-        (objects.pod("web", resourceClaims=[]), KEPT),
+        a_pod("0/2 nodes are available: 2 Insufficient cpu."),
+        a_pod("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.shared."),
+        a_pod(resource="nvidia.com/hostdev"),
+        a_pod(nodeName="node-a"),
+        objects.pod("web", resourceClaims=[]),
     ],
 )
-def test_nobody_else_is_told(pod: pods.Pod, labels: dict[str, str]) -> None:
-    assert unconverted.message(pod, labels) == ""
+def test_a_pod_that_waits_for_something_else_is_not(pod: pods.Pod) -> None:
+    assert unconverted.lacking(pod) == ()
 
 
 class Told:
@@ -72,3 +72,20 @@ def test_each_pod_is_told_once_as_long_as_it_is_there() -> None:
     there[ids.Key("default/web")] = a_pod()
     looking.look()
     assert len(told.lines) == 2
+
+
+@pytest.mark.parametrize("labels", [{}, {"ration.dev/convert": "true"}])
+def test_a_namespace_that_is_not_kept_out_is_asked_about_once_a_look(
+    labels: dict[str, str],
+) -> None:
+    told, asked = Told(), list[str]()
+
+    def read(namespace: str) -> dict[str, str]:
+        asked.append(namespace)
+        return labels
+
+    there = {ids.Key("default/web"): a_pod(), ids.Key("default/other"): a_pod()}
+    looking = unconverted.Unconverted(lambda: there, read, told, clock.FakeClock())
+    looking.look()
+    assert asked == ["default"]
+    assert told.lines == []

@@ -1,5 +1,5 @@
 {{/* What the pods of all components have in common. Each takes (dict "root" $ "of" ... "values" ...);
-     "annotations" may hold some of the chart's own. */}}
+     "annotations" may hold some of the chart's own, "ports" those beside the metrics'. */}}
 
 {{/* The component's image, field by field over the common one. */}}
 {{- define "ration.image" -}}
@@ -36,6 +36,10 @@ terminationMessagePolicy: FallbackToLogsOnError
 ports:
   - name: metrics
     containerPort: {{ .values.metricsPort }}
+  {{- range $name, $port := .ports }}
+  - name: {{ $name }}
+    containerPort: {{ $port }}
+  {{- end }}
 startupProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2

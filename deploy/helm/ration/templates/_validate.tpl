@@ -6,26 +6,32 @@
 {{- if and .Values.deviceClasses.mps.enabled (not .Values.mps.enabled) }}
 {{- fail "mps.enabled is false, so nobody would run MPS daemons: set deviceClasses.mps.enabled=false too" }}
 {{- end }}
+{{- if and .Values.admission.enabled (eq .Values.admission.tls.mode "secret") (or (not .Values.admission.tls.secretName) (not .Values.admission.tls.caBundle)) }}
+{{- fail "admission.tls.mode is secret, so admission.tls.secretName and admission.tls.caBundle have to say which, and who signed it" }}
+{{- end }}
+{{- if and .Values.admission.enabled (eq .Values.admission.convert "on") (not (include "ration.hasConvertedClasses" .)) }}
+{{- fail "admission.convert gives pods claims of deviceClasses.gpu, timeSlicing and mig, of which one is not enabled: enable them, or leave admission.convert alone" }}
+{{- end }}
 {{- range .Values.kubeletPlugin.offerings }}
 {{- if and (not $.Values.mps.enabled) (has "mps" (default list .faces)) }}
 {{- fail "kubeletPlugin.offerings offers faces for MPS and mps.enabled is false, so nobody would run MPS daemons: enable it, or leave mps out of faces" }}
 {{- end }}
 {{- end }}
-{{- range $name, $one := dict "controller" .Values.controller "kubeletPlugin" .Values.kubeletPlugin "mps" .Values.mps }}
+{{- range $name, $one := dict "controller" .Values.controller "kubeletPlugin" .Values.kubeletPlugin "mps" .Values.mps "admission" .Values.admission }}
 {{- if and (not $one.serviceAccount.create) (not $one.serviceAccount.name) }}
 {{- fail (printf "%s.serviceAccount.create is false and %s.serviceAccount.name is empty: name the account that is there" $name $name) }}
 {{- end }}
 {{- end }}
-{{- range $name, $labels := dict "commonLabels" .Values.commonLabels "controller.podLabels" .Values.controller.podLabels "kubeletPlugin.podLabels" .Values.kubeletPlugin.podLabels "mps.podLabels" .Values.mps.podLabels }}
+{{- range $name, $labels := dict "commonLabels" .Values.commonLabels "controller.podLabels" .Values.controller.podLabels "kubeletPlugin.podLabels" .Values.kubeletPlugin.podLabels "mps.podLabels" .Values.mps.podLabels "admission.podLabels" .Values.admission.podLabels }}
 {{- range $label, $_ := $labels }}
 {{- if or (hasPrefix "app.kubernetes.io/" $label) (hasPrefix "helm.sh/" $label) }}
 {{- fail (printf "%s holds %s, which the chart sets and selects by: leave it out" $name $label) }}
 {{- end }}
 {{- end }}
 {{- end }}
-{{- $accounts := list (include "ration.account" (dict "root" $ "of" "controller" "values" .Values.controller)) (include "ration.account" (dict "root" $ "of" "kubeletplugin" "values" .Values.kubeletPlugin)) (include "ration.account" (dict "root" $ "of" "mps" "values" .Values.mps)) }}
+{{- $accounts := list (include "ration.account" (dict "root" $ "of" "controller" "values" .Values.controller)) (include "ration.account" (dict "root" $ "of" "kubeletplugin" "values" .Values.kubeletPlugin)) (include "ration.account" (dict "root" $ "of" "mps" "values" .Values.mps)) (include "ration.account" (dict "root" $ "of" "admission" "values" .Values.admission)) }}
 {{- if ne (len $accounts) (len (uniq $accounts)) }}
-{{- fail "two components have the same service account, so each would have the other's rights: give controller, kubeletPlugin and mps serviceAccount names of their own" }}
+{{- fail "two components have the same service account, so each would have the other's rights: give controller, kubeletPlugin, mps and admission serviceAccount names of their own" }}
 {{- end }}
 {{- include "ration.validateClasses" . }}
 {{- end -}}

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 import urllib3
-import yaml
 
 from driver.kube import resource
+from hack.chart import helm
 from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import patches
 from tests.fakes.apiserver import server as api_server
-from tests.house import test_manifests
 
 ROOT = Path(__file__).parents[4]
 SECRET = "ration-admission-tls", "ration-system"
@@ -95,8 +94,7 @@ def prepared(running: api_server.ApiServer) -> None:
     for kind in (resource.VALIDATING_WEBHOOKS, resource.MUTATING_WEBHOOKS):
         hook = {"name": "a.ration.dev", "clientConfig": {"service": {}}}
         running.put(kind, {"metadata": {"name": "ration-admission"}, "webhooks": [hook]})
-    classes = (test_manifests.FOLDER / "30-deviceclasses.yaml").read_text()
-    for one in yaml.safe_load_all(classes):
+    for one in helm.usual("DeviceClass"):
         running.put(resource.DEVICE_CLASSES, one)
     for name, labels in (("team", {}), ("kept", {"ration.dev/convert": "false"})):
         running.put(resource.NAMESPACES, {"metadata": {"name": name, "labels": labels}})

@@ -1,19 +1,11 @@
 """What the webhook knows in these tests: the classes that are installed, GPUs of 80Gi."""
 
-import yaml
-
 from driver import names
 from driver.controller.admission import configs, hardware
 from driver.resources import classes
-from tests.house import test_manifests
+from hack.chart import helm
 
 _GIB = 1 << 30
-CLASSES = {
-    one.name: one
-    for one in map(
-        classes.parse,
-        yaml.safe_load_all((test_manifests.FOLDER / "30-deviceclasses.yaml").read_text()),
-    )
-}
+CLASSES = {one.name: one for one in map(classes.parse, helm.usual("DeviceClass"))}
 KNOWN = configs.Known(names.DRIVER, CLASSES, hardware.Hardware(80 * _GIB, 40 * _GIB))
 MPS, SLICED, MIG = "gpu-mps.ration.dev", "gpu-timeslice.ration.dev", "gpu-mig.ration.dev"

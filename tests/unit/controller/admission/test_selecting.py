@@ -1,20 +1,17 @@
 import pytest
-import yaml
 
 from driver import names
 from driver.controller.admission import selecting
 from driver.controller.admission.selecting import Face
 from driver.resources import classes, request
-from tests.house import test_manifests
+from hack.chart import helm
 
 TYPE = 'device.attributes["gpu.ration.dev"].type'
 SHARING = 'device.attributes["gpu.ration.dev"].sharing'
 
 
 def shipped() -> dict[str, classes.DeviceClass]:
-    path = test_manifests.FOLDER / "30-deviceclasses.yaml"
-    found = [classes.parse(one) for one in yaml.safe_load_all(path.read_text())]
-    return {one.name: one for one in found}
+    return {one.name: one for one in map(classes.parse, helm.usual("DeviceClass"))}
 
 
 def face(*selectors: str, device_class: str = "any", driver: str = names.DRIVER) -> Face:

@@ -1,0 +1,37 @@
+{{/* The Secret of the webhook's certificate, whoever makes it. */}}
+{{- define "ration.admissionSecret" -}}
+{{- default (printf "%s-tls" (include "ration.component" .)) .values.tls.secretName -}}
+{{- end -}}
+
+{{/* Of both configurations: how their caBundle comes to be. */}}
+{{- define "ration.admissionAnnotations" -}}
+{{- if eq .values.tls.mode "cert-manager" }}
+annotations:
+  cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ include "ration.component" . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ration.admissionClient" -}}
+service:
+  name: {{ include "ration.component" . }}
+  namespace: {{ .root.Release.Namespace }}
+  path: {{ .path }}
+{{- if eq .values.tls.mode "secret" }}
+caBundle: {{ .values.tls.caBundle | b64enc }}
+{{- end }}
+{{- end -}}
+
+{{- define "ration.hasConvertedClasses" -}}
+{{- if and .Values.deviceClasses.gpu.enabled .Values.deviceClasses.timeSlicing.enabled .Values.deviceClasses.mig.enabled -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* Whether device plugins' resources are converted; `auto`: where our controller allocates (D21)
+     and the classes are there. */}}
+{{- define "ration.converts" -}}
+{{- $convert := .Values.admission.convert -}}
+{{- if or (eq $convert "on") (and (eq $convert "auto") (eq .Values.allocator "controller") (include "ration.hasConvertedClasses" .)) -}}
+yes
+{{- end -}}
+{{- end -}}

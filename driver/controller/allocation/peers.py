@@ -1,0 +1,52 @@
+"""Which nodes are alike, so that what one answers all of them would. Pure.
+
+Nodes are alike where nothing but names and UUIDs tells the devices that they reach apart, and where
+the same of them are in use. Whether a pod fits is for each node to say.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from driver.controller import view as cluster
+from driver.controller.allocation import asked
+from driver.resources import claims, pool
+
+
+def look(view: cluster.ClusterView, shares: Iterable[pool.Share]) -> Hashable | None:
+    """The same for nodes that are alike, of what they reach; None for one that is like no other.
+
+    A share in use makes a node so (its terms and amount may be of any kind), and so does a pool of
+    which it does not reach all, or that has no look.
+    """
+    found: list[Hashable] = []
+    for share in shares:
+        of = share.pool
+        if of.look is None or share.problem or sum(len(d) for _, d in share.slices) != of.size:
+            return None
+        used = view.used(of)
+        devices = (claims.DeviceId(of.driver, of.name, name) for name in used)
+        if any(one.result.share_id for device in devices for one in view.holders(device)):
+            return None
+        found.append((of.look, frozenset(used)))
+    return tuple(found)
+
+
+def tells_uuids(
+    view: cluster.ClusterView, found: Iterable[claims.Claim], wants: Sequence[asked.Want]
+) -> bool:
+    """Whether a workload's answer may depend on UUIDs: then no node is like another for it.
+
+    Selectors and constraints say what they read; configuration may be for one device.
+    """
+    ways = [way for want in wants for way in want.ways]
+    return (
+        any(_reads_uuids(way) for way in ways)
+        or any(view.classes[way.request.device_class].configs for way in ways)
+        or any(
+            claim.spec.configs or any(pool.is_uuid(one.attribute) for one in claim.spec.constraints)
+            for claim in found
+        )
+    )
+
+
+def _reads_uuids(way: asked.Way) -> bool:
+    return any(one.reads is None or any(map(pool.is_uuid, one.reads)) for one in way.matchers)

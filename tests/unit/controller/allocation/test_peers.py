@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+
+from driver.controller import picture
+from driver.controller.allocation import asked, outcome, peers
+from driver.resources import claims
+from tests import objects, worlds
+
+A, B = "node-a", "node-b"
+UUID = f"{worlds.DRIVER}/uuid"
+
+
+def gpus(*uuids: str, **more: Any) -> list[objects.Raw]:
+    return [
+        objects.with_values(objects.a_device(f"gpu-{at}"), **{"uuid": uuid, **more})
+        for at, uuid in enumerate(uuids)
+    ]
+
+
+def alike(view: picture.Picture) -> bool:
+    one, other = (peers.look(view, view.shares(view.nodes[name].name)) for name in (A, B))  # type: ignore[index]
+    return one is not None and one == other
+
+
+def two(
+    mine: list[objects.Raw], theirs: list[objects.Raw], *taken: claims.Claim
+) -> picture.Picture:
+    return worlds.view(objects.a_slice(A, mine), objects.a_slice(B, theirs), taken=taken)
+
+
+def test_nodes_are_alike_whatever_the_uuids_of_their_devices() -> None:
+    assert alike(two(gpus("one", "two"), gpus("three", "four")))
+
+
+def test_nodes_are_alike_where_the_same_devices_are_in_use() -> None:
+    mine, theirs = worlds.holding("x", A, "gpu-0"), worlds.holding("y", B, "gpu-0")
+    other = worlds.holding("y", B, "gpu-1")
+    assert alike(two(gpus("one", "two"), gpus("three", "four"), mine, theirs))
+    assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine, other))
+    assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine))
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        gpus("one"),
+        gpus("one", "two", numa=1),
+        gpus("one", "two", numa=False),
+        [{**one, "taints": []} for one in gpus("one", "two", numa=0)],
+        [{**one, "capacity": {"memory": {"value": "1Gi"}}} for one in gpus("one", "two", numa=0)],
+        [{**one, "allowMultipleAllocations": True} for one in gpus("one", "two", numa=0)],
+    ],
+)
+def test_nodes_whose_devices_differ_are_not_alike(theirs: list[objects.Raw]) -> None:
+    assert not alike(two(gpus("one", "two", numa=0), theirs))
+
+
+def test_a_node_whose_device_is_held_as_a_share_is_like_no_other() -> None:
+    held = (
+        worlds.holding(f"of-{node}", node, objects.a_share("gpu-0", number))
+        for number, node in enumerate((A, B), 1)
+    )
+    assert not alike(two(gpus("one"), gpus("two"), *held))
+
+
+def test_nodes_with_shared_devices_or_counters_are_not_compared() -> None:
+    shares = [objects.a_share_device("ts")]
+    assert not alike(two(shares, shares))
+    parts = [objects.drawing("gpu-0", "gpu-0", slots="4")]
+    cut = (objects.counting({"gpu-0": {"slots": "4"}}, parts, node) for node in (A, B))
+    assert not alike(worlds.view(*(one for found in cut for one in found)))
+
+
+def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
+    found = [objects.a_slice(name, gpus("one")) for name in (A, B)]
+    for one in found:
+        one["spec"]["pool"]["resourceSliceCount"] = 2
+    assert not alike(worlds.view(*found))
+
+
+def tells(claim: claims.Claim) -> bool:
+    view = two(gpus("one"), gpus("two"))
+    wants = asked.wants(view, (claim,))
+    assert not isinstance(wants, outcome.NoFit)
+    return peers.tells_uuids(view, (claim,), wants)
+
+
+def test_what_does_not_read_uuids_does_not_tell_by_them() -> None:
+    assert not tells(objects.claim("c", objects.a_request()))
+
+
+def test_a_selector_that_reads_uuids_tells_by_them() -> None:
+    text = f'device.attributes["{worlds.DRIVER}"].uuid == "one"'
+    assert tells(objects.claim("c", objects.a_request("gpu", 1, text)))
+
+
+def test_a_constraint_on_uuids_tells_by_them() -> None:
+    rule = objects.matching(UUID)
+    assert tells(objects.claim("c", objects.a_request(), constraints=[rule]))
+
+
+def test_configuration_may_be_for_one_device() -> None:
+    assert tells(objects.claim("c", objects.a_request(), config=[objects.a_config()]))
