@@ -228,6 +228,26 @@ class Reason(StrEnum):
     SHARE_KEPT = ("ShareKept", "The claim's processes use no more memory than it was given.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
 
+    # Why a node's devices are not published: somebody else may give out the same GPUs.
+    OTHER_DRIVER = (
+        "OtherDriver",
+        (
+            "Another driver uses this driver's name on the node; nothing is published beside it. "
+            "Remove one of them, or install Ration under another name."
+        ),
+    )
+    DEVICE_PLUGIN_BESIDE = (
+        "DevicePluginBeside",
+        (
+            "A device plugin serves GPUs on the node: they would be given out twice. Take it off "
+            "the node; --beside=device-plugin where it serves other GPUs."
+        ),
+    )
+    MIG_CONFIG_PENDING = (
+        "MigConfigPending",
+        "The GPU Operator's MIG manager is changing the node's GPUs; it is waited for.",
+    )
+
     # What the node's GPUs say of themselves.
     GPU_UNHEALTHY = (
         "GpuUnhealthy",

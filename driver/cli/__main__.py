@@ -2,7 +2,7 @@
 
 import typer
 
-from driver.cli import migrate, reasons, version
+from driver.cli import doctor, migrate, reasons, version
 
 app = typer.Typer(
     name="ration",
@@ -10,6 +10,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command("doctor")(doctor.examine)
 app.command("migrate", help=migrate.HELP)(migrate.show)
 app.command("reasons")(reasons.show)
 app.command("version")(version.show)

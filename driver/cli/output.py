@@ -29,9 +29,10 @@ def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
         print(yaml.safe_dump(list(rows), sort_keys=False), end="")
         return
     import rich.console  # noqa: PLC0415 - rich is loaded only where a table is drawn
+    import rich.markup  # noqa: PLC0415
     import rich.table  # noqa: PLC0415
 
     table = rich.table.Table(*(key.upper() for key in (rows[0] if rows else {})), box=None)
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*map(rich.markup.escape, row.values()))
     rich.console.Console().print(table)

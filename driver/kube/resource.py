@@ -60,6 +60,7 @@ def _quoted(part: str) -> str:
 
 PODS = Resource("", "v1", "pods", namespaced=True)
 NODES = Resource("", "v1", "nodes", namespaced=False)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", namespaced=True)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
 PVCS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
 PVS = Resource("", "v1", "persistentvolumes", namespaced=False)

@@ -23,6 +23,8 @@ from driver.kubeletplugin import (
     health_watch,
     metrics,
     mps_watch,
+    name_gate,
+    neighbourhood,
     newest,
     node_allocator,
     publisher,
@@ -34,6 +36,7 @@ from driver.kubeletplugin import (
     server,
     sockets,
     stages,
+    strangers,
     supply,
     telling,
     usage_watch,
@@ -111,19 +114,47 @@ class App:
         self._newest = newest.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
-        allocator = node_allocator.NodeAllocator(
-            config.allocator,
-            config.state_dir / "allocator",
-            node_allocator.Tools(teller, counters, self._clock),
-        )
-        tools = publisher.Tools(
-            outside.kube, teller, counters, self._clock, allocator, self._newest.is_newest
-        )
+        beside = self._neighbourhood()
+        tools = self._publishing(outside, teller, counters, beside)
         self._publisher = _publisher(config, self._supply, outside, tools)
+        self._name = self._name_gate(beside)
         self._health.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
         self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
+
+    def _publishing(
+        self,
+        outside: Outside,
+        teller: telling.Teller,
+        counters: metrics.Metrics,
+        beside: neighbourhood.Neighbourhood,
+    ) -> publisher.Tools:
+        config, time = self._config, self._clock
+        allocator = node_allocator.NodeAllocator(
+            config.allocator,
+            config.state_dir / "allocator",
+            node_allocator.Tools(teller, counters, time),
+        )
+        is_newest = self._newest.is_newest
+        return publisher.Tools(outside.kube, teller, counters, time, allocator, is_newest, beside)
+
+    def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
+        return name_gate.NameGate(
+            lambda: beside.name_taken(self._publisher.stored()),
+            lambda: bool(self._core.records()),
+            self._publisher.tell,
+            self._publisher.slices.synced,
+            self._clock,
+        )
+
+    def _neighbourhood(self) -> neighbourhood.Neighbourhood:
+        config, own = self._config, self._paths.registration
+        return neighbourhood.Neighbourhood(
+            config.driver_name,
+            config.beside,
+            lambda: strangers.find(config.kubelet_root, config.driver_name, own),
+        )
 
     def _reset_watch(
         self, teller: telling.Teller, counters: metrics.Metrics
@@ -211,7 +242,8 @@ class App:
             lifecycle.after(self._registration.once, self._publisher.run, time),
             interrupt=self._publisher.interrupt,
         )
-        life.thread("registration", lifecycle.after(self._dra.serving, registrar.run, time))
+        life.thread("name", lifecycle.after(self._dra.serving, self._name.run, time))
+        life.thread("registration", lifecycle.after(self._name.free, registrar.run, time))
 
     def _attend(self, stop: threading.Event) -> None:
         """Say again what stands, then watch refusals."""
@@ -229,6 +261,7 @@ class App:
         host, port = self._config.metrics_host_port
         ready = {
             "recovery": self._recovery.problem,
+            "name": self._name.problem,
             "registration": self._registration.problem,
             "slices": self._publisher.problem,
             "health": self._health.problem,

@@ -10,6 +10,7 @@ import pydantic
 
 from driver import errors, names, settings
 from driver.devices import xids
+from driver.files import driver_search
 
 _CONTROL = {chr(code) for code in range(32)} | {"/"}
 
@@ -39,8 +40,10 @@ class PluginConfig(settings.ClusterSettings):
         default=Path("/var/lib/ration/mps"),
         description="The MPS supervisor's --state-dir: what is wanted of it, and what it says.",
     )
-    driver_root: Path = pydantic.Field(
-        default=Path("/"), description="Root of the NVIDIA driver's files, as this process sees it."
+    driver_root: driver_search.Setting = pydantic.Field(
+        default=driver_search.AUTO,
+        description="Root of the NVIDIA driver's files, as this process sees it; auto: the first "
+        f"of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
     )
     host_root: Path = pydantic.Field(
         default=Path("/"),
@@ -55,6 +58,11 @@ class PluginConfig(settings.ClusterSettings):
     allocator: Literal["controller", "scheduler"] = pydantic.Field(
         default="controller",
         description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
+    )
+    beside: Literal["nobody", "device-plugin"] = pydantic.Field(
+        default="nobody",
+        description="Who may serve GPUs of this node as well: device-plugin, where it serves "
+        "others than are published here; else nothing is published beside it.",
     )
     offerings: Path | None = pydantic.Field(
         default=None,
@@ -132,7 +140,7 @@ class PluginConfig(settings.ClusterSettings):
         "kubelet_root", "cdi_root", "state_dir", "mps_dir", "driver_root", "host_root"
     )
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        if not value.is_absolute():
+    def _absolute(cls, value: Path | str) -> Path | str:
+        if isinstance(value, Path) and not value.is_absolute():
             raise ValueError(f"{str(value)!r} is no absolute path")
         return value

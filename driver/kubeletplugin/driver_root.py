@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driver import errors
-from driver.files import rooted
+from driver.files import driver_search, rooted
 from driver.kubeletplugin.cdi import template
 
-NVML_LIBRARY = "libnvidia-ml.so.1"
+NVML_LIBRARY = driver_search.NVML_LIBRARY
 CUDA_LIBRARY = "libcuda.so.1"
 Numbers = Callable[[Path], tuple[int, int] | None]
 """A device node's major and minor; None where there is no character device."""
@@ -37,18 +37,31 @@ def device_numbers(path: Path) -> tuple[int, int] | None:
 
 
 class DriverRoot:
-    """The files under `path`; the host's own are under `host`, where we see them at all."""
+    """The files under one path; the host's own are under `host`, where we see them at all.
+
+    `place` may have to be looked for: that is done when libraries are asked for, and holds until
+    they are asked for again.
+    """
 
     def __init__(
-        self, path: Path, numbers: Numbers = device_numbers, host: Path | None = None
+        self,
+        place: Path | driver_search.Search,
+        numbers: Numbers = device_numbers,
+        host: Path | None = None,
     ) -> None:
-        self._root = rooted.Root(path)
+        self._search = (
+            place if isinstance(place, driver_search.Search) else driver_search.Search((place,))
+        )
         self._numbers = numbers
         self.host = host.absolute() if host else None
 
     @property
+    def _root(self) -> rooted.Root:
+        return self._search.root
+
+    @property
     def path(self) -> Path:
-        """The root itself, absolute."""
+        """The root itself, absolute; where none has been found yet, the first to look in."""
         return self._root.path
 
     def on_host(self, path: str) -> str:
@@ -64,12 +77,15 @@ class DriverRoot:
 
     def libraries(self, *sonames: str) -> tuple[Path | None, ...]:
         """As `library`, of several; the folders are looked for once."""
-        folders = self._root.library_folders()
-        return tuple(self._in_folders(folders, soname) for soname in sonames)
+        root = self._search.look()
+        folders = root.library_folders()
+        return tuple(_in_folders(root, folders, soname) for soname in sonames)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
         found = self.library(soname)
+        if found is None and soname == NVML_LIBRARY and not self._search.is_given:
+            raise DriverNotReady("find", soname, self._search.words())
         if found is None:
             raise DriverNotReady(
                 "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"
@@ -96,10 +112,11 @@ class DriverRoot:
             return None
         return found if found.is_file() else None
 
-    def _in_folders(self, folders: tuple[rooted.Parts, ...], soname: str) -> Path | None:
-        found = (self._root.resolve(soname, folder) for folder in folders)
-        return next((path for path in found if path.is_file()), None)
-
     def resolve(self, relative: str) -> Path:
         """Follow the links of a path inside the root; its last parts need not exist."""
         return self._root.resolve(relative)
+
+
+def _in_folders(root: rooted.Root, folders: tuple[rooted.Parts, ...], soname: str) -> Path | None:
+    found = (root.resolve(soname, folder) for folder in folders)
+    return next((path for path in found if path.is_file()), None)

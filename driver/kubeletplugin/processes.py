@@ -53,8 +53,8 @@ class Smi:
     def _run(
         self, *arguments: str, limit_s: float = _TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
-        program = self._root.resolve(SMI)
         library = self._root.require(driver_root.NVML_LIBRARY)
+        program = self._root.resolve(SMI)
         try:
             return subprocess.run(
                 [str(program), *arguments],

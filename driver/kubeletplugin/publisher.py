@@ -8,22 +8,23 @@ writers who disagree do not fight. Of two plugins of the node the newest writes.
 import math
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from driver import clock, errors, ids, reasons
 from driver.kube import backoff, client, reflector, resource, store
 from driver.kubeletplugin import (
-    floor,
+    handover,
     metrics,
+    neighbourhood,
     node_allocator,
     notices,
     slice_plan,
     supply,
     telling,
 )
-from driver.resources import nodes, publish
+from driver.resources import floor, nodes, publish
 
 _log = structlog.get_logger(__name__)
 _SHOWN = 5
@@ -68,7 +69,8 @@ class Settings:
 class Tools:
     """What the publisher works with.
 
-    `is_newest`: whether it is this plugin's to write; raises NodeFault.
+    `is_newest`: whether it is this plugin's to write; raises NodeFault. `beside`: whether the GPUs
+    are ours to offer; by default they are.
     """
 
     kube: client.KubeClient
@@ -77,6 +79,7 @@ class Tools:
     clock: clock.Clock
     allocator: node_allocator.NodeAllocator
     is_newest: Callable[[], bool] = _alone
+    beside: neighbourhood.Neighbourhood = field(default_factory=neighbourhood.Neighbourhood)
 
 
 class Publisher:
@@ -117,6 +120,14 @@ class Publisher:
         """What ails a GPU has changed: publish that at once, then look at the GPUs again."""
         self._hurry.set()
         self._wake.set()
+
+    def stored(self) -> Iterable[slice_plan.Object]:
+        """The node's slices of our driver's name as they are known; from any thread."""
+        return self._store.snapshot().values()
+
+    def tell(self, problem: supply.Problem) -> None:
+        """Tell the Node's readers, before `run` does anything. Raises RationError."""
+        self._notices.tell(self._node or self._read_node(), problem)
 
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
@@ -209,29 +220,54 @@ class Publisher:
         return not self._quiet
 
     def _pass(self) -> int:
-        """Compare and write; how many writes it took. Raises ApiError."""
+        """Compare and write; how many writes it took. Raises ApiError, NodeFault."""
         node = self._node or self._read_node()
-        settings = self._settings
+        taken = self._tools.beside.name_taken(self.stored())
+        if taken is None:
+            return self._follow_gpus(node)
+        # Whatever were written now, the other one would delete or outdo.
+        self._notices.settle(node, (taken,))
+        self._problem = str(taken)
+        return 0
+
+    def _follow_gpus(self, node: nodes.Node) -> int:
+        """Make the slices what the GPUs are; how many writes it took."""
+        refused = self._tools.beside.refusals(node)
         shown = self._allocator.choose(self._stored())
-        place = supply.Place(
+        offer = self._supply.offer(self._place(shown, closed=bool(refused)), self.stored())
+        problems = (*refused, *offer.problems)
+        self._notices.settle(node, (*problems, *self._sharing_off(), *self._allocator.problems()))
+        wrote = 0
+        if offer.pool is not None and refused and not offer.pool.devices:
+            wrote = self._withdraw(node)
+        elif offer.pool is not None:
+            self._tools.metrics.devices.set(len(offer.pool.devices))
+            self._allocator.begin(shown)
+            wrote = self._make(offer.pool, node)
+            self._allocator.done(shown, node)
+        self._problem = "; ".join(map(str, problems)) or None
+        return wrote
+
+    def _place(self, shown: handover.Shown, *, closed: bool) -> supply.Place:
+        settings = self._settings
+        return supply.Place(
             settings.driver,
             settings.node,
             shown,
             plain=self._lacking is not None,
             shares=settings.share_domain == "cluster",
+            closed=closed,
         )
-        offer = self._supply.offer(place, self._store.snapshot().values())
-        odd = (*self._sharing_off(), *self._allocator.problems())
-        self._notices.settle(node, (*offer.problems, *odd))
-        wrote = 0
-        if offer.pool is not None:
-            self._tools.metrics.devices.set(len(offer.pool.devices))
-            self._allocator.begin(shown)
-            wrote = self._make(offer.pool, node)
-            self._allocator.done(shown, node)
-        told = (f"{problem.reason.value}: {problem.message}" for problem in offer.problems)
-        self._problem = "; ".join(told) or None
-        return wrote
+
+    def _withdraw(self, node: nodes.Node) -> int:
+        """Leave no slice of ours; how many writes it took."""
+        self._tools.metrics.devices.set(0)
+        self._allocator.leave()
+        current = list(self.stored())
+        self._generation = max(self._generation, slice_plan.generation_of(current))
+        writes = slice_plan.plan_withdrawal(current)
+        self._write(writes, node)
+        return len(writes)
 
     def _make(self, pool: publish.Pool, node: nodes.Node) -> int:
         """Write what the pool lacks; how many writes it took."""

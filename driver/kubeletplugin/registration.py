@@ -2,6 +2,7 @@
 
 import functools
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,25 @@ SERVICES: Final = (
     "v1alpha1.DRAResourceHealth",
 )
 """Service versions as the kubelet's registry names them, newest first; not the wire's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a DRA plugin tells the kubelet of itself."""
+
+    driver: str
+    endpoint: Path
+
+
+def ask(socket: Path, within_s: float) -> Told | None:
+    """Ask a plugin as the kubelet does; None where nobody answers, or no DRA plugin does."""
+    with grpc.insecure_channel(f"unix:{socket}") as channel:
+        stub = functools.partial(pb_grpc.RegistrationStub, channel)()
+        try:
+            info: pb.PluginInfo = stub.GetInfo(pb.InfoRequest(), timeout=within_s)
+        except grpc.RpcError:
+            return None
+    return Told(info.name, Path(info.endpoint)) if info.type == PLUGIN_TYPE else None
 
 
 class Registration(pb_grpc.RegistrationServicer):

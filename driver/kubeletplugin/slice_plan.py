@@ -102,6 +102,11 @@ def plan_writes(
     )
 
 
+def plan_withdrawal(current: Iterable[Object]) -> Writes:
+    """No slice at all: what a node that offers nothing has."""
+    return Writes(deletes=tuple(sorted(current, key=lambda one: str(one["metadata"]["name"]))))
+
+
 def _changed(
     wanted: Mapping[str, Object], found: Mapping[str, Object], past: Memory
 ) -> frozenset[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from driver import errors
+from driver.files import flock
 
 LIMIT = 107
 """Bytes of a path that a Unix socket's address has room for (108 with the final zero)."""
@@ -91,7 +92,7 @@ class Instance:
         Raises:
             NodeFault: another process has it, or the file cannot be had.
         """
-        path = service.with_suffix(".lock")
+        path = _lock_of(service)
         try:
             service.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             service.parent.chmod(0o700)
@@ -111,6 +112,25 @@ class Instance:
         with contextlib.suppress(OSError):
             self._path.unlink()
         os.close(self._descriptor)
+
+
+def _lock_of(service: Path) -> Path:
+    return service.with_suffix(".lock")
+
+
+def is_held(service: Path) -> bool:
+    """Whether a process of ours has the right to this path.
+
+    To be asked of who serves already: of who is about to, the question might take the lock.
+    """
+    try:
+        handle = os.open(_lock_of(service), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not flock.taken(handle)
+    finally:
+        os.close(handle)
 
 
 def refuse_if_served(path: Path) -> None:

@@ -28,6 +28,9 @@ class Problem:
     reason: reasons.Reason
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.reason.value}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -64,7 +67,8 @@ class Place:
     """For whom is offered. `plain`: without counters and shares, which the cluster lacks (D17).
 
     `shown`: whose the devices are, and whether they are under handover (D2). `shares`: whether
-    shared faces may be published where kube-scheduler allocates (D18).
+    shared faces may be published where kube-scheduler allocates (D18). `closed`: nothing is offered
+    but what claims hold.
     """
 
     driver: str
@@ -72,6 +76,7 @@ class Place:
     shown: handover.Shown
     plain: bool = False
     shares: bool = False
+    closed: bool = False
 
 
 class Supply:
@@ -129,6 +134,8 @@ class Supply:
         wanted, refused = publish.pool_of(
             self._inventory, self._terms(place), self._sources.ailing(self._inventory)
         )
+        if place.closed:
+            wanted, refused = replace(wanted, groups=()), ()
         problems = tuple(Problem(reasons.Reason.SLICES_INVALID, str(one)) for one in refused)
         try:
             pool = self._kept(wanted, place, stored)

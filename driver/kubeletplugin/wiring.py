@@ -10,7 +10,7 @@ import yaml
 from driver import clock, errors, ids
 from driver.api import offerings
 from driver.devices import mig, model
-from driver.files import boot, observer
+from driver.files import boot, driver_search, observer
 from driver.kubeletplugin import (
     capabilities,
     checkpoint,
@@ -165,9 +165,10 @@ def core(
 def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) -> _Hands:
     boot_id = boot.boot_id(config.host_root)
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
-    library = nvml.NvmlLibrary(config.driver_root, config.host_root)
+    place = driver_search.of(config.driver_root, config.host_root)
+    library = nvml.NvmlLibrary(place, config.host_root)
     gpus = discovery.Discovery(library, lambda: parts_of(records))
-    root = driver_root.DriverRoot(config.driver_root, host=config.host_root)
+    root = driver_root.DriverRoot(place, host=config.host_root)
     door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
     smi = processes.Smi(root)
     setting = modes.Modes(library.session)

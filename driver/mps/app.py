@@ -7,7 +7,7 @@ import structlog
 
 from driver import clock, lifecycle
 from driver.devices import mps
-from driver.files import boot
+from driver.files import boot, driver_search
 from driver.kube import backoff
 from driver.mps import daemon, keeper, metrics, statuses, supervisor
 from driver.mps.config import SupervisorConfig
@@ -28,7 +28,7 @@ class App:
         self._boot_id = boot.boot_id(config.host_root)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
-        program = daemon.Program(config.driver_root)
+        program = daemon.Program(driver_search.of(config.driver_root, config.host_root))
         self._tools = keeper.Tools(program, counters, time, jitter, config.poll_seconds)
         self._supervisor = supervisor.Supervisor(
             self._layout, self._keeper, counters, time, config.look_seconds

@@ -6,6 +6,7 @@ from typing import ClassVar
 import pydantic
 
 from driver import settings
+from driver.files import driver_search
 
 
 class SupervisorConfig(settings.ProcessSettings):
@@ -21,8 +22,10 @@ class SupervisorConfig(settings.ProcessSettings):
         default=Path("/var/lib/ration/mps/shm"),
         description="Where the daemons' own shared memory is mounted.",
     )
-    driver_root: Path = pydantic.Field(
-        default=Path("/"), description="Root of the NVIDIA driver's files, as this process sees it."
+    driver_root: driver_search.Setting = pydantic.Field(
+        default=driver_search.AUTO,
+        description="Root of the NVIDIA driver's files, as this process sees it; auto: the first "
+        f"of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
     )
     host_root: Path = pydantic.Field(
         default=Path("/"), description="Root of the host's /proc, for the boot's id."
@@ -36,7 +39,7 @@ class SupervisorConfig(settings.ProcessSettings):
 
     @pydantic.field_validator("state_dir", "shm_dir", "driver_root", "host_root")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        if not value.is_absolute():
+    def _absolute(cls, value: Path | str) -> Path | str:
+        if isinstance(value, Path) and not value.is_absolute():
             raise ValueError(f"{str(value)!r} is no absolute path")
         return value

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from driver import errors
-from driver.files import rooted
+from driver.files import driver_search
 from driver.mps import decision, processes, shm
 
 CONTROL = "nvidia-cuda-mps-control"
@@ -103,8 +103,8 @@ class Handle:
 class Program:
     """nvidia-cuda-mps-control of a driver root."""
 
-    def __init__(self, driver_root: Path) -> None:
-        self._root = rooted.Root(driver_root)
+    def __init__(self, place: driver_search.Search) -> None:
+        self._search = place
 
     def start(self, shape: decision.Shape, place: Place) -> Handle:
         """Begin a daemon there; whether it works is for it to say. Raises NodeFault."""
@@ -147,21 +147,25 @@ class Program:
                 continue
 
     def _path(self) -> Path:
-        path = self._root.resolve(f"{_BINARIES}/{CONTROL}")
+        root = self._search.look()
+        path = root.resolve(f"{_BINARIES}/{CONTROL}")
+        if not path.is_file() and not self._search.is_given and driver_search.lacking(root):
+            raise errors.NodeFault("find", CONTROL, self._search.words())
         if not path.is_file():
             raise errors.NodeFault("find", str(path), "the NVIDIA driver has no MPS there (yet)")
         return path
 
     def _environment(self, place: Place) -> dict[str, str]:
         """Nothing of ours but where things are: the daemon finds its server by PATH."""
-        binaries = self._root.resolve(_BINARIES)
+        root = self._search.root
+        binaries = root.resolve(_BINARIES)
         found = {
             "PATH": f"{binaries}:/usr/bin:/bin",
             processes.PIPE: str(place.pipe),
             _LOG: str(place.log),
         }
-        if self._root.path != Path("/"):
-            folders = (self._root.path.joinpath(*one) for one in self._root.library_folders())
+        if root.path != Path("/"):
+            folders = (root.path.joinpath(*one) for one in root.library_folders())
             found["LD_LIBRARY_PATH"] = ":".join(str(folder) for folder in folders)
         return found
 

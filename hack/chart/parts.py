@@ -15,6 +15,9 @@ DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?
 _FOLDER = "[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 HostPath = Annotated[str, pydantic.Field(pattern=rf"^/(?:{_FOLDER}(?:/{_FOLDER})*)?$")]
 """An absolute path of the node, without a slash at its end, without dots at a part's start."""
+HostPathOrAuto = Annotated[
+    str, pydantic.Field(pattern=rf"^(?:auto|/(?:{_FOLDER}(?:/{_FOLDER})*)?)$")
+]
 NameOrNone = Annotated[str, pydantic.Field(max_length=253, pattern=rf"^$|{DNS_SUBDOMAIN}")]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 

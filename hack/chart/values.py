@@ -13,6 +13,7 @@ from driver.controller.admission.config import AdmissionConfig
 from driver.controller.allocation import policies
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
+from driver.files import driver_search
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
 from hack.chart import parts
@@ -281,10 +282,10 @@ class Common(parts.Part):
     state_dir: parts.HostPath = pydantic.Field(
         default="/var/lib/ration", description="Where a node's records are kept."
     )
-    driver_root: parts.HostPath = pydantic.Field(
-        default="/",
-        description="Root of the NVIDIA driver's files on the nodes: / where it is installed on "
-        "the host, /run/nvidia/driver where a driver container has it.",
+    driver_root: parts.HostPathOrAuto = pydantic.Field(
+        default=driver_search.AUTO,
+        description="Root of the NVIDIA driver's files on the nodes; auto: on each node the first "
+        f"of {', '.join(driver_search.PLACES)} that has libnvidia-ml.so.1.",
     )
 
 
@@ -330,6 +331,7 @@ _SECTIONS: parts.Fields = {
             parts.flags(
                 PluginConfig,
                 "share_domain",
+                "beside",
                 "evict_from_broken",
                 "reset_gpus",
                 "health_poll_seconds",

@@ -14,6 +14,7 @@ import pynvml
 
 from driver import errors
 from driver.devices import model
+from driver.files import driver_search
 from driver.kubeletplugin import driver_root
 from driver.kubeletplugin.nvml import calls, links, partition, reading
 from driver.kubeletplugin.nvml import session as sessions
@@ -25,8 +26,8 @@ class NvmlLibrary:
     Thread safe. `session` is its time between start and end, for others that call it.
     """
 
-    def __init__(self, driver_path: Path, host_root: Path) -> None:
-        self._root = driver_root.DriverRoot(driver_path)
+    def __init__(self, place: Path | driver_search.Search, host_root: Path) -> None:
+        self._root = driver_root.DriverRoot(place)
         self._host_root = host_root
         self.session = sessions.Session(self._start, _end)
 

@@ -229,6 +229,22 @@ def test_without_the_drivers_program_it_says_so(alone: mpsnode.Node, tmp_path: P
     assert daemon.CONTROL in told.problem
 
 
+def test_a_driver_that_is_nowhere_is_looked_for_and_found_when_it_comes(
+    alone: mpsnode.Node, tmp_path: Path
+) -> None:
+    host = tmp_path / "h"
+    (host / "proc/sys/kernel/random").mkdir(parents=True)
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
+    (host / "proc/sys/kernel/random/boot_id").write_text(boot_id)
+    alone.supervise("--driver-root=auto", f"--host-root={host}")
+    digest = alone.want(0)
+    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    assert f"looked in 4 places (seen below {host}): / has no folder of libraries" in told.problem
+    (host / "run/nvidia").mkdir(parents=True)
+    (host / "run/nvidia/driver").symlink_to(alone.driver_root)
+    alone.serving(0, digest)
+
+
 def test_a_device_that_is_not_there_is_told_when_a_client_comes(
     node: mpsnode.Node, minor: int
 ) -> None:

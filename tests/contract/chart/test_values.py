@@ -34,6 +34,7 @@ pytestmark = rendered.BUILDS_HELM
         ("mps.lookSeconds=11", "maximum: got 11, want 10"),
         ("driverRoot=run/nvidia", "does not match pattern"),
         ("driverRoot=/run/nvidia/", "does not match pattern"),
+        ("driverRoot=automatic", "does not match pattern"),
         ("stateDir=/a/../../etc", "does not match pattern"),
         ("driverName=GPU.ration.dev", "does not match pattern"),
         ("image.repository=", "minLength: got 0, want 1"),

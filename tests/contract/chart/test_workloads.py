@@ -60,14 +60,13 @@ def node(monkeypatch: pytest.MonkeyPatch) -> None:
             {
                 "metrics_address": "0.0.0.0:8080",
                 "instance": "$(POD_UID)",
-                "driver_root": "/host",
                 "host_root": "/host",
             },
         ),
         (
             SupervisorConfig,
             "mps",
-            {"metrics_address": "0.0.0.0:8080", "driver_root": "/host", "host_root": "/host"},
+            {"metrics_address": "0.0.0.0:8080", "host_root": "/host"},
         ),
         (
             AdmissionConfig,
@@ -118,6 +117,7 @@ def test_the_plugin_takes_every_value() -> None:
         "/host/run/nvidia/driver",
     ]
     assert (found.allocator, found.share_domain, found.cdi_hook) == ("scheduler", "cluster", "none")
+    assert found.beside == "device-plugin"
     assert found.xid_class == ("109=application", "31=hardware")
     assert (found.evict_from_broken, found.reset_gpus) == (True, True)
     assert (found.health_poll_seconds, found.rediscover_seconds, found.usage_seconds) == (

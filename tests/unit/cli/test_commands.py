@@ -1,8 +1,10 @@
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from driver import reasons
+from driver.cli import output
 from driver.cli.__main__ import app
 
 RUN = CliRunner()
@@ -33,4 +35,9 @@ def test_the_version_is_told_as_json_too() -> None:
 
 def test_help_names_every_command() -> None:
     answer = RUN.invoke(app, ["--help"])
-    assert all(name in answer.output for name in ("reasons", "version"))
+    assert all(name in answer.output for name in ("doctor", "reasons", "version"))
+
+
+def test_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show([{"found": "spec.devices[0] is [bold] no markup"}], output.Format.TABLE)
+    assert "spec.devices[0] is [bold] no markup" in capsys.readouterr().out

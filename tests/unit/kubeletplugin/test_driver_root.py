@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from driver import errors
+from driver.files import driver_search
 from driver.kubeletplugin import driver_root
 from tests.fakes import gpunode
 
@@ -84,3 +85,15 @@ def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
     assert driver_root.device_numbers(tmp_path / "x") is None
     assert driver_root.device_numbers(tmp_path / "y") is None
     assert driver_root.device_numbers(Path("/dev/null")) == (1, 3)
+
+
+def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path) -> None:
+    root = driver_root.DriverRoot(driver_search.of("auto", tmp_path), host=tmp_path)
+    with pytest.raises(driver_root.DriverNotReady, match=r"/usr/local is not there$"):
+        root.require("libnvidia-ml.so.1")
+    there = tmp_path / "run/nvidia/driver"
+    gpunode.a_driver_root(there)
+    found = root.require("libnvidia-ml.so.1")
+    assert found == there / gpunode.LIBRARIES / f"libnvidia-ml.so.{gpunode.VERSION}"
+    assert root.path == there
+    assert root.on_host(str(found)) == f"/run/nvidia/driver/{found.relative_to(there)}"

@@ -2,7 +2,11 @@
 
 {{- define "ration.hostArgs" -}}
 - --host-root=/host
+{{- if eq .Values.driverRoot "auto" }}
+- --driver-root=auto
+{{- else }}
 - --driver-root={{ printf "/host%s" .Values.driverRoot | trimSuffix "/" }}
+{{- end }}
 {{- end -}}
 
 {{- define "ration.hostMounts" -}}

@@ -1,6 +1,6 @@
 import pytest
 
-from driver.kubeletplugin import floor
+from driver.resources import floor
 
 
 @pytest.mark.parametrize(

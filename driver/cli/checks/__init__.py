@@ -1,0 +1,25 @@
+"""What `ration doctor` makes of what it was shown. Pure: facts in, findings out."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from driver.cli.checks import controller, facts, findings, nodes, plugins, server, webhooks
+
+CHECKS: Final[tuple[Callable[[facts.Facts], Iterable[findings.Finding]], ...]] = (
+    server.version,
+    server.api,
+    server.classes,
+    server.features,
+    controller.lease,
+    controller.pods,
+    webhooks.certificates,
+    plugins.device_plugins,
+    plugins.mig_managers,
+    nodes.nodes,
+)
+"""In the order in which they are shown."""
+
+
+def run(facts: facts.Facts) -> tuple[findings.Finding, ...]:
+    """Every check's findings."""
+    return tuple(finding for check in CHECKS for finding in check(facts))

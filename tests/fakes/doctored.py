@@ -1,0 +1,112 @@
+"""A cluster as `ration doctor` sees it: healthy, until a test takes something away."""
+
+import base64
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import trustme
+
+from driver import names
+from driver.cli import checks
+from driver.cli.checks import facts, findings
+from tests import objects
+
+NOW = dt.datetime(2026, 11, 22, 12, 0, tzinfo=dt.UTC)
+NAMESPACE = "ration-system"
+Object = dict[str, Any]
+
+
+def a_device(name: str = "gpu-0", allocator: str = "controller", *taints: str) -> Object:
+    """A face, as the plugin publishes it."""
+    keys = [*([names.ALLOCATOR_TAINT] if allocator == "controller" else []), *taints]
+    made = objects.drawing(name, "gpu-0", memory="80Gi")
+    made["taints"] = [{"key": key, "effect": "NoSchedule"} for key in keys]
+    return objects.with_values(made, allocator=allocator)
+
+
+def a_node(
+    name: str = "node-a",
+    resources: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Object:
+    """A node with containerd 2."""
+    made = objects.a_node(name)
+    made["metadata"]["labels"] |= labels or {}
+    made["status"]["allocatable"] |= resources or {}
+    made["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.4.2"}
+    return made
+
+
+def a_class(driver: str = names.DRIVER) -> Object:
+    """A DeviceClass of a driver."""
+    expression = f'device.driver == "{driver}" && device.attributes["{driver}"].type == "gpu"'
+    spec = {"selectors": [{"cel": {"expression": expression}}]}
+    return {"metadata": {"name": driver}, "spec": spec}
+
+
+def a_lease(holder: str = "one", age_s: float = 3) -> Object:
+    """The controller's Lease."""
+    renewed = (NOW - dt.timedelta(seconds=age_s)).isoformat().replace("+00:00", "Z")
+    meta = {"name": "ration-controller", "namespace": NAMESPACE}
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    return {"metadata": meta, "spec": spec}
+
+
+def a_pod(component: str, *, ready: bool = True, node: str = "node-a") -> Object:
+    """A pod of the chart."""
+    labels = {"app.kubernetes.io/component": component}
+    meta = {"name": f"ration-{component}-1", "namespace": NAMESPACE, "labels": labels}
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return {"metadata": meta, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+
+
+def a_daemon_set(name: str, pods: int = 2) -> Object:
+    """A DaemonSet of the GPU operator's."""
+    meta = {"name": name, "namespace": "gpu-operator"}
+    return {"metadata": meta, "status": {"currentNumberScheduled": pods}}
+
+
+def a_bundle(ends: dt.datetime | None = None) -> str:
+    """A `caBundle` that ends at a time; without one, in far future."""
+    if ends is None:
+        return base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    begins = ends - dt.timedelta(days=9)
+    cert = trustme.CA().issue_cert("a", not_before=begins, not_after=ends)
+    return base64.b64encode(cert.cert_chain_pems[0].bytes()).decode()
+
+
+def a_webhook(bundle: str, name: str = "pods.admission.ration.dev") -> Object:
+    """A ValidatingWebhookConfiguration of one webhook."""
+    one = {"name": name, "clientConfig": {"caBundle": bundle}}
+    return {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "r"}, "webhooks": [one]}
+
+
+def healthy(**other: Any) -> facts.Facts:
+    """All as it should be, but for what a test says."""
+    told: dict[str, Any] = {
+        "driver": names.DRIVER,
+        "namespace": NAMESPACE,
+        "now": NOW,
+        "version": "v1.37.1",
+        "nodes": (a_node(),),
+        "slices": (objects.a_slice("node-a", [a_device()]),),
+        "classes": (a_class(),),
+        "leases": (a_lease(),),
+        "pods": tuple(map(a_pod, ("controller", "kubeletplugin", "mps"))),
+        "daemon_sets": (),
+        "webhooks": (),
+        **other,
+    }
+    return facts.Facts(**told)
+
+
+def found(check: str, **other: Any) -> findings.Finding:
+    """The one finding of a check."""
+    (one,) = (one for one in checks.run(healthy(**other)) if one.check == check)
+    return one
+
+
+def states(**other: Any) -> dict[str, str]:
+    """How each check ends."""
+    return {one.check: one.state.value for one in checks.run(healthy(**other))}
