@@ -53,9 +53,8 @@ def clear(place: Place) -> tuple[ids.ClaimUid, ...]:
         told.remove(uid)
     for path in found:
         _remove(path)
-    for path in _inside(place.state_dir):
-        if not (kept and path.name in {_CLAIMS, _MPS}):
-            _remove(path)
+    _empty(place.state_dir, {_CLAIMS, _MPS} if kept else set())
+    _empty(place.plugin, {_TOLD} if kept else set())
     if not kept:
         _remove(place.plugin)
     return kept
@@ -73,6 +72,12 @@ def _sockets(folder: Path, driver: str) -> Iterator[Path]:
         ours = folder.name == driver or path.name.startswith(f"{driver}-")
         if ours and path.is_socket():
             yield path
+
+
+def _empty(folder: Path, but: set[str]) -> None:
+    for path in _inside(folder):
+        if path.name not in but:
+            _remove(path)
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -129,7 +129,7 @@ def forced(found: Iterable[Use], release: Release) -> str:
     if not uses:
         return "Uninstalling by force; no claim is in use."
     return (
-        f"Uninstalling by force, with {_count(uses)} in use. These pods run on; once deleted they "
+        f"Uninstalling by force while {_count(uses)} in use. These pods run on; once deleted they "
         f"stay Terminating until a driver {release.driver} answers on their node:\n"
         f"{_lines(uses)}\n"
         "Their records and CDI specs stay on the nodes, so that installing again ends them."

@@ -40,34 +40,32 @@ class Sweeping:
         if left:
             self._say(f"Pods that have not ended, and are not waited for: {', '.join(left)}")
         selector = f"spec.driver={self._release.driver}"
-        for one in self._kube.list(resource.RESOURCE_SLICES, field_selector=selector).items:
-            self._delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+        found = self._kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
+        gone = sum(self._delete(resource.RESOURCE_SLICES, one) for one in found)
+        namespace = self._release.namespace
         for kind, name in ((resource.SECRETS, secret), (resource.LEASES, lease)):
             if name:
-                self._delete(kind, name, self._release.namespace)
-        self._sweep_templates()
+                self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
+        self._say(f"Deleted {gone} ResourceSlices and {self._sweep_templates()} templates.")
 
-    def _sweep_templates(self) -> None:
-        made = self._kube.list(resource.RESOURCE_CLAIM_TEMPLATES, label_selector=_CONVERTED).items
-        users = self._kube.list(resource.PODS, label_selector=_CONVERTED).items
+    def _sweep_templates(self) -> int:
+        """Delete those of converted pods that no pod still names; how many."""
+        kinds = resource.RESOURCE_CLAIM_TEMPLATES, resource.PODS
+        made, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
         live = [one for one in users if not pods.parse(one).finished]
-        unused = [*templates.unused(made, live, self._clock.now())]
-        for one in unused:
-            meta = one["metadata"]
-            self._delete(
-                resource.RESOURCE_CLAIM_TEMPLATES, meta["name"], meta["namespace"], uid=meta["uid"]
-            )
+        unused = tuple(templates.unused(made, live, self._clock.now()))
         if len(unused) < len(made):
-            self._say(f"{len(made) - len(unused)} templates stay: converted pods still name them")
+            self._say(f"{len(made) - len(unused)} templates stay: pods still name them")
+        return sum(self._delete(resource.RESOURCE_CLAIM_TEMPLATES, one) for one in unused)
 
-    def _delete(
-        self, kind: resource.Resource, name: str, namespace: str | None = None, uid: str = ""
-    ) -> None:
+    def _delete(self, kind: resource.Resource, found: resource.Object) -> bool:
+        """Delete an object, if it still is the one that was found; whether it was."""
+        meta = found["metadata"]
         try:
-            self._kube.delete(kind, name, namespace, uid=uid or None)
+            self._kube.delete(kind, meta["name"], meta.get("namespace"), uid=meta.get("uid"))
         except (errors.NotFound, errors.Conflict):
-            return
-        self._say(f"Deleted {kind.plural} {f'{namespace}/' if namespace else ''}{name}")
+            return False
+        return True
 
     def wait_for_nodes(self, daemon_set: str, within_s: float) -> None:
         """Wait until every node is cleared, and name those that are not. Raises ApiError."""
