@@ -199,7 +199,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
 def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
-    users = [of_mode(field, mode) for mode in ("gpu", "gpu-mig")]
+    users = [of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
     for name in users:
         field.running(name)
     plugin = ("daemonset", "ration-kubeletplugin", "-n", helm.NAMESPACE)
@@ -207,7 +207,7 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
 
     code, words = uninstall()
     assert code == 0, words
-    assert "Uninstalling by force while 2 claims are in use" in words
+    assert "Uninstalling by force while 3 claims are in use" in words
     for name in users:
         assert f"  pod {field.namespace}/{name} on node-" in words
     nothing_in_the_api(cluster)

@@ -60,7 +60,9 @@ spec:
             - --driver-name={{ .root.Values.driverName }}
             - --namespace={{ .root.Release.Namespace }}
             - --selector=app.kubernetes.io/name={{ include "ration.name" .root }},app.kubernetes.io/instance={{ .root.Release.Name }}
-            {{- toYaml (rest .args) | nindent 12 }}
+            {{- with rest .args }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
           {{- with $like.values.extraEnv }}
           env:
             {{- toYaml . | nindent 12 }}
