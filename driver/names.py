@@ -52,6 +52,10 @@ PREPARE_AGAIN = "ration.dev/prepare-again"
 Its value is the time at which the refusal was cleared, RFC 3339.
 """
 
+UNINSTALL = "ration.dev/uninstall"
+"""Annotation on the kubelet plugin's DaemonSet: `force` uninstalls while claims are in use."""
+FORCE = "force"
+
 CLASS_GPU = "gpu.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"

@@ -3,7 +3,7 @@
 Patches only, never whole objects; every status patch is fenced by the writer (D22).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 
@@ -21,6 +21,22 @@ def in_doubt(failure: Exception) -> bool:
     A server error may be of etcd, or of a proxy on the way, that gave up waiting.
     """
     return isinstance(failure, errors.Unreachable | errors.ServerError)
+
+
+def cleared(claim: claims.Claim) -> dict[str, object]:
+    """The merge patch of a status that takes an allocation back, of the claim as it was read."""
+    return {
+        "metadata": {"uid": claim.uid, "resourceVersion": claim.version},
+        "status": {"allocation": None, "reservedFor": None, "devices": None},
+    }
+
+
+def without(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> dict[str, object]:
+    """The strategic patch of a status that removes holds, whatever else changed on the claim."""
+    return {
+        "metadata": {"uid": claim.uid},
+        "status": {"reservedFor": [{"$patch": "delete", "uid": one.uid} for one in holds]},
+    }
 
 
 def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation) -> bool:
@@ -123,11 +139,7 @@ class Commit:
 
     def clear(self, claim: claims.Claim) -> None:
         """Take an unbound allocation back: allocation and reservedFor in one patch."""
-        body = {
-            "metadata": {"uid": claim.uid, "resourceVersion": claim.version},
-            "status": {"allocation": None, "reservedFor": None, "devices": None},
-        }
-        self._patch_status(claim, body, client.PatchType.MERGE)
+        self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
 
     def withdraw(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
         """Clear whichever of the claims was written for the pod, answered or not.
@@ -160,11 +172,7 @@ class Commit:
 
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove hold entries by their key, whatever else changed on the claim."""
-        body = {
-            "metadata": {"uid": claim.uid},
-            "status": {"reservedFor": [{"$patch": "delete", "uid": one.uid} for one in holds]},
-        }
-        self._patch_status(claim, body, client.PatchType.STRATEGIC)
+        self._patch_status(claim, without(claim, holds), client.PatchType.STRATEGIC)
 
     def condition(self, node: nodes.Node, body: Mapping[str, object]) -> None:
         """Patch a condition of a Node, unless it is another Node of that name by now."""

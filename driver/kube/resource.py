@@ -65,6 +65,8 @@ NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
 PVCS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
 PVS = Resource("", "v1", "persistentvolumes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", namespaced=True)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", namespaced=True)
 SECRETS = Resource("", "v1", "secrets", namespaced=True)
 VALIDATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False

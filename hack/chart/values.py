@@ -227,6 +227,17 @@ class CriticalPodsQuota(parts.Part):
     )
 
 
+class Uninstall(parts.Part):
+    """Hooks of `helm uninstall`: refuse while claims are in use, leave nothing behind."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Have them; without them only the release's own objects go."
+    )
+    node_seconds: Annotated[int, pydantic.Field(ge=1, le=240)] = pydantic.Field(
+        default=60, description="Longest wait for nodes to be cleared; those left are named."
+    )
+
+
 class Tests(parts.Part):
     """`helm test`: a pod that claims a GPU."""
 
@@ -371,6 +382,7 @@ _SECTIONS: parts.Fields = {
     "service_monitor": parts.held(ServiceMonitor),
     "openshift": parts.held(OpenShift),
     "critical_pods_quota": parts.held(CriticalPodsQuota),
+    "uninstall": parts.held(Uninstall),
     "tests": parts.held(Tests),
 }
 Values = parts.table("Values", Common, parts.flags(PluginConfig, "allocator") | _SECTIONS)

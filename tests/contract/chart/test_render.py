@@ -17,6 +17,7 @@ SWITCHES = (
     ("openshift.privileged=true",),
     ("criticalPodsQuota.enabled=true",),
     ("tests.enabled=false",),
+    ("uninstall.enabled=false",),
     ("controller.podDisruptionBudget.enabled=false",),
     ("deviceClasses.gpu.enabled=false",),
     ("deviceClasses.timeSlicing.enabled=false",),
@@ -107,6 +108,7 @@ def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: se
     [
         ("policies.enabled=false", {"ValidatingAdmissionPolicy"}),
         ("tests.enabled=false", {"Pod", "ResourceClaimTemplate"}),
+        ("uninstall.enabled=false", {"Job"}),
         ("admission.convert=off", {"MutatingWebhookConfiguration"}),
         ("allocator=scheduler", {"MutatingWebhookConfiguration"}),
         ("deviceClasses.mig.enabled=false", {"MutatingWebhookConfiguration"}),

@@ -130,11 +130,14 @@ def test_no_role_holds_a_wildcard_or_others_secrets(
         if not of_secrets:
             continue
         assert x["kind"] == "Role"
-        assert x["metadata"]["name"].endswith("-admission")
+        name, _, component = x["metadata"]["name"].rpartition("-")
+        usual = {"admission": ["get", "update"], "leave": ["delete"]}
         for rule in of_secrets:
-            assert rule["verbs"] == ["create"] or rule["resourceNames"] == [
-                f"{x['metadata']['name']}-tls"
-            ]
+            if "resourceNames" in rule:
+                assert rule["verbs"] == usual[component]
+                assert rule["resourceNames"] == [f"{name}-admission-tls"]
+            else:
+                assert (component, rule["verbs"]) == ("admission", ["create"])
 
 
 @pytest.mark.parametrize(
@@ -149,9 +152,10 @@ def test_a_webhook_with_anothers_certificate_has_no_rights_on_secrets_or_configu
 ) -> None:
     found = rendered.objects(*rendered.setting(*flags))
     for kind in ("Role", "ClusterRole"):
-        rules = json.dumps(rendered.one(found, kind, "ration-admission")["rules"])
-        assert "secrets" not in rules
-        assert "webhookconfigurations" not in rules
+        for name in ("ration-admission", "ration-leave"):
+            rules = json.dumps(rendered.one(found, kind, name)["rules"])
+            assert "secrets" not in rules
+            assert "webhookconfigurations" not in rules
 
 
 def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(

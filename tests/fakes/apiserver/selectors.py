@@ -1,8 +1,14 @@
-"""Field and label selectors, as far as we use them: `a=b`, `a!=b`, `a`, `!a`, joined by commas."""
+"""Field and label selectors, as far as we use them, joined by commas.
 
+`a=b`, `a!=b`, `a`, `!a`, and of labels `a in (b,c)`.
+"""
+
+import re
 from typing import Any
 
 Object = dict[str, Any]
+_COMMA = re.compile(r",(?![^(]*\))")
+_IN = re.compile(r"(\S+) in \((.*)\)")
 
 
 def matches(obj: Object, field_selector: str, label_selector: str) -> bool:
@@ -14,7 +20,7 @@ def matches(obj: Object, field_selector: str, label_selector: str) -> bool:
 
 
 def _terms(selector: str) -> list[str]:
-    return [t.strip() for t in selector.split(",") if t.strip()]
+    return [t.strip() for t in _COMMA.split(selector) if t.strip()]
 
 
 def _field(obj: Object, term: str) -> bool:
@@ -26,6 +32,9 @@ def _field(obj: Object, term: str) -> bool:
 
 
 def _label(labels: dict[str, str], term: str) -> bool:
+    if found := _IN.fullmatch(term):
+        key, values = found.groups()
+        return labels.get(key) in {one.strip() for one in values.split(",")}
     if "=" not in term:
         return (term.removeprefix("!") in labels) is not term.startswith("!")
     key, wanted, equal = _split(term)

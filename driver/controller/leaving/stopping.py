@@ -1,0 +1,173 @@
+"""Before the release goes: refuse while claims are in use, stop the controller, let go of claims.
+
+Nothing is changed before it is known that nothing stands against it, and what stands against it
+after that starts the controller again.
+"""
+
+import threading
+from collections.abc import Callable
+
+from driver import clock, errors, names
+from driver.controller import commit
+from driver.controller.leaving import parting
+from driver.kube import client, resource
+from driver.resources import claims, pods
+
+_TURNS = 10
+_STOP_S = 60.0
+_POLL_S = 0.5
+
+Say = Callable[[str], None]
+"""Where words go; helm shows them."""
+
+
+class InUse(errors.RationError):
+    """Claims are in use: it is not uninstalled."""
+
+
+class Stopping:
+    """Used once, by one thread."""
+
+    def __init__(
+        self, kube: client.KubeClient, release: parting.Release, time: clock.Clock, say: Say
+    ) -> None:
+        self._kube = kube
+        self._release = release
+        self._clock = time
+        self._say = say
+
+    def run(self) -> None:
+        """Make ready to be uninstalled.
+
+        Raises:
+            InUse: claims are in use and nobody forced it; the text says which, and what to do.
+            ApiError: the API server refused; the controller runs again.
+        """
+        forced = self._is_forced()
+        self._judge(forced=forced)
+        replicas = self._scale(0)
+        try:
+            self._wait_for_controller()
+            if replicas:
+                self._judge(forced=forced)  # it may have placed a pod until now
+            if forced:
+                self._say(parting.forced(self._uses(), self._release))
+            self._let_go()
+            self._clean_nodes()
+        except errors.RationError:
+            if replicas:
+                self._scale(replicas)
+            raise
+
+    def _is_forced(self) -> bool:
+        release = self._release
+        try:
+            plugin = self._kube.get(resource.DAEMON_SETS, release.plugin, release.namespace)
+        except errors.NotFound:
+            return False
+        annotations = plugin["metadata"].get("annotations") or {}
+        return bool(annotations.get(names.UNINSTALL) == names.FORCE)
+
+    def _judge(self, *, forced: bool) -> None:
+        found = () if forced else self._uses()
+        if found:
+            raise InUse(parting.refusal(found, self._release))
+
+    def _uses(self) -> tuple[parting.Use, ...]:
+        return parting.uses(*self._world(), self._release.driver)
+
+    def _world(self) -> tuple[list[claims.Claim], parting.Pods]:
+        """The claims first: a pod that is gone by then has let go of its claims."""
+        found = [claims.parse(one) for one in self._kube.list(resource.RESOURCE_CLAIMS).items]
+        users = {one.uid for claim in found for one in claim.consumers if one.is_pod}
+        walk = self._kube.walk(resource.PODS).items
+        return found, {
+            uid: pods.parse(one) for one in walk if (uid := one["metadata"]["uid"]) in users
+        }
+
+    def _scale(self, replicas: int) -> int:
+        """Have so many controllers; how many there were."""
+        name, namespace = self._release.controller, self._release.namespace
+        if not name:
+            return 0
+        kind = resource.DEPLOYMENTS
+        try:
+            before = self._kube.get(kind, name, namespace)
+            body = {"spec": {"replicas": replicas}}
+            self._kube.patch(kind, name, body, namespace=namespace, subresource="scale")
+        except errors.NotFound:
+            return 0
+        return int(before["spec"].get("replicas", 0))
+
+    def _wait_for_controller(self) -> None:
+        left = gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
+        if left:
+            self._say(f"The controller has not ended, and is not waited for: {', '.join(left)}")
+
+    def _let_go(self) -> None:
+        """Take every hold off. Raises Conflict where a claim changes all the time."""
+        for _ in range(_TURNS):
+            acts = tuple(parting.releases(*self._world(), self._release.driver))
+            if not acts:
+                return
+            for act in acts:
+                self._do(act)
+        raise errors.Conflict(409, "Conflict", f"holds stay on {', '.join(_keys(acts))}")
+
+    def _do(self, act: parting.Drop | parting.Clear) -> None:
+        claim = act.claim
+        if isinstance(act, parting.Drop):
+            body, kind = commit.without(claim, act.holds), client.PatchType.STRATEGIC
+        else:
+            body, kind = commit.cleared(claim), client.PatchType.MERGE
+        try:
+            self._kube.patch(
+                resource.RESOURCE_CLAIMS,
+                claim.name,
+                body,
+                namespace=claim.namespace,
+                subresource="status",
+                kind=kind,
+            )
+        except (errors.Conflict, errors.NotFound):
+            return  # it is looked at again
+        self._say(f"Let go of claim {claim.key}")
+
+    def _clean_nodes(self) -> None:
+        """Take our condition off the Nodes."""
+        ours = {"type": names.NODE_CONDITION, "$patch": "delete"}
+        for node in self._kube.list(resource.NODES).items:
+            said = node.get("status", {}).get("conditions") or ()
+            if not any(one["type"] == names.NODE_CONDITION for one in said):
+                continue
+            self._kube.patch(
+                resource.NODES,
+                node["metadata"]["name"],
+                {"metadata": {"uid": node["metadata"]["uid"]}, "status": {"conditions": [ours]}},
+                subresource="status",
+                kind=client.PatchType.STRATEGIC,
+            )
+
+
+def _keys(acts: tuple[parting.Drop | parting.Clear, ...]) -> list[str]:
+    return [str(one.claim.key) for one in acts]
+
+
+def gone(
+    kube: client.KubeClient,
+    release: parting.Release,
+    components: tuple[str, ...],
+    time: clock.Clock,
+    within_s: float,
+) -> list[str]:
+    """Wait for the end of the components' pods; those that are there after `within_s`, in words."""
+    until = time.monotonic() + within_s
+    selector = release.pods_of(*components)
+    while True:
+        found = kube.list(resource.PODS, namespace=release.namespace, label_selector=selector).items
+        if not found or time.monotonic() >= until:
+            return [
+                f"{one['metadata']['name']} on {one['spec'].get('nodeName', 'no node')}"
+                for one in found
+            ]
+        time.wait(threading.Event(), _POLL_S)

@@ -1,0 +1,109 @@
+"""After the release has gone: delete what its processes made, and wait for the nodes' clearing."""
+
+import threading
+
+from driver import clock, errors, names
+from driver.controller.admission import templates
+from driver.controller.leaving import parting, stopping
+from driver.kube import client, resource
+from driver.resources import pods
+
+_GONE_S = 60.0
+_POLL_S = 0.5
+_COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
+_CLEARING = "clearing"
+"""Component of the pods that clear the nodes (driver.kubeletplugin.clearing)."""
+_CONVERTED = f"{names.CONVERTED}=true"
+
+
+class Sweeping:
+    """Used once, by one thread. Nothing here fails for what cannot be had: it is said instead."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        release: parting.Release,
+        time: clock.Clock,
+        say: stopping.Say,
+    ) -> None:
+        self._kube = kube
+        self._release = release
+        self._clock = time
+        self._say = say
+
+    def run(self, secret: str, lease: str) -> None:
+        """Delete slices, the webhook's Secret and Lease ("": none), and unused templates.
+
+        Raises ApiError.
+        """
+        left = stopping.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
+        if left:
+            self._say(f"Pods that have not ended, and are not waited for: {', '.join(left)}")
+        selector = f"spec.driver={self._release.driver}"
+        found = self._kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
+        gone = sum(self._delete(resource.RESOURCE_SLICES, one) for one in found)
+        namespace = self._release.namespace
+        for kind, name in ((resource.SECRETS, secret), (resource.LEASES, lease)):
+            if name:
+                self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
+        self._say(f"Deleted {gone} ResourceSlices and {self._sweep_templates()} templates.")
+
+    def _sweep_templates(self) -> int:
+        """Delete those of converted pods that no pod still names; how many."""
+        kinds = resource.RESOURCE_CLAIM_TEMPLATES, resource.PODS
+        made, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
+        live = [one for one in users if not pods.parse(one).finished]
+        unused = tuple(templates.unused(made, live, self._clock.now()))
+        if len(unused) < len(made):
+            self._say(f"{len(made) - len(unused)} templates stay: pods still name them")
+        return sum(self._delete(resource.RESOURCE_CLAIM_TEMPLATES, one) for one in unused)
+
+    def _delete(self, kind: resource.Resource, found: resource.Object) -> bool:
+        """Delete an object, if it still is the one that was found; whether it was."""
+        meta = found["metadata"]
+        try:
+            self._kube.delete(kind, meta["name"], meta.get("namespace"), uid=meta.get("uid"))
+        except (errors.NotFound, errors.Conflict):
+            return False
+        return True
+
+    def wait_for_nodes(self, daemon_set: str, within_s: float) -> None:
+        """Wait until every node is cleared, and name those that are not. Raises ApiError."""
+        until = self._clock.monotonic() + within_s
+        while left := self._uncleared(daemon_set):
+            if self._clock.monotonic() >= until:
+                self._say(
+                    f"Not cleared within {within_s:.0f} s: {', '.join(left)}. What stays there is "
+                    "taken over by the next installation."
+                )
+                return
+            self._clock.wait(threading.Event(), _POLL_S)
+        self._say("Every node is cleared.")
+
+    def _uncleared(self, daemon_set: str) -> list[str]:
+        """The nodes that have not said done, with what they say instead."""
+        namespace = self._release.namespace
+        status = self._kube.get(resource.DAEMON_SETS, daemon_set, namespace).get("status") or {}
+        found = self._kube.list(
+            resource.PODS, namespace=namespace, label_selector=self._release.pods_of(_CLEARING)
+        ).items
+        left = [_told(one) for one in found if not _is_ready(one)]
+        missing = int(status.get("desiredNumberScheduled", 0)) - len(found)
+        if not status.get("observedGeneration"):
+            return ["the nodes are not counted yet"]
+        return [*left, *([f"{missing} nodes without a pod"] if missing > 0 else [])]
+
+
+def _is_ready(pod: resource.Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _told(pod: resource.Object) -> str:
+    node = str(pod["spec"].get("nodeName", "no node yet"))
+    for one in pod.get("status", {}).get("initContainerStatuses") or ():
+        for state in (one.get("state") or {}, one.get("lastState") or {}):
+            words = (state.get("terminated") or {}).get("message")
+            if words:
+                return f"{node} ({str(words).strip()})"
+    return node

@@ -1,0 +1,215 @@
+"""What the chart's hooks run, against an API server in memory."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import clock, errors, names
+from driver.controller import hold
+from driver.controller.leaving import parting, stopping, sweeping
+from driver.kube import client, resource
+from driver.resources import claims, pods
+from tests import objects
+from tests.fakes.apiserver import server
+
+HERE = Path(__file__).parents[4]
+NAMESPACE = "ration-system"
+SELECTOR = "app.kubernetes.io/instance=ration"
+RELEASE = parting.Release(names.DRIVER, NAMESPACE, SELECTOR, "plugin", "controller")
+
+
+@pytest.fixture
+def api() -> Iterator[server.ApiServer]:
+    with server.ApiServer() as running:
+        running.put(resource.DAEMON_SETS, {"metadata": objects.meta("plugin", NAMESPACE)})
+        deployment = {"metadata": objects.meta("controller", NAMESPACE), "spec": {"replicas": 2}}
+        running.put(resource.DEPLOYMENTS, deployment)
+        yield running
+
+
+@pytest.fixture
+def kube(api: server.ApiServer, tmp_path: Path) -> client.KubeClient:
+    return client.KubeClient.connect(api.kubeconfig(tmp_path), "test")
+
+
+def put_claim(api: server.ApiServer, name: str, *, held: bool, **spec: Any) -> None:
+    """A pod with an allocated claim of its own."""
+    raw = objects.a_pod(f"pod-{name}", name, **spec)
+    pod = pods.parse(raw)
+    users = [hold.pod_entry(pod), *([hold.of_pod(pod)] if held else [])]
+    reserved = [claims.render_consumer(one) for one in users]
+    api.put(resource.PODS, raw)
+    status = objects.allocated("node-a", "gpu-0", reserved=reserved)
+    claim = objects.a_claim(name, status=status)
+    claim["metadata"]["finalizers"] = [names.CLAIM_FINALIZER]
+    api.put(resource.RESOURCE_CLAIMS, claim)
+
+
+def force(kube: client.KubeClient) -> None:
+    annotation = {"metadata": {"annotations": {names.UNINSTALL: names.FORCE}}}
+    kube.patch(resource.DAEMON_SETS, "plugin", annotation, namespace=NAMESPACE)
+
+
+def stop(kube: client.KubeClient) -> list[str]:
+    said: list[str] = []
+    stopping.Stopping(kube, RELEASE, clock.SystemClock(), said.append).run()
+    return said
+
+
+def claim(api: server.ApiServer, name: str) -> claims.Claim:
+    return claims.parse(api.read(resource.RESOURCE_CLAIMS, name, "default") or {})
+
+
+def replicas(api: server.ApiServer) -> int:
+    found = api.read(resource.DEPLOYMENTS, "controller", NAMESPACE) or {}
+    return int(found["spec"]["replicas"])
+
+
+def test_while_a_claim_is_in_use_nothing_is_changed(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_claim(api, "used", held=True, nodeName="node-a")
+    put_claim(api, "waiting", held=True)
+    with pytest.raises(stopping.InUse, match="pod default/pod-used on node-a, claim default/used"):
+        stop(kube)
+    assert {one.method for one in api.requests} == {"GET"}
+
+
+def test_the_controller_is_stopped_and_unbound_claims_are_free(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_claim(api, "waiting", held=True)
+    assert stop(kube) == ["Let go of claim default/waiting"]
+    assert replicas(api) == 0
+    found = claim(api, "waiting")
+    assert (found.allocation, found.consumers) == (None, ())
+    assert found.finalizers == (names.CLAIM_FINALIZER,)
+
+
+def test_by_force_a_claim_in_use_loses_its_hold_only(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_claim(api, "used", held=True, nodeName="node-a")
+    force(kube)
+    said = "\n".join(stop(kube))
+    assert "pod default/pod-used on node-a" in said
+    found = claim(api, "used")
+    assert found.allocation is not None
+    assert [one.resource for one in found.consumers] == ["pods"]
+
+
+def test_what_goes_wrong_after_the_controller_was_stopped_starts_it_again(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_claim(api, "waiting", held=True)
+    api.deny_with(lambda request: "no" if "resourceclaims" in request.path else None)
+    with pytest.raises(errors.Forbidden):
+        stop(kube)
+    assert replicas(api) == 2
+
+
+def test_the_condition_that_the_controller_set_is_taken_off_the_nodes(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    node = objects.a_node("node-a")
+    ours = {"type": names.NODE_CONDITION, "status": "True"}
+    node["status"]["conditions"].append(ours)
+    api.put(resource.NODES, node)
+    stop(kube)
+    left = (api.read(resource.NODES, "node-a") or {})["status"]["conditions"]
+    assert [one["type"] for one in left] == ["Ready"]
+
+
+def a_template(name: str) -> dict[str, Any]:
+    labels = {names.CONVERTED: "true"}
+    return {"metadata": objects.meta(name, labels=labels), "spec": {"spec": {}}}
+
+
+def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    for driver in (names.DRIVER, "gpu.example.com"):
+        api.put(resource.RESOURCE_SLICES, objects.a_slice("node-a", 1, driver))
+    for name in ("webhook", "foreign"):
+        api.put(resource.SECRETS, {"metadata": objects.meta(name, NAMESPACE)})
+        api.put(resource.LEASES, {"metadata": objects.meta(name, NAMESPACE)})
+    for name in ("unused", "named"):
+        api.put(resource.RESOURCE_CLAIM_TEMPLATES, a_template(name))
+    pod = objects.a_pod("pod")
+    pod["metadata"]["labels"] = {names.CONVERTED: "true"}
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "named"}]
+    api.put(resource.PODS, pod)
+    said: list[str] = []
+    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run("webhook", "webhook")
+    assert [one["spec"]["driver"] for one in api.all(resource.RESOURCE_SLICES)] == [
+        "gpu.example.com"
+    ]
+    for kind in (resource.SECRETS, resource.LEASES):
+        assert [one["metadata"]["name"] for one in api.all(kind)] == ["foreign"]
+    (left,) = api.all(resource.RESOURCE_CLAIM_TEMPLATES)
+    assert left["metadata"]["name"] == "named"
+    assert said == [
+        "1 templates stay: pods still name them",
+        "Deleted 1 ResourceSlices and 1 templates.",
+    ]
+
+
+def put_clearing(api: server.ApiServer, **ready: bool) -> None:
+    """The DaemonSet and its pods, by node."""
+    status = {"desiredNumberScheduled": len(ready), "observedGeneration": 1}
+    meta = objects.meta("clearing", NAMESPACE)
+    api.put(resource.DAEMON_SETS, {"metadata": meta, "status": status})
+    labels = {
+        "app.kubernetes.io/instance": "ration",
+        "app.kubernetes.io/component": "clearing",
+    }
+    for node, done in ready.items():
+        ended = {"state": {"terminated": {"message": "a plugin runs here\n"}}}
+        api.put(
+            resource.PODS,
+            {
+                "metadata": objects.meta(f"on-{node}", NAMESPACE, labels=labels),
+                "spec": {"nodeName": node},
+                "status": {
+                    "conditions": [{"type": "Ready", "status": str(done)}],
+                    "initContainerStatuses": [] if done else [ended],
+                },
+            },
+        )
+
+
+TOO_LATE = (
+    "Not cleared within 1 s: two (a plugin runs here). What stays there is taken over by the next "
+    "installation."
+)
+
+
+@pytest.mark.parametrize(("second", "words"), [(True, "Every node is cleared."), (False, TOO_LATE)])
+def test_nodes_that_are_not_cleared_in_time_are_named(
+    api: server.ApiServer, kube: client.KubeClient, words: str, *, second: bool
+) -> None:
+    put_clearing(api, one=True, two=second)
+    said: list[str] = []
+    made = sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append)
+    made.wait_for_nodes("clearing", 1.0)
+    assert said == [words]
+
+
+def test_the_process_ends_with_an_error_and_says_why(api: server.ApiServer, tmp_path: Path) -> None:
+    put_claim(api, "used", held=False, nodeName="node-a")
+    command = (sys.executable, "-m", "driver.controller.leaving", "stop")
+    flags = (
+        f"--driver-name={names.DRIVER}",
+        f"--namespace={NAMESPACE}",
+        f"--selector={SELECTOR}",
+        "--plugin=plugin",
+        f"--kubeconfig={api.kubeconfig(tmp_path)}",
+    )
+    done = subprocess.run((*command, *flags), cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith("Not uninstalled, and nothing was changed: 1 claim is in use")
+    assert done.stderr == ""
