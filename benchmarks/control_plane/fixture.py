@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from benchmarks.allocator import fixtures
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, resource, watching
 
 Raw = dict[str, Any]
 T = TypeVar("T")
@@ -78,16 +78,11 @@ class Bound:
     def __init__(self, kube: client.KubeClient) -> None:
         self.names: set[str] = set()
         self.last = 0.0
-        found = kube.list(resource.PODS, namespace=fixtures.NAMESPACE)
-        self._watch = kube.watch(
-            resource.PODS,
-            namespace=fixtures.NAMESPACE,
-            version=found.version,
-            timeout_s=_WATCH_S,
-            read_timeout_s=_WATCH_S,
-        )
-        self._ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._kube = kube
+        self._closing = threading.Event()
+        self._failed: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+        self._watch = self._open()
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def wait(self, count: int, within_s: float) -> None:
@@ -96,25 +91,43 @@ class Bound:
         while len(self.names) < count:
             if time.monotonic() > end:
                 raise RuntimeError(f"{len(self.names)} of {count} pods were bound in {within_s} s")
-            if not self._ended.empty():
-                raise RuntimeError("the watch on pods ended") from self._ended.get()
+            if not self._failed.empty():
+                raise RuntimeError("pods cannot be watched") from self._failed.get()
             time.sleep(_POLL_S / 10)
 
     def close(self) -> None:
         """Look no more."""
+        self._closing.set()
         self._watch.interrupt()
         self._thread.join(10)
 
-    def _follow(self) -> None:
+    def _open(self) -> watching.Watch:
+        """List, and watch from there: the server ends the watch of a reader that is behind."""
+        found = self._kube.list(resource.PODS, namespace=fixtures.NAMESPACE)
+        for one in found.items:
+            self._note(one)
+        return self._kube.watch(
+            resource.PODS,
+            namespace=fixtures.NAMESPACE,
+            version=found.version,
+            timeout_s=_WATCH_S,
+            read_timeout_s=_WATCH_S,
+        )
+
+    def _run(self) -> None:
         try:
-            for event in self._watch:
-                if event.object.get("spec", {}).get("nodeName"):
-                    self.names.add(event.object["metadata"]["name"])
-                    self.last = time.monotonic()
+            while not self._closing.is_set():
+                for event in self._watch:
+                    self._note(event.object)
+                self._watch = self._open()
         except Exception as e:  # noqa: BLE001 - told by `wait`
-            self._ended.put(e)
-        else:
-            self._ended.put(None)
+            self._failed.put(e)
+
+    def _note(self, pod: Raw) -> None:
+        name = pod["metadata"].get("name", "")
+        if pod.get("spec", {}).get("nodeName") and name not in self.names:
+            self.names.add(name)
+            self.last = time.monotonic()
 
 
 def ask(kube: client.KubeClient, names: Iterable[str]) -> None:
