@@ -52,16 +52,13 @@ class ProcessSettings(pydantic.BaseModel):
     @pydantic.field_validator("metrics_address")
     @classmethod
     def _address_and_port(cls, value: str) -> str:
-        host, _, port = value.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"{value!r} is not address:port")
+        host_port(value)
         return value
 
     @property
     def metrics_host_port(self) -> tuple[str, int]:
         """The address and the port apart."""
-        host, _, port = self.metrics_address.rpartition(":")
-        return host, int(port)
+        return host_port(self.metrics_address)
 
 
 class ClusterSettings(ProcessSettings):
@@ -70,6 +67,14 @@ class ClusterSettings(ProcessSettings):
     kubeconfig: Path | None = pydantic.Field(
         default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
     )
+
+
+def host_port(text: str) -> tuple[str, int]:
+    """The address and the port of `address:port`. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"{text!r} is not address:port")
+    return host, int(port)
 
 
 def flag_of(name: str) -> str:

@@ -1,6 +1,5 @@
 """The plugin's side of the MPS supervisor's files: what is wanted, and whether it is so."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -100,11 +99,4 @@ class MpsDoor:
 
     def _is_supervised(self) -> bool:
         """Whether a supervisor has its lock; one that takes it just now may seem to be absent."""
-        try:
-            handle = os.open(self._files.lock, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            return not flock.taken(handle)
-        finally:
-            os.close(handle)
+        return flock.is_held(self._files.lock)

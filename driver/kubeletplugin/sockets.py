@@ -123,14 +123,7 @@ def is_held(service: Path) -> bool:
 
     To be asked of who serves already: of who is about to, the question might take the lock.
     """
-    try:
-        handle = os.open(_lock_of(service), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return not flock.taken(handle)
-    finally:
-        os.close(handle)
+    return flock.is_held(_lock_of(service))
 
 
 def refuse_if_served(path: Path) -> None:

@@ -65,9 +65,7 @@ class AdmissionConfig(settings.ClusterSettings):
     @pydantic.field_validator("webhook_address")
     @classmethod
     def _listens(cls, value: str) -> str:
-        host, _, port = value.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"{value!r} is not address:port")
+        settings.host_port(value)
         return value
 
     @pydantic.field_validator("tls_cert_file", "tls_key_file")
@@ -80,8 +78,7 @@ class AdmissionConfig(settings.ClusterSettings):
     @property
     def webhook_host_port(self) -> tuple[str, int]:
         """The address and the port apart."""
-        host, _, port = self.webhook_address.rpartition(":")
-        return host, int(port)
+        return settings.host_port(self.webhook_address)
 
     @property
     def hosts(self) -> tuple[str, ...]:

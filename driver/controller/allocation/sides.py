@@ -1,5 +1,6 @@
 """What one way of one claim brings into a pact; ways that may meet share what is given."""
 
+import abc
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
@@ -8,7 +9,7 @@ from driver.controller.allocation import asked, configs, offers
 Given = TypeVar("Given")
 
 
-class Side(Generic[Given]):
+class Side(abc.ABC, Generic[Given]):
     """A pact (`pacts.Pact`) but for `brings`, `look`, `accepts` and `reason`.
 
     `given` is common to the sides of a pact; what stands in it before the search stays.
@@ -33,9 +34,9 @@ class Side(Generic[Given]):
         """Whether it is this way of this claim."""
         return (claim, way) == (self._claim, self._way.name)
 
+    @abc.abstractmethod
     def brings(self, place: int) -> Given:
         """What taking a device adds to what is given."""
-        raise NotImplementedError
 
     def add(self, place: int) -> None:
         """Add a device that is accepted."""

@@ -33,17 +33,6 @@ FAST = backoff.Pace(base_s=0.02, max_s=0.1)
 
 
 @pytest.fixture
-def api() -> Iterator[api_server.ApiServer]:
-    with api_server.ApiServer() as running:
-        yield running
-
-
-@pytest.fixture
-def kube(api: api_server.ApiServer, tmp_path: Path) -> client.KubeClient:
-    return client.KubeClient.connect(api.kubeconfig(tmp_path), "test")
-
-
-@pytest.fixture
 def root() -> Iterator[Path]:
     """A kubelet's directory whose sockets' paths are short."""
     made = Path(tempfile.mkdtemp(prefix="k"))
