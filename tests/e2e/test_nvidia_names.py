@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from driver import errors
-from driver.kube import client
+from driver import errors, names
+from driver.kube import client, resource
 from hack.chart import helm
 from hack.cluster import api, chart, layout
 from hack.cluster import errors as cluster_errors
@@ -291,8 +291,8 @@ def test_shares_of_two_namespaces_are_of_two_gpus(
     amount = {"requests": {"memory": "4Gi"}}
     of_mps = "gpu-mps.nvidia.com"
     placed = {}
-    for ground, names in ((field, ("a", "b")), (other_field, ("c",))):
-        for name in names:
+    for ground, of_it in ((field, ("a", "b")), (other_field, ("c",))):
+        for name in of_it:
             claim = playground.a_claim(name, deviceClassName=of_mps, capacity=amount)
             ground.create(claim, a_pod(name, claims=(name,), command="exec sleep 3600"))
             ground.running(name)
@@ -305,10 +305,7 @@ def test_what_was_asked_of_a_device_plugin_is_converted_to_nvidias_classes(
     field: playground.Playground,
 ) -> None:
     for name, asked in (("whole", "nvidia.com/gpu"), ("part", "nvidia.com/mig-1g.5gb")):
-        pod = a_pod(name)
-        del pod["spec"]["resourceClaims"]
-        pod["spec"]["containers"][0]["resources"] = {"limits": {asked: "1"}}
-        field.create(pod)
+        field.create(as_for_a_plugin(name, asked))
     for name in ("whole", "part"):
         field.running(name)
         assert field.uuids(name)
@@ -318,6 +315,26 @@ def test_what_was_asked_of_a_device_plugin_is_converted_to_nvidias_classes(
         for one in claim["spec"]["devices"]["requests"]
     ]
     assert sorted(requests) == [NAME, "mig.nvidia.com"]
+
+
+def test_what_the_webhook_converts_is_gated_as_well(cluster: api.Cluster) -> None:
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    ground = playground.Playground.open(cluster, kube, **{names.GATE_LABEL: "true"})
+    try:
+        pod = as_for_a_plugin("whole", "nvidia.com/gpu")
+        answer = kube.create(resource.PODS, pod, ground.namespace)
+        assert answer["spec"]["schedulingGates"] == [{"name": names.ALLOCATION_GATE}]
+        assert "schedulingGates" not in ground.running("whole")["spec"]
+    finally:
+        ground.close()
+
+
+def as_for_a_plugin(name: str, asked: str) -> dict[str, Any]:
+    """A pod that asks a device plugin for one device, without a claim."""
+    pod = a_pod(name)
+    del pod["spec"]["resourceClaims"]
+    pod["spec"]["containers"][0]["resources"] = {"limits": {asked: "1"}}
+    return pod
 
 
 def a_pod(name: str, **more: Any) -> dict[str, Any]:
