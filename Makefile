@@ -46,6 +46,7 @@ fmt: setup ## Format the code.
 lint: setup ## Check format and lint.
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/hadolint deploy/images/Dockerfile
+	$(BIN)/shellcheck hack/*.sh
 
 type: setup ## Check types, strictly.
 	$(BIN)/mypy
