@@ -46,6 +46,7 @@ fmt: setup ## Format the code.
 lint: setup ## Check format and lint.
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/hadolint deploy/images/Dockerfile
+	$(BIN)/shellcheck hack/*.sh
 
 type: setup ## Check types, strictly.
 	$(BIN)/mypy
@@ -88,8 +89,9 @@ e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
 e2e: setup ## Every scenario on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e --ignore tests/e2e/test_chart.py
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e --ignore tests/e2e/test_chart.py --ignore tests/e2e/test_nvidia_names.py
 	$(BIN)/python -m pytest -q -p no:randomly tests/e2e/test_chart.py
+	$(BIN)/python -m pytest -q -p no:randomly tests/e2e/test_nvidia_names.py
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract

@@ -67,7 +67,7 @@ def _range(sample: list[float]) -> str:
 
 
 def _is_met(ours: float, ratio: float | None, bar: str) -> bool | None:
-    limit = re.match(r"(<=|>=) ([0-9.]+) (x )?", bar)
+    limit = re.match(r"(<=|>=) ([0-9.]+)( x\b)?", bar)
     if limit is None:
         return None
     found = ratio if limit[3] else ours

@@ -52,6 +52,11 @@ PREPARE_AGAIN = "ration.dev/prepare-again"
 Its value is the time at which the refusal was cleared, RFC 3339.
 """
 
+GATE_LABEL = "ration.dev/gate"
+"""Namespace label: with `true` its pods with claims are made with ALLOCATION_GATE (D2)."""
+ALLOCATION_GATE = "ration.dev/allocate"
+"""Scheduling gate (KEP-3521), removed by the controller once a pod's claims are allocated (D2)."""
+
 UNINSTALL = "ration.dev/uninstall"
 """Annotation on the kubelet plugin's DaemonSet: `force` uninstalls while claims are in use."""
 FORCE = "force"

@@ -2,9 +2,10 @@
 
 1,000 static nodes of 8 GPUs; pods with one named claim of one GPU each, made by 16 threads. In one
 run kube-scheduler allocates (plain devices, our controllers stopped), in the next ours does
-(tainted devices); rounds alternate. Everything shares the machine, our controller's CPU and the
-client's included. kube-scheduler and kube-controller-manager run with their client limits raised
-to 2,000/s and without the node lifecycle controller, and are put back afterwards.
+(tainted devices), and with --gate in a third behind the scheduling gate; rounds alternate.
+Everything shares the machine, our controller's CPU and the client's included. kube-scheduler and
+kube-controller-manager run with their client limits raised to 2,000/s and without the node
+lifecycle controller, and are put back afterwards.
 """
 
 import argparse
@@ -49,6 +50,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--rounds", type=int, default=ROUNDS, help="of each side")
     arguments.add_argument("--pods", type=int, default=PODS, help="of a round")
+    arguments.add_argument("--gate", action="store_true", help="measure ours with the gate too")
     chosen = arguments.parse_args()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
@@ -58,26 +60,37 @@ def main() -> None:
         meanwhile.enter_context(fixture.namespace(kube))
         try:
             fixture.fill(kube, NODES, fixtures.whole("scheduler"))
-            rounds = [_both(cluster, kube, number, chosen.pods) for number in range(chosen.rounds)]
+            rounds = [
+                _sides(cluster, kube, number, chosen.pods, gate=chosen.gate)
+                for number in range(chosen.rounds)
+            ]
         finally:
             fixture.clear(kube)
             fixture.empty(kube, NODES)
-    ours, theirs = [list(side) for side in zip(*rounds, strict=True)]
-    record.write("control_plane", _figures(ours, theirs))
+    theirs, ours, *gated = [list(side) for side in zip(*rounds, strict=True)]
+    figures = _figures(ours, theirs)
+    for side in gated:
+        figures += _figures(side, theirs, " behind the scheduling gate")
+    record.write("control_plane", figures)
 
 
-def _both(cluster: api.Cluster, kube: client.KubeClient, number: int, pods: int) -> list[Round]:
-    """A round of ours and one of theirs, on the same nodes."""
+def _sides(
+    cluster: api.Cluster, kube: client.KubeClient, number: int, pods: int, *, gate: bool
+) -> list[Round]:
+    """A round of theirs, one of ours, and one of ours with the gate, on the same nodes."""
     with _stopped(cluster):
         theirs = _round(cluster, kube, f"theirs-{number}", pods)
     fixture.hand_over(kube, NODES, fixtures.whole("controller"))
-    ours = _round(cluster, kube, f"ours-{number}", pods)
+    rounds = [theirs, _round(cluster, kube, f"ours-{number}", pods)]
+    if gate:
+        with fixture.gated(kube):
+            rounds.append(_round(cluster, kube, f"gated-{number}", pods))
     fixture.hand_over(kube, NODES, fixtures.whole("scheduler"))
-    return [ours, theirs]
+    return rounds
 
 
-def _figures(ours: list[Round], theirs: list[Round]) -> list[record.Figure]:
-    name = f"whole control plane, {NODES:,} nodes"
+def _figures(ours: list[Round], theirs: list[Round], how: str = "") -> list[record.Figure]:
+    name = f"whole control plane, {NODES:,} nodes{how}"
     return [
         record.figure(
             f"{name}: pods bound",

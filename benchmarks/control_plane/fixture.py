@@ -13,7 +13,7 @@ from concurrent import futures
 from typing import Any, TypeVar
 
 from benchmarks.allocator import fixtures
-from driver import errors
+from driver import errors, names
 from driver.kube import client, resource, watching
 
 Raw = dict[str, Any]
@@ -155,6 +155,21 @@ def namespace(kube: client.KubeClient) -> Iterator[None]:
         clear(kube)
         kube.delete(resource.NAMESPACES, fixtures.NAMESPACE)
         _until(lambda: not _is_there(kube))
+
+
+@contextlib.contextmanager
+def gated(kube: client.KubeClient) -> Iterator[None]:
+    """Meanwhile the namespace's pods are made with our scheduling gate."""
+
+    def label(value: str | None) -> None:
+        body = {"metadata": {"labels": {names.GATE_LABEL: value}}}
+        kube.patch(resource.NAMESPACES, fixtures.NAMESPACE, body)
+
+    label("true")
+    try:
+        yield
+    finally:
+        label(None)
 
 
 def clear(kube: client.KubeClient) -> None:

@@ -189,6 +189,18 @@ class Commit:
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(resource.PODS, pod.name, body, namespace=pod.namespace)
 
+    def ungate(self, pod: pods.Pod) -> None:
+        """Remove our scheduling gate and no other; one that is gone already is no error."""
+        ours = {"$patch": "delete", "name": names.ALLOCATION_GATE}
+        body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": [ours]}}
+        self._writer.patch(
+            resource.PODS,
+            pod.name,
+            body,
+            namespace=pod.namespace,
+            kind=client.PatchType.STRATEGIC,
+        )
+
     def evict(self, pod: pods.Pod) -> None:
         """Ask for the pod to leave, by the Eviction API. Raises ApiError."""
         self._writer.create_eviction(pod.name, pod.namespace, uid=pod.uid)

@@ -179,6 +179,8 @@ class Reconciler:
                 self._items.add_after(item, after_s)
             case turn.TakeBack() as back:
                 self._take_back(pod, back, now)
+            case turn.Ungate():
+                self._writers.ungate(pod)
             case _:
                 pass
 

@@ -1,6 +1,6 @@
 """What changed -> which keys to look at. Handlers only enqueue; they never act on an event."""
 
-from driver import ids
+from driver import ids, names
 from driver.controller import stores, writers
 from driver.kube import workqueue
 from driver.resources import claims, nodes, pods, slices
@@ -28,7 +28,7 @@ class Triggers:
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod is looked at, and its claims: their holds may have served."""
         self._by_claim.note(old, new)
-        if (old and old.claims) or (new and new.claims):
+        if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(writers.Item("pod", key))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(writers.Item("claim", claim))

@@ -7,7 +7,7 @@ holds that have served, or clear an allocation that nobody uses. Moments are mon
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from driver import ids
+from driver import ids, names
 from driver.controller import hold
 from driver.controller import view as cluster
 from driver.resources import claims, pods
@@ -68,7 +68,12 @@ class TakeBack:
     words: str
 
 
-Turn = Nothing | Decide | Look | TakeBack
+@dataclass(frozen=True, slots=True)
+class Ungate:
+    """Nothing of the pod is left to allocate here: our scheduling gate goes."""
+
+
+Turn = Nothing | Decide | Look | TakeBack | Ungate
 
 
 def observe(placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float) -> Placed:
@@ -95,8 +100,8 @@ def of_pod(
     now: float,
     patience: Patience,
 ) -> Turn:
-    """The turn of a pod whose claims are all there."""
-    if pod.node is not None or pod.deleting or pod.finished or pod.gates or not found:
+    """The turn of a pod whose claims are all there; nothing under another's gate (D23)."""
+    if pod.node is not None or pod.deleting or pod.finished or _waits_for_another(pod):
         return Nothing()
     open_claims = tuple(claim for claim in found if claim.allocation is None)
     settled = tuple(claim for claim in found if claim.allocation is not None)
@@ -104,10 +109,16 @@ def of_pod(
         return Nothing()
     if open_claims:
         return Decide(open_claims, settled)
+    if pod.gates:
+        return Ungate()
     held = tuple(claim for claim in settled if hold.stands(claim, pod))
     if not held or placed is None:
         return Nothing()
     return _unbound(pod, held, placed, now, patience)
+
+
+def _waits_for_another(pod: pods.Pod) -> bool:
+    return any(gate != names.ALLOCATION_GATE for gate in pod.gates)
 
 
 def _unbound(

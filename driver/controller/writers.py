@@ -155,6 +155,11 @@ class Writers:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
 
+    def ungate(self, pod: pods.Pod) -> None:
+        """Let kube-scheduler have a pod: remove our scheduling gate."""
+        item = Item("pod", pod.key)
+        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.ungate(pod))
+
     def nudge(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
         """Have the kubelet prepare a pod's claims again; the refusal was cleared at `stamp`."""
         self._submit(claim, lambda _: self._nudge(pod, stamp))

@@ -180,10 +180,17 @@ class AdmissionOwn(parts.Component):
 
 
 class Policies(parts.Part):
-    """ValidatingAdmissionPolicies that narrow rights to what is meant."""
+    """Admission policies: most narrow rights to what is meant."""
 
     enabled: bool = pydantic.Field(
         default=True, description="Install them; without them tokens may do more than they should."
+    )
+    gate: bool = pydantic.Field(
+        default=True,
+        description=(
+            "Install the MutatingAdmissionPolicy that gates pods with claims: only in namespaces "
+            "labelled ration.dev/gate=true, and from Kubernetes 1.36 on."
+        ),
     )
 
 

@@ -109,10 +109,10 @@ class Playground:
         self.namespace = namespace
 
     @classmethod
-    def open(cls, cluster: api.Cluster, kube: client.KubeClient) -> Self:
+    def open(cls, cluster: api.Cluster, kube: client.KubeClient, **labels: str) -> Self:
         """Make the namespace and wait for its service account, without which no pod is made."""
         name = f"e2e-{os.getpid()}-{next(_numbers)}"
-        kube.create(resource.NAMESPACES, {"metadata": {"name": name}})
+        kube.create(resource.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
         accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
         ground = cls(cluster, kube, name)
         until(lambda: _found(kube, accounts, "default", name), 20, "the service account")

@@ -47,6 +47,7 @@ class Server:
     version: int = 100
     annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
+    ungated: list[str] = field(default_factory=list)
 
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
@@ -75,6 +76,8 @@ class Server:
     ) -> dict[str, Any]:
         if kind_of is resource.PODS:
             assert not subresource
+            if "spec" in body:
+                return self._ungate(name, body, kind)
             self.annotated.append((name, body["metadata"]["annotations"]))
             return dict(body)
         if kind_of is resource.NODES:
@@ -99,6 +102,17 @@ class Server:
             self.lose.remove(name)
             raise errors.Unreachable(0, "Unreachable", "the answer is lost")
         return answer
+
+    def _ungate(self, name: str, body: Mapping[str, Any], kind: client.PatchType) -> dict[str, Any]:
+        if f"ungate {name}" in self.refuse:
+            raise self.refuse.pop(f"ungate {name}")
+        assert kind is client.PatchType.STRATEGIC
+        assert body == {
+            "metadata": {"uid": objects.uid_of(name)},
+            "spec": {"schedulingGates": [{"$patch": "delete", "name": "ration.dev/allocate"}]},
+        }
+        self.ungated.append(name)
+        return dict(body)
 
     def add_finalizer(
         self,

@@ -136,6 +136,21 @@ def forced(found: Iterable[Use], release: Release) -> str:
     )
 
 
+def gated(found: Iterable[pods.Pod]) -> str:
+    """Which pods wait behind our scheduling gate, and how they are freed; "" where none does."""
+    waiting = [one.key for one in found if names.ALLOCATION_GATE in one.gates]
+    if not waiting:
+        return ""
+    patch = (
+        f'{{"spec":{{"schedulingGates":[{{"$patch":"delete","name":"{names.ALLOCATION_GATE}"}}]}}}}'
+    )
+    return (
+        f"These pods wait behind the scheduling gate {names.ALLOCATION_GATE}, which nobody takes "
+        f"away any more: {', '.join(sorted(waiting))}. Delete them, or free each:\n"
+        f"  kubectl -n NAMESPACE patch pod NAME --type=strategic -p '{patch}'"
+    )
+
+
 def _count(uses: tuple[Use, ...]) -> str:
     count = len({one.claim for one in uses})
     return "1 claim is" if count == 1 else f"{count} claims are"

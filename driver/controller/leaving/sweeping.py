@@ -47,6 +47,14 @@ class Sweeping:
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
         self._say(f"Deleted {gone} ResourceSlices and {self._sweep_templates()} templates.")
+        self._tell_of_gates()
+
+    def _tell_of_gates(self) -> None:
+        """Name the pods that our scheduling gate keeps waiting: nobody takes it away any more."""
+        pending = self._kube.list(resource.PODS, field_selector="status.phase=Pending").items
+        words = parting.gated(map(pods.parse, pending))
+        if words:
+            self._say(words)
 
     def _sweep_templates(self) -> int:
         """Delete those of converted pods that no pod still names; how many."""

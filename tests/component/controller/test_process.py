@@ -3,13 +3,14 @@
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from driver import clock
+from driver import clock, names
 from driver.kube import resource
 from tests import objects
 from tests.fakes import waiting
@@ -77,6 +78,45 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     ]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
     waiting.until(lambda: len(api.all(resource.EVENTS)) == 2)
+
+
+def gates(api: api_server.ApiServer, name: str) -> list[str]:
+    found = api.read(resource.PODS, name, "default") or {}
+    return [one["name"] for one in found["spec"].get("schedulingGates", ())]
+
+
+def test_the_gate_goes_after_the_claim_is_written_under_the_leaders_name(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path)
+    ours = [{"name": names.ALLOCATION_GATE}]
+    api.put(resource.RESOURCE_CLAIMS, objects.a_claim("mine"))
+    api.put(resource.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
+    waiting.until(lambda: not gates(api, "pod-mine"), within_s=25)
+    writes = [one for one in api.requests if one.method == "PATCH"]
+    paths = [one.path.rpartition("/default/")[2] for one in writes]
+    assert paths.index("resourceclaims/mine/status") < paths.index("pods/pod-mine")
+    assert len({one.field_manager for one in writes}) == 1
+
+
+def test_the_next_leader_takes_the_gate_away_that_the_last_one_could_not(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    first = start(controllers, api, tmp_path)
+    opened = threading.Event()
+    api.deny_with(lambda one: None if opened.is_set() or "/pods/" not in one.path else "no")
+    ours = [{"name": names.ALLOCATION_GATE}]
+    api.put(resource.RESOURCE_CLAIMS, objects.a_claim("mine"))
+    api.put(resource.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
+    waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
+    first.kill()
+    first.wait()
+    assert gates(api, "pod-mine") == [names.ALLOCATION_GATE]
+    written = status_of(api, "mine")
+    opened.set()
+    start(controllers, api, tmp_path)
+    waiting.until(lambda: not gates(api, "pod-mine"), within_s=40)
+    assert status_of(api, "mine") == written
 
 
 def refused(api: api_server.ApiServer, name: str, *conditions: tuple[str, str, str]) -> None:

@@ -12,6 +12,7 @@ SWITCHES = (
     ("controller.enabled=false", "allocator=scheduler"),
     ("mps.enabled=false", "deviceClasses.mps.enabled=false"),
     ("policies.enabled=false",),
+    ("policies.gate=false",),
     ("networkPolicy.enabled=true",),
     ("serviceMonitor.enabled=true",),
     ("openshift.privileged=true",),

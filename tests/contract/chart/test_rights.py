@@ -51,6 +51,19 @@ def policies(found: list[rendered.Object]) -> dict[str, Any]:
     }
 
 
+def test_pods_are_gated_where_a_controller_opens_gates_and_kubernetes_can() -> None:
+    def gates(*flags: str) -> set[str]:
+        found = rendered.kinds(rendered.objects(*flags))
+        return {kind for kind in found if kind.startswith("MutatingAdmissionPolicy")}
+
+    both = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+    assert gates("--kube-version=1.36.4") == gates("--kube-version=1.37.1") == both
+    assert gates("--kube-version=1.35.2") == set()
+    for value in ("policies.gate=false", "policies.enabled=false"):
+        assert gates(f"--set={value}") == set()
+    assert gates(*rendered.setting("controller.enabled=false", "allocator=scheduler")) == set()
+
+
 def test_each_policy_speaks_of_the_account_that_the_pods_have(
     release: tuple[list[rendered.Object], str],
 ) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from driver import ids
+from driver import ids, names
 from driver.controller import hold, turn
 from driver.resources import claims, pods
 from tests import objects, worlds
@@ -37,6 +37,32 @@ def test_nothing_is_due_for_a_pod_that_is_bound_leaving_finished_or_gated() -> N
     raw = objects.a_pod()
     raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
     assert due(pods.parse(raw), None, 0, objects.claim()) == turn.Nothing()
+
+
+def gated(*gates: str, **spec: Any) -> pods.Pod:
+    return objects.pod(schedulingGates=[{"name": one} for one in gates], **spec)
+
+
+def test_a_pod_under_our_gate_is_decided_for_and_then_ungated() -> None:
+    pod = gated(names.ALLOCATION_GATE)
+    assert due(pod, None, 0, objects.claim()) == turn.Decide((objects.claim(),), ())
+    assert due(pod, turn.Placed(NODE, 0, ""), 1000, held_by(pod)) == turn.Ungate()
+    foreign = objects.claim(status=objects.allocated("node-a", "gpu-0"))
+    assert due(pod, None, 0, foreign) == turn.Ungate()
+    assert turn.of_pod(pod, (), None, 0, PATIENCE) == turn.Ungate()
+
+
+def test_under_anothers_gate_our_own_stays_and_nothing_is_decided() -> None:
+    pod = gated(names.ALLOCATION_GATE, "kueue.x-k8s.io/admission")
+    for found in (objects.claim(), held_by(pod)):
+        assert due(pod, None, 0, found) == turn.Nothing()
+    assert turn.of_pod(pod, (), None, 0, PATIENCE) == turn.Nothing()
+
+
+def test_a_gate_says_nothing_to_a_pod_that_is_leaving() -> None:
+    raw = objects.a_pod(schedulingGates=[{"name": names.ALLOCATION_GATE}])
+    raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    assert due(pods.parse(raw), None, 0, held_by(pods.parse(raw))) == turn.Nothing()
 
 
 def test_a_claim_that_is_being_deleted_is_not_allocated() -> None:

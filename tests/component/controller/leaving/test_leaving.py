@@ -129,6 +129,19 @@ def a_template(name: str) -> dict[str, Any]:
     return {"metadata": objects.meta(name, labels=labels), "spec": {"spec": {}}}
 
 
+def test_pods_that_our_gate_keeps_waiting_are_named(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    for name, gates in (("ours", [names.ALLOCATION_GATE]), ("other", ["example.com/x"])):
+        spec = {"schedulingGates": [{"name": one} for one in gates]}
+        api.put(resource.PODS, objects.a_pod(name, **spec))
+    said: list[str] = []
+    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run("", "")
+    (words,) = [one for one in said if "gate" in one]
+    assert "any more: default/ours. Delete them" in words
+    assert "default/other" not in words
+
+
 def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
