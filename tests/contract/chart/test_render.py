@@ -138,4 +138,4 @@ def test_without_the_controller_nothing_of_it_is_there() -> None:
     assert "Lease" not in rendered.kinds(found)
     assert not [x for x in found if "controller" in x["metadata"]["name"]]
     policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]
-    assert policies == ["ration-slices"]
+    assert policies == ["ration-claims", "ration-slices"]

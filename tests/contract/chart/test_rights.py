@@ -18,6 +18,7 @@ RELEASES = [
 
 
 OF_WHOM = {
+    "claims": "kubeletplugin",
     "fence": "controller",
     "nodes": "controller",
     "pods": "controller",
