@@ -7,7 +7,6 @@ what the API server finds out while it validates is 422.
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -36,6 +35,7 @@ class World:
     b: str
     of_a: Thief
     of_none: Thief
+    of_controller: Thief
 
     def slice_of(self, node: str) -> Raw:
         """The first slice that a node publishes, as it is now."""
@@ -65,8 +65,8 @@ def world(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     field = playground.Playground.open(cluster, kube)
     a, b = cluster.nodes()[:2]
 
-    def of(pod: str) -> Thief:
-        return Thief(cluster, thief.token(cluster, ACCOUNT, pod), _folder(tmp_path_factory))
+    def of(account: str, pod: str = "") -> Thief:
+        return Thief(cluster, thief.token(cluster, account, pod), tmp_path_factory.mktemp("thief"))
 
     try:
         for name, node in (("here", a), ("there", b)):
@@ -77,14 +77,11 @@ def world(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for name in ("here", "there"):
             field.running(name)
             field.says(name, "Ready", "True")
-        yield World(field, a, b, of(thief.plugin_pod(kube, a)), of(""))
+        bound, unbound = of(ACCOUNT, thief.plugin_pod(kube, a)), of(ACCOUNT)
+        yield World(field, a, b, bound, unbound, of("ration-controller"))
         write(field, "others", {"allocation": None})
     finally:
         field.close()
-
-
-def _folder(factory: pytest.TempPathFactory) -> Path:
-    return factory.mktemp("thief")
 
 
 def allocation(driver: str, node: str) -> Raw:
@@ -364,3 +361,35 @@ def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world:
     for kind in (resource.PODS, resource.SECRETS, resource.LEASES, resource.NODES):
         world.of_a.is_refused(Call("GET", kind.path(thief.NAMESPACE)), "cannot list resource")
     world.of_a.asks(Call("GET", resource.NODES.path(name=world.a)))
+
+
+# The controller
+
+
+def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: World) -> None:
+    controller = world.of_controller
+    path = resource.NODES.path(name=world.a, subresource="status")
+    at = "2026-11-22T00:00:00Z"
+    words = {"reason": "Thief", "message": "", "lastHeartbeatTime": at, "lastTransitionTime": at}
+
+    def condition(kind: str, status: str) -> Raw:
+        return {"status": {"conditions": [{"type": kind, "status": status, **words}]}}
+
+    refused: tuple[Raw, ...] = (
+        {"metadata": {"labels": {"example.com/a": "b"}}},
+        {"metadata": {"labels": {"nvidia.com/gpu.product": "b"}}},
+        {"metadata": {"annotations": {"example.com/a": "b"}}},
+        {"metadata": {"finalizers": ["example.com/a"]}},
+        {"status": {"capacity": {"example.com/a": "7"}}},
+        {"status": {"addresses": [{"type": "InternalIP", "address": "203.0.113.1"}]}},
+        condition("Ready", "False"),
+        condition("example.com/Fine", "True"),
+    )
+    for body in refused:
+        call = patch(path, body, PatchType.STRATEGIC)
+        controller.is_refused(call, "no more of a node than its condition")
+    of_node = resource.NODES.path(name=world.a)
+    label = {"metadata": {"labels": {"nvidia.com/gpu.product": "b"}}}
+    controller.is_refused(patch(of_node, label, PatchType.MERGE), "cannot patch resource")
+    mine = condition(names.NODE_CONDITION, "True")
+    assert controller.asks(patch(path, mine, PatchType.STRATEGIC))["metadata"]["name"] == world.a

@@ -5,6 +5,7 @@ A campaign of all that the driver does, each step with what it is there for; the
 
 import base64
 import datetime as dt
+import functools
 import json
 from collections.abc import Iterator
 
@@ -115,7 +116,7 @@ def what_happens_again_is_counted_on(field: playground.Playground, node: str) ->
         return any(one.get("series") for one in found if one.get("reportingController") == reporter)
 
     for reporter in ("ration-kubeletplugin", "ration-controller"):
-        playground.until(lambda who=reporter: counted(who), 30, f"{reporter} counts an event on")
+        playground.until(functools.partial(counted, reporter), 30, f"{reporter} counts on")
 
 
 def a_refused_pod_is_nudged(field: playground.Playground, node: str) -> None:
