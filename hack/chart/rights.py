@@ -1,5 +1,6 @@
 """What RBAC grants each account, and what of it was used, by the API server's audit log. Pure."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -91,11 +92,10 @@ def _bound(binding: Object) -> tuple[str, str, str]:
 
 
 def _rights(rule: Object, namespace: str) -> Iterator[Right]:
-    for group in rule["apiGroups"]:
-        for resource in rule["resources"]:
-            for verb in rule["verbs"]:
-                for name in rule.get("resourceNames") or ("",):
-                    yield Right(group, resource, verb, name, namespace)
+    names = rule.get("resourceNames") or ("",)
+    each = itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"], names)
+    for group, resource, verb, name in each:
+        yield Right(group, resource, verb, name, namespace)
 
 
 def requests(events: Iterable[Object]) -> Iterator[Request]:
