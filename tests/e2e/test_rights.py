@@ -36,6 +36,7 @@ class World:
     of_a: Thief
     of_none: Thief
     of_controller: Thief
+    of_webhook: Thief
 
     def slice_of(self, node: str) -> Raw:
         """The first slice that a node publishes, as it is now."""
@@ -78,7 +79,7 @@ def world(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
             field.running(name)
             field.says(name, "Ready", "True")
         bound, unbound = of(ACCOUNT, thief.plugin_pod(kube, a)), of(ACCOUNT)
-        yield World(field, a, b, bound, unbound, of("ration-controller"))
+        yield World(field, a, b, bound, unbound, of("ration-controller"), of("ration-admission"))
         write(field, "others", {"allocation": None})
     finally:
         field.close()
@@ -363,7 +364,7 @@ def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world:
     world.of_a.asks(Call("GET", resource.NODES.path(name=world.a)))
 
 
-# The controller
+# The controller and the webhook
 
 
 def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: World) -> None:
@@ -393,3 +394,34 @@ def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: W
     controller.is_refused(patch(of_node, label, PatchType.MERGE), "cannot patch resource")
     mine = condition(names.NODE_CONDITION, "True")
     assert controller.asks(patch(path, mine, PatchType.STRATEGIC))["metadata"]["name"] == world.a
+
+
+@pytest.mark.parametrize("kind", [resource.VALIDATING_WEBHOOKS, resource.MUTATING_WEBHOOKS])
+def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_else(
+    world: World, kind: resource.Resource
+) -> None:
+    path = kind.path(name="ration-admission")
+    first, *_ = world.field.kube.get(kind, "ration-admission")["webhooks"]
+    everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}]
+    everything[0]["resources"] = ["*/*"]
+
+    def of_first(**more: object) -> Raw:
+        return {"webhooks": [{"name": first["name"], **more}]}
+
+    refused: tuple[Raw, ...] = (
+        {"metadata": {"labels": {"example.com/a": "b"}}},
+        of_first(rules=everything),
+        of_first(failurePolicy="Fail" if first["failurePolicy"] == "Ignore" else "Ignore"),
+        of_first(matchConditions=[{"name": "all", "expression": "true"}]),
+        of_first(clientConfig={"service": {"namespace": "default", "name": "mine"}}),
+        of_first(clientConfig={"service": None, "url": "https://example.com/"}),
+        {"webhooks": [{**first, "name": "more.example.com", "rules": everything}]},
+        {"webhooks": [{"name": first["name"], "$patch": "delete"}]},
+    )
+    for body in refused:
+        call = patch(path, body, PatchType.STRATEGIC)
+        world.of_webhook.is_refused(call, "no more of its configurations than caBundle")
+    believed = {"caBundle": first["clientConfig"]["caBundle"]}
+    body = of_first(clientConfig=believed)
+    answer = world.of_webhook.asks(patch(path, body, PatchType.STRATEGIC))
+    assert answer["webhooks"][0]["clientConfig"] == first["clientConfig"]

@@ -24,6 +24,7 @@ OF_WHOM = {
     "nodes": "controller",
     "pods": "controller",
     "slices": "kubeletplugin",
+    "webhooks": "admission",
 }
 
 
@@ -156,6 +157,7 @@ def test_a_webhook_with_anothers_certificate_has_no_rights_on_secrets_or_configu
             rules = json.dumps(rendered.one(found, kind, name)["rules"])
             assert "secrets" not in rules
             assert "webhookconfigurations" not in rules
+    assert "webhooks" not in policies(found)
 
 
 def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
