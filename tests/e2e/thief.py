@@ -13,6 +13,8 @@ from driver.kube import client, credentials, resource, transport
 from hack.cluster import api
 
 NAMESPACE = "ration-system"
+AGENT = "thief"
+"""His user agent: what he asked is no request of the driver's."""
 Raw = dict[str, Any]
 _LIMITS = (5.0, 10.0)
 
@@ -39,7 +41,7 @@ class Thief:
         document["users"] = [{"name": "user", "user": {"token": token}}]
         file = folder / "kubeconfig"
         file.write_text(yaml.safe_dump(document))
-        self._wire = transport.Transport(credentials.Credentials(file), "thief")
+        self._wire = transport.Transport(credentials.Credentials(file), AGENT)
 
     def asks(self, call: Call) -> Raw:
         """The server's answer. Raises ApiError."""
