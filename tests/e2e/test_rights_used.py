@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
-from driver import clock, names
+from driver import clock, errors, names
 from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
@@ -117,6 +118,89 @@ def what_happens_again_is_counted_on(field: playground.Playground, node: str) ->
 
     for reporter in ("ration-kubeletplugin", "ration-controller"):
         playground.until(functools.partial(counted, reporter), 30, f"{reporter} counts on")
+
+
+def a_gpu_that_is_lost_is_tainted(field: playground.Playground, node: str) -> None:
+    """ResourceSlices: update. Nodes/status: patch."""
+
+    def slices() -> list[playground.Raw]:
+        selector = f"spec.nodeName={node}"
+        return field.kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
+
+    def tainted() -> bool:
+        return "ration.dev/gpu-lost" in json.dumps(slices())
+
+    uuid = next(
+        device["attributes"]["uuid"]["string"]
+        for one in slices()
+        for device in one["spec"].get("devices", ())
+        if "uuid" in device["attributes"]
+    )
+    base = field.cluster.node_dir(node) / "gpu"
+    control.send(base, "lose", uuid)
+    playground.until(tainted, 20, "the GPU is tainted")
+    control.send(base, "restore", uuid)
+    playground.until(lambda: not tainted(), 20, "the GPU is well again")
+
+
+REFUSING = {
+    "policy": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["resource.k8s.io"],
+                    "apiVersions": ["v1"],
+                    "operations": ["UPDATE"],
+                    "resources": ["resourceclaims/status"],
+                }
+            ]
+        },
+        "validations": [{"expression": 'object.metadata.name != "refused"'}],
+    },
+    "policyBinding": {"policyName": "e2e-refusing", "validationActions": ["Deny"]},
+}
+"""Somebody else's policy, which refuses what is written of one claim."""
+
+
+def half_a_decision_is_taken_back(field: playground.Playground) -> None:
+    """ResourceClaims: get, by the controller. One of a pod's two claims cannot be written."""
+    kinds = {"policy": "ValidatingAdmissionPolicy"}
+    kinds["policyBinding"] = f"{kinds['policy']}Binding"
+    objects = [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "e2e-refusing"},
+            "spec": REFUSING[key],
+        }
+        for key, kind in kinds.items()
+    ]
+    documents = yaml.safe_dump_all(objects)
+    field.create(playground.a_claim("fine"), playground.a_claim("refused"))
+
+    def refuses() -> bool:
+        try:
+            field.kube.patch(
+                resource.RESOURCE_CLAIMS,
+                "refused",
+                {},
+                namespace=field.namespace,
+                subresource="status",
+            )
+        except errors.Invalid:
+            return True
+        return False
+
+    field.cluster.kubectl("apply", "-f", "-", input=documents)
+    try:
+        playground.until(refuses, 20, "the policy is in force")
+        field.create(test_chart.a_pod("two", claims=("fine", "refused")))
+        field.told("two", "AllocationFailed", 30)
+        playground.until(lambda: field.device_of("fine") is None, 20, "the other is free again")
+    finally:
+        field.cluster.kubectl("delete", "-f", "-", input=documents)
+    field.delete_pod("two")
 
 
 def a_refused_pod_is_nudged(field: playground.Playground, node: str) -> None:
@@ -244,6 +328,8 @@ def test_every_right_is_used_and_no_request_lacks_one(
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
     what_happens_again_is_counted_on(field, first)
+    a_gpu_that_is_lost_is_tainted(field, first)
+    half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
     templates_are_made_marked_and_swept(field)
