@@ -95,22 +95,19 @@ def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
     field.delete_pod("spaced")
 
 
-def what_happens_again_is_counted_on(field: playground.Playground, node: str) -> None:
-    """Events: patch, by the plugin (an Xid twice), by the controller (one claim placed twice)."""
+def one_claim_is_placed_twice(field: playground.Playground, node: str) -> None:
+    """The same event of the same claim, by the controller."""
     field.create(playground.a_claim("again"))
     pod = test_chart.a_pod("again", claims=("again",), nodeSelector=playground.on(node))
-    pod["spec"]["containers"][0]["command"][2] = playground.LIST_GPUS
     for _ in range(2):
         field.create(pod)
         field.running("again")
-        (uuid,) = field.uuids("again")
-        whole = "4294967295"
-        base = field.cluster.node_dir(node) / "gpu"
-        for _ in range(2):
-            control.send(base, "xid", uuid, "13", whole, whole)
-        field.told("again", "GpuApplicationError")
         field.delete_pod("again")
         playground.until(lambda: field.device_of("again") is None, 30, "the claim is free")
+
+
+def what_happens_again_is_counted_on(field: playground.Playground) -> None:
+    """Events: patch, by the plugin and by the controller."""
 
     def counted(reporter: str) -> bool:
         found = field.kube.list(resource.EVENTS).items
@@ -120,7 +117,7 @@ def what_happens_again_is_counted_on(field: playground.Playground, node: str) ->
         playground.until(functools.partial(counted, reporter), 30, f"{reporter} counts on")
 
 
-def a_gpu_that_is_lost_is_tainted(field: playground.Playground, node: str) -> None:
+def a_gpu_is_lost_twice(field: playground.Playground, node: str) -> None:
     """ResourceSlices: update. Nodes/status: patch."""
 
     def slices() -> list[playground.Raw]:
@@ -137,10 +134,11 @@ def a_gpu_that_is_lost_is_tainted(field: playground.Playground, node: str) -> No
         if "uuid" in device["attributes"]
     )
     base = field.cluster.node_dir(node) / "gpu"
-    control.send(base, "lose", uuid)
-    playground.until(tainted, 20, "the GPU is tainted")
-    control.send(base, "restore", uuid)
-    playground.until(lambda: not tainted(), 20, "the GPU is well again")
+    for _ in range(2):
+        control.send(base, "lose", uuid)
+        playground.until(tainted, 20, "the GPU is tainted")
+        control.send(base, "restore", uuid)
+        playground.until(lambda: not tainted(), 20, "the GPU is well again")
 
 
 REFUSING = {
@@ -327,8 +325,9 @@ def test_every_right_is_used_and_no_request_lacks_one(
     the_lease_and_the_secret_come_back(field)
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
-    what_happens_again_is_counted_on(field, first)
-    a_gpu_that_is_lost_is_tainted(field, first)
+    one_claim_is_placed_twice(field, first)
+    a_gpu_is_lost_twice(field, first)
+    what_happens_again_is_counted_on(field)
     half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
