@@ -25,7 +25,7 @@ EVERYTHING = (
     "--set=controller.replicas=2",
     "--set=controller.labelNodes=true",
     "--set=controller.evictOverShare=true",
-    "--set=admission.extraArgs={--template-seconds=18}",
+    "--set=admission.extraArgs={--template-seconds=60}",
 )
 SHARE = "WithinShare"
 
@@ -242,18 +242,23 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
         field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
 
 
-def templates_are_made_marked_and_swept(field: playground.Playground) -> None:
-    """ResourceClaimTemplates of converted pods: get, list, create, patch, delete; Pods: list."""
+def a_template_is_made_and_marked(field: playground.Playground) -> str:
+    """ResourceClaimTemplates of converted pods: get, create, patch; the template's name."""
     test_chart.converted(field)
     (template,) = made(field)
     field.running("converted")
     field.delete_pod("converted")
-    playground.until(lambda: age_s(field, template) > 6, 20, "some seconds go by")
+    playground.until(lambda: age_s(field, template) > 16, 30, "some seconds go by")
     test_chart.converted(field)
     used = {one["metadata"]["name"]: one for one in listed(field)}[template]
     assert names.LAST_USED in used["metadata"]["annotations"]
     field.delete_pod("converted")
-    playground.until(lambda: not made(field), 60, "the template is deleted")
+    return template
+
+
+def a_template_is_swept(field: playground.Playground, template: str) -> None:
+    """ResourceClaimTemplates: list, delete. Pods: list."""
+    playground.until(lambda: template not in made(field), 100, "the template is deleted")
 
 
 def listed(field: playground.Playground) -> list[playground.Raw]:
@@ -322,6 +327,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     first, *_ = cluster.nodes()
     found = helm.objects(helm.template(*EVERYTHING, hooks=True))
     a_verdict_reads_a_claim(field)
+    template = a_template_is_made_and_marked(field)
     the_lease_and_the_secret_come_back(field)
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
@@ -331,7 +337,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
-    templates_are_made_marked_and_swept(field)
+    a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
     it_is_uninstalled(field, first)
 
