@@ -15,6 +15,8 @@ SEEDS ?= 20000
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
+# Tests that want the driver as pods, each on a cluster of its own.
+AS_PODS := $(addprefix tests/e2e/,test_chart.py test_rights.py test_rights_used.py test_nvidia_names.py test_upgrade.py)
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
@@ -89,9 +91,8 @@ e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
 e2e: setup ## Every scenario on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e --ignore tests/e2e/test_chart.py --ignore tests/e2e/test_nvidia_names.py
-	$(BIN)/python -m pytest -q -p no:randomly tests/e2e/test_chart.py
-	$(BIN)/python -m pytest -q -p no:randomly tests/e2e/test_nvidia_names.py
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(AS_PODS))
+	for one in $(AS_PODS); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract

@@ -1,9 +1,10 @@
 """The local cluster for tests and the demo: a handle on the one that is up."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from hack.cluster import control, errors, kubectl, layout, membership, reboot, state, store
 
@@ -98,6 +99,14 @@ class Cluster:
         """The component's log."""
         return control.log_path(self._where, component, node)
 
+    def audited(self) -> Iterator[Mapping[str, Any]]:
+        """Every request of the driver's accounts that is on file: audit.k8s.io/v1 Events."""
+        path = self._where.audit
+        for part in sorted(path.parent.glob(f"{path.stem}*{path.suffix}"), key=_written_at):
+            for line in part.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):  # the last one may be half written
+                    yield json.loads(line)
+
     def add_node(
         self,
         name: str,
@@ -126,3 +135,7 @@ class Cluster:
     def remove_node(self, name: str) -> None:
         """Take a node away as if its machine were gone."""
         membership.remove(self._where, name)
+
+
+def _written_at(path: Path) -> float:
+    return path.stat().st_mtime

@@ -63,6 +63,10 @@ def kube_apiserver(program: Path, where: layout.Layout, ports: Ports) -> Argv:
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--runtime-config=api/all=true",
+        f"--audit-policy-file={where.key('audit.yaml')}",
+        f"--audit-log-path={where.audit}",
+        "--audit-log-maxsize=16",  # megabytes
+        "--audit-log-maxbackup=4",
         "--allow-privileged=true",
         "--anonymous-auth=false",
         "--profiling=false",

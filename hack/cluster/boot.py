@@ -126,6 +126,7 @@ def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.St
     certificates.create(where, ports)
     proxy = configs.kube_proxy(where.key("kube-proxy.kubeconfig"), ports)
     where.key("kube-proxy.yaml").write_text(configs.yaml(proxy))
+    where.key("audit.yaml").write_text(configs.yaml(configs.audit(argv.NAMESPACE)))
     for entry in cluster.nodes:
         node.prepare(where, entry, ports)
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:

@@ -169,6 +169,18 @@ def kube_proxy(kubeconfig_file: Path, ports: Mapping[str, int]) -> Document:
     }
 
 
+def audit(namespace: str) -> Document:
+    """An audit policy: who asked for what, of the service accounts of one namespace only."""
+    ours = {"level": "Metadata", "userGroups": [f"system:serviceaccounts:{namespace}"]}
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": True,
+        "rules": [ours, {"level": "None"}],
+    }
+
+
 def node_labels(node: state.NodeState) -> str:
     """The kubelet's --node-labels."""
     labels = {"ration.dev/machine": node.machine, **node.labels}

@@ -175,6 +175,11 @@ class Layout:
         return self.dot / "logs"
 
     @property
+    def audit(self) -> Path:
+        """What our accounts asked of the API server; older parts lie beside it."""
+        return self.logs / "audit.log"
+
+    @property
     def records(self) -> Path:
         """One record a component: how it is started, and which process it is."""
         return self.dot / "run"

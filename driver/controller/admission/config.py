@@ -58,7 +58,7 @@ class AdmissionConfig(settings.ClusterSettings):
     )
     template_seconds: float = pydantic.Field(
         default=3600.0,
-        ge=600,
+        ge=60,
         description="Remove a template of converted pods that no pod was given for so long.",
     )
 

@@ -29,7 +29,11 @@ class Ages:
     """
 
     unused_s: float = 3600.0
-    every_s: float = 600.0
+
+    @property
+    def every_s(self) -> float:
+        """A sixth: what is unused goes soon after its time."""
+        return self.unused_s / 6
 
     @property
     def noted_s(self) -> float:

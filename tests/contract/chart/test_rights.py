@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hack.chart import rights_page, why
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM
@@ -18,10 +19,12 @@ RELEASES = [
 
 
 OF_WHOM = {
+    "claims": "kubeletplugin",
     "fence": "controller",
     "nodes": "controller",
     "pods": "controller",
     "slices": "kubeletplugin",
+    "webhooks": "admission",
 }
 
 
@@ -70,20 +73,18 @@ def test_each_policy_speaks_of_the_account_that_the_pods_have(
     found, namespace = release
     accounts, there = pods(found), policies(found)
     for name, component in OF_WHOM.items():
-        if name not in there:
-            continue
         (condition,) = there[name]["spec"]["matchConditions"]
         user = f"system:serviceaccount:{namespace}:{accounts[component]}"
         assert condition["expression"] == f'request.userInfo.username == "{user}"'
-    assert {*OF_WHOM, "tolerations"} - set(there) <= {"nodes"}
+    assert {*OF_WHOM, "tolerations"} == set(there)
 
 
-def test_a_controller_that_labels_nodes_may_patch_them_and_is_narrowed() -> None:
+def test_only_a_controller_that_labels_nodes_may_patch_them() -> None:
     for flags in ((), ("--set=controller.labelNodes=true",)):
         found = rendered.objects(*flags)
         rules = rendered.one(found, "ClusterRole", "ration-controller")["rules"]
         patches = any(r["resources"] == ["nodes"] and "patch" in r["verbs"] for r in rules)
-        assert patches == ("nodes" in policies(found)) == bool(flags)
+        assert patches == bool(flags)
 
 
 def test_each_policy_is_in_force(release: tuple[list[rendered.Object], str]) -> None:
@@ -169,6 +170,7 @@ def test_a_webhook_with_anothers_certificate_has_no_rights_on_secrets_or_configu
             rules = json.dumps(rendered.one(found, kind, name)["rules"])
             assert "secrets" not in rules
             assert "webhookconfigurations" not in rules
+    assert "webhooks" not in policies(found)
 
 
 def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
@@ -185,6 +187,42 @@ def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
         assert (asked["name"], asked["namespace"]) == (service["metadata"]["name"], namespace)
         assert asked["path"] in {"/validate", "/mutate"}
         assert hook["timeoutSeconds"] <= 5
+
+
+VALUES: tuple[tuple[str, ...], ...] = (
+    (),
+    ("controller.labelNodes=true",),
+    ("controller.enabled=false", "allocator=scheduler"),
+    ("admission.enabled=false",),
+    ("admission.tls.mode=cert-manager",),
+    ("uninstall.enabled=false",),
+)
+
+
+def test_every_rule_has_a_reason_and_every_reason_a_rule() -> None:
+    found = [rights_page.rendered(rendered.objects(*rendered.setting(*one))) for one in VALUES]
+    usual = {rule for rule, said in why.WHY.items() if not said.only}
+    assert frozenset(why.WHY) == found[0].union(*found)
+    assert found[0] == usual
+    everything = rights_page.rendered(rendered.objects(f"--values={rendered.EVERYTHING}"))
+    assert everything == frozenset(why.WHY)
+
+
+def test_a_rule_for_what_was_not_asked_for_is_not_there() -> None:
+    optional = {rule: said.only for rule, said in why.WHY.items() if said.only}
+    assert optional
+    usual = rights_page.rendered(rendered.objects())
+    for value in set(optional.values()):
+        more = rights_page.rendered(rendered.objects(f"--set={value}")) - usual
+        assert more == {rule for rule, only in optional.items() if only == value}
+
+
+def test_without_a_component_nobody_has_its_rights() -> None:
+    usual = rights_page.rendered(rendered.objects())
+    for component, value in (("admission", "admission"), ("leave", "uninstall")):
+        found = rights_page.rendered(rendered.objects(f"--set={value}.enabled=false"))
+        assert {one.component for one in usual - found} >= {component}
+        assert component not in {one.component for one in found}
 
 
 def test_the_plugins_rights_are_of_its_driver_only() -> None:

@@ -94,3 +94,13 @@ def test_the_longest_socket_of_a_node_fits_into_107_bytes() -> None:
     socket = folders.kubelet / "plugins_registry" / "gpu.ration.dev-reg.sock"
     assert len(str(socket)) <= 107
     assert len(str(WHERE.shims)) <= 42
+
+
+def test_the_api_server_writes_down_what_our_accounts_ask_and_nobody_else() -> None:
+    document = json.loads(configs.yaml(configs.audit("ours")))
+    first, last = document["rules"]
+    assert (first["level"], first["userGroups"]) == ("Metadata", ["system:serviceaccounts:ours"])
+    assert last == {"level": "None"}
+    command = argv.kube_apiserver(Path("/bin/kube-apiserver"), WHERE, PORTS)
+    assert f"--audit-log-path={WHERE.audit}" in command
+    assert {"--audit-log-maxsize=16", "--audit-log-maxbackup=4"} <= {*command}

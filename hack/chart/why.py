@@ -1,0 +1,150 @@
+"""Why each rule of each role is there: the one place where it is said. Pure."""
+
+from typing import NamedTuple
+
+LABELS = "controller.labelNodes=true"
+_CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
+_EVENTS, _LEASES, _HOOKS = "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"
+
+
+class Rule(NamedTuple):
+    """One resource of one rule, as rendered; `named` says whether it is limited to some objects."""
+
+    component: str
+    group: str
+    resource: str
+    verbs: str
+    named: bool = False
+
+
+class Why(NamedTuple):
+    """The reason, and the value that the rule is rendered with (`""`: always, by default)."""
+
+    reason: str
+    only: str = ""
+
+
+_EVENT = "An event for what users should know; one that happens again is counted on."
+_LEASE_MADE = "Its Lease, where somebody has deleted it; a create cannot be limited by name."
+_LEASE = "Its Lease: who of the replicas acts."
+_PLACING = "What placing a pod takes: "
+
+WHY: dict[Rule, Why] = {
+    Rule("kubeletplugin", _DRA, "resourceslices", "list, watch, create, update, delete"): Why(
+        "What it publishes of its node, compared with what is there; left-overs go."
+    ),
+    Rule("kubeletplugin", _DRA, "resourceclaims", "get"): Why(
+        "A claim, when the kubelet asks to have it prepared."
+    ),
+    Rule("kubeletplugin", _DRA, "resourceclaims/status", "patch"): Why(
+        "Conditions of the devices that it prepared, or why it could not."
+    ),
+    Rule("kubeletplugin", _DRA, "resourceclaims/driver", "associated-node:patch", named=True): Why(
+        "From 1.36 the API server asks for it before `status.devices` changes: only of this "
+        "driver's devices, only of claims allocated on the node that the token names."
+    ),
+    Rule("kubeletplugin", _CORE, "nodes", "get"): Why(
+        "Its Node's UID: slices and events belong to that Node."
+    ),
+    Rule("kubeletplugin", _EVENTS, "events", "create, patch"): Why(_EVENT),
+    Rule("controller", _CORE, "pods", "list, watch"): Why(
+        _PLACING + "which wait, and where others are."
+    ),
+    Rule("controller", _CORE, "nodes", "list, watch"): Why(
+        _PLACING + "labels, taints and room of nodes."
+    ),
+    Rule("controller", _CORE, "persistentvolumeclaims", "list, watch"): Why(
+        _PLACING + "volumes tie a pod to nodes."
+    ),
+    Rule("controller", _CORE, "persistentvolumes", "list, watch"): Why(
+        _PLACING + "the nodes that a volume is reached from."
+    ),
+    Rule("controller", _CORE, "namespaces", "get"): Why(
+        "The label that keeps its pods from being converted: those that wait in vain are told."
+    ),
+    Rule("controller", _CORE, "pods", "patch"): Why(
+        "The annotation at which the kubelet tries a pod again; narrowed by the policy `pods`."
+    ),
+    Rule("controller", _CORE, "pods/eviction", "create"): Why(
+        "A pod that can never be prepared, or uses more than its share, goes; fenced."
+    ),
+    Rule("controller", _CORE, "nodes/status", "patch"): Why(
+        "The condition `ration.dev/GPUsHealthy`."
+    ),
+    Rule("controller", _CORE, "nodes", "patch"): Why(
+        "Labels under `nvidia.com`; narrowed by the policy `nodes`.", LABELS
+    ),
+    Rule("controller", _DRA, "resourceslices", "list, watch"): Why("The devices that there are."),
+    Rule("controller", _DRA, "deviceclasses", "list, watch"): Why("What a claim's classes mean."),
+    Rule("controller", _DRA, "devicetaintrules", "list, watch"): Why(
+        "Taints that administrators put on devices; without effect where the API server has none."
+    ),
+    Rule("controller", _DRA, "resourceclaims", "get, list, watch, patch, update"): Why(
+        "Claims that wait and that hold devices; the finalizer that has them let go; update, "
+        "where no patch can be made of a claim."
+    ),
+    Rule("controller", _DRA, "resourceclaims/status", "patch"): Why(
+        "Allocations, holds, and taking them back; fenced."
+    ),
+    Rule("controller", _DRA, "resourceclaims/binding", "patch"): Why(
+        "From 1.36 the API server asks for it before `allocation` or `reservedFor` change."
+    ),
+    Rule("controller", _EVENTS, "events", "create, patch"): Why(_EVENT),
+    Rule("controller", _LEASES, "leases", "create"): Why(_LEASE_MADE),
+    Rule("controller", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
+    Rule("admission", _CORE, "namespaces", "list, watch"): Why(
+        "The label that keeps a namespace's pods from being converted."
+    ),
+    Rule("admission", _CORE, "pods", "list"): Why(
+        "Which templates converted pods still name, before one that is old is deleted."
+    ),
+    Rule("admission", _DRA, "deviceclasses", "list, watch"): Why("What a request's class allows."),
+    Rule("admission", _DRA, "resourceslices", "list, watch"): Why(
+        "The largest hardware there is: limits beyond it are warned of."
+    ),
+    Rule("admission", _DRA, "resourceclaims", "get"): Why("The claims that a new pod names."),
+    Rule("admission", _DRA, "resourceclaimtemplates", "get, list, create, patch, delete"): Why(
+        "The templates that a new pod names, and those of converted pods: made, marked, deleted."
+    ),
+    Rule("admission", _HOOKS, "validatingwebhookconfigurations", "get, patch", named=True): Why(
+        "The authority of its own certificate, in its own configuration."
+    ),
+    Rule("admission", _HOOKS, "mutatingwebhookconfigurations", "get, patch", named=True): Why(
+        "The authority of its own certificate, in its own configuration."
+    ),
+    Rule("admission", _LEASES, "leases", "create"): Why(_LEASE_MADE),
+    Rule("admission", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
+    Rule("admission", _CORE, "secrets", "create"): Why(
+        "Its certificate; a create cannot be limited by name."
+    ),
+    Rule("admission", _CORE, "secrets", "get, update", named=True): Why(
+        "Its certificate, which the replicas share and the leader renews."
+    ),
+    Rule("leave", _CORE, "pods", "list"): Why(
+        "Whose pods use claims, and whether the release's own have ended."
+    ),
+    Rule("leave", _CORE, "nodes", "list"): Why("The Nodes that carry the controller's condition."),
+    Rule("leave", _CORE, "nodes/status", "patch"): Why("The controller's condition goes."),
+    Rule("leave", _DRA, "resourceclaims", "list"): Why(
+        "Which claims are in use, and which are held."
+    ),
+    Rule("leave", _DRA, "resourceclaims/status", "patch"): Why(
+        "Holds go, and allocations that nobody was bound with."
+    ),
+    Rule("leave", _DRA, "resourceclaims/binding", "patch"): Why(
+        "From 1.36 the API server asks for it before `allocation` or `reservedFor` change."
+    ),
+    Rule("leave", _DRA, "resourceslices", "list, delete"): Why("The driver's slices go."),
+    Rule("leave", _DRA, "resourceclaimtemplates", "list, delete"): Why(
+        "Templates of converted pods go, where no pod names them."
+    ),
+    Rule("leave", _APPS, "daemonsets", "get", named=True): Why(
+        "Whether uninstalling was forced, and whether every node is cleared."
+    ),
+    Rule("leave", _APPS, "deployments", "get", named=True): Why("How many controllers there were."),
+    Rule("leave", _APPS, "deployments/scale", "patch", named=True): Why(
+        "The controller is stopped first."
+    ),
+    Rule("leave", _LEASES, "leases", "delete", named=True): Why("The webhook's Lease goes."),
+    Rule("leave", _CORE, "secrets", "delete", named=True): Why("The webhook's certificate goes."),
+}

@@ -1,0 +1,363 @@
+"""Every right of every role is used, and none is lacked: the API server's audit log, read back.
+
+A campaign of all that the driver does, each step with what it is there for; then it is uninstalled.
+"""
+
+import base64
+import datetime as dt
+import functools
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from driver import clock, errors, names
+from driver.kube import client, credentials, resource, transport
+from hack.chart import helm, rights
+from hack.cluster import api, chart
+from simulator import control
+from tests.e2e import playground, test_chart, test_clients, test_refusals, thief
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+cluster = test_chart.cluster
+EVERYTHING = (
+    "--set=controller.replicas=2",
+    "--set=controller.labelNodes=true",
+    "--set=controller.evictOverShare=true",
+    "--set=admission.extraArgs={--template-seconds=60}",
+)
+SHARE = "WithinShare"
+
+
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    chart.install(test_chart.WHERE, *EVERYTHING)
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        yield ground
+    finally:
+        # One that the controller has made anew is not Helm's: it is left, and bars installing.
+        lease = ("lease", "ration-controller", "-n", helm.NAMESPACE)
+        cluster.kubectl("delete", *lease, "--ignore-not-found")
+        test_chart.install()
+        for node in cluster.nodes():
+            cluster.kubectl("uncordon", node)
+        ground.close()
+
+
+def the_lease_and_the_secret_come_back(field: playground.Playground) -> None:
+    """Leases: create. Secrets, configurations: update, patch."""
+    for name in ("ration-controller", "ration-admission"):
+        field.cluster.kubectl("delete", "lease", name, "-n", helm.NAMESPACE)
+
+        def held(name: str = name) -> bool:
+            found = field.kube.list(resource.LEASES, namespace=helm.NAMESPACE).items
+            return any(
+                one["metadata"]["name"] == name and one["spec"].get("holderIdentity")
+                for one in found
+            )
+
+        playground.until(held, 60, f"Lease {name} is there again")
+    spoilt = {"data": {"tls.crt": base64.b64encode(b"spoilt").decode()}}
+    kind, name = resource.SECRETS, "ration-admission-tls"
+    field.kube.patch(kind, name, spoilt, namespace=helm.NAMESPACE)
+
+    def whole() -> bool:
+        secret = field.kube.get(kind, name, helm.NAMESPACE)
+        return b"BEGIN CERTIFICATE" in base64.b64decode(secret["data"]["tls.crt"])
+
+    playground.until(whole, 60, "the certificate is written again")
+
+
+def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
+    """ResourceSlices: delete, by the plugin."""
+    spec = {
+        "driver": names.DRIVER,
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+    }
+    field.kube.create(resource.RESOURCE_SLICES, {"metadata": {"name": "left-over"}, "spec": spec})
+
+    def gone() -> bool:
+        found = field.kube.list(resource.RESOURCE_SLICES).items
+        return all(one["metadata"]["name"] != "left-over" for one in found)
+
+    playground.until(gone, 20, "the left-over slice is deleted")
+
+
+def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
+    """ResourceClaims: update, where no patch can be made."""
+    wire = transport.Transport(credentials.Credentials(field.cluster.kubeconfig), "somebody-else")
+    path = resource.RESOURCE_CLAIMS.path(field.namespace)
+    written = json.dumps(test_clients.a_configured_claim("spaced"), indent=2).encode()
+    wire.read(transport.Call("POST", path, (5, 10), body=written))
+    field.create(test_chart.a_pod("spaced", claims=("spaced",)))
+    field.running("spaced")
+    field.delete_pod("spaced")
+
+
+def one_claim_is_placed_twice(field: playground.Playground, node: str) -> None:
+    """The same event of the same claim, by the controller."""
+    field.create(playground.a_claim("again"))
+    pod = test_chart.a_pod("again", claims=("again",), nodeSelector=playground.on(node))
+    for _ in range(2):
+        field.create(pod)
+        field.running("again")
+        field.delete_pod("again")
+        playground.until(lambda: field.device_of("again") is None, 30, "the claim is free")
+
+
+def what_happens_again_is_counted_on(field: playground.Playground) -> None:
+    """Events: patch, by the plugin and by the controller."""
+
+    def counted(reporter: str) -> bool:
+        found = field.kube.list(resource.EVENTS).items
+        return any(one.get("series") for one in found if one.get("reportingController") == reporter)
+
+    for reporter in ("ration-kubeletplugin", "ration-controller"):
+        playground.until(functools.partial(counted, reporter), 30, f"{reporter} counts on")
+
+
+def a_gpu_is_lost_twice(field: playground.Playground, node: str) -> None:
+    """ResourceSlices: update. Nodes/status: patch."""
+
+    def slices() -> list[playground.Raw]:
+        selector = f"spec.nodeName={node}"
+        return field.kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
+
+    def tainted() -> bool:
+        return "ration.dev/gpu-lost" in json.dumps(slices())
+
+    uuid = next(
+        device["attributes"]["uuid"]["string"]
+        for one in slices()
+        for device in one["spec"].get("devices", ())
+        if "uuid" in device["attributes"]
+    )
+    base = field.cluster.node_dir(node) / "gpu"
+    for _ in range(2):
+        control.send(base, "lose", uuid)
+        playground.until(tainted, 20, "the GPU is tainted")
+        control.send(base, "restore", uuid)
+        playground.until(lambda: not tainted(), 20, "the GPU is well again")
+
+
+REFUSING = {
+    "policy": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["resource.k8s.io"],
+                    "apiVersions": ["v1"],
+                    "operations": ["UPDATE"],
+                    "resources": ["resourceclaims/status"],
+                }
+            ]
+        },
+        "validations": [{"expression": 'object.metadata.name != "refused"'}],
+    },
+    "policyBinding": {"policyName": "e2e-refusing", "validationActions": ["Deny"]},
+}
+"""Somebody else's policy, which refuses what is written of one claim."""
+
+
+def half_a_decision_is_taken_back(field: playground.Playground) -> None:
+    """ResourceClaims: get, by the controller. One of a pod's two claims cannot be written."""
+    kinds = {"policy": "ValidatingAdmissionPolicy"}
+    kinds["policyBinding"] = f"{kinds['policy']}Binding"
+    objects = [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "e2e-refusing"},
+            "spec": REFUSING[key],
+        }
+        for key, kind in kinds.items()
+    ]
+    documents = yaml.safe_dump_all(objects)
+    field.create(playground.a_claim("fine"), playground.a_claim("refused"))
+
+    def refuses() -> bool:
+        try:
+            field.kube.patch(
+                resource.RESOURCE_CLAIMS,
+                "refused",
+                {},
+                namespace=field.namespace,
+                subresource="status",
+            )
+        except errors.Invalid:
+            return True
+        return False
+
+    field.cluster.kubectl("apply", "-f", "-", input=documents)
+    try:
+        playground.until(refuses, 20, "the policy is in force")
+        field.create(test_chart.a_pod("two", claims=("fine", "refused")))
+        field.told("two", "AllocationFailed", 30)
+        playground.until(lambda: field.device_of("fine") is None, 20, "the other is free again")
+    finally:
+        field.cluster.kubectl("delete", "-f", "-", input=documents)
+    field.delete_pod("two")
+
+
+def a_refused_pod_is_nudged(field: playground.Playground, node: str) -> None:
+    """Pods: patch."""
+    root = field.cluster.node_dir(node) / "gpu" / "driver-root"
+    pod = test_chart.a_pod("late", claims=("late",), nodeSelector=playground.on(node))
+    with test_refusals.without("libcuda.so", root):
+        field.create(playground.a_claim("late"), pod)
+        field.says("late", "Ready", "False")
+    field.running("late", 60)
+    assert "ration.dev/prepare-again" in field.pod("late")["metadata"]["annotations"]
+    field.delete_pod("late")
+
+
+def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
+    """Pods/eviction: create. That it is beyond is said here by hand."""
+    field.create(playground.a_template("shared"))
+    node = field.cluster.nodes()[0]
+    test_refusals.apply(field, test_refusals.a_deployment("shared", node))
+
+    def prepared() -> str:
+        found = [one for one in field.claims() if one["metadata"]["name"].startswith("web-")]
+        said = [one for one in found if one.get("status", {}).get("devices")]
+        return str(said[0]["metadata"]["name"]) if said else ""
+
+    try:
+        name = playground.until(prepared, 60, "the Deployment's claim is prepared")
+        (entry,) = field.claim(name)["status"]["devices"]
+        words = {"reason": "OverShare", "message": "by hand"}
+        at = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        entry["conditions"].append({"type": SHARE, "status": "False", **words, **at})
+        field.kube.patch(
+            resource.RESOURCE_CLAIMS,
+            name,
+            {"status": {"devices": [entry]}},
+            namespace=field.namespace,
+            subresource="status",
+        )
+        playground.until(lambda: test_refusals.evictions(field), 60, "the pod is evicted")
+    finally:
+        field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
+
+
+def a_template_is_made_and_marked(field: playground.Playground) -> str:
+    """ResourceClaimTemplates of converted pods: get, create, patch; the template's name."""
+    test_chart.converted(field)
+    (template,) = made(field)
+    field.running("converted")
+    field.delete_pod("converted")
+    playground.until(lambda: age_s(field, template) > 16, 30, "some seconds go by")
+    test_chart.converted(field)
+    used = {one["metadata"]["name"]: one for one in listed(field)}[template]
+    assert names.LAST_USED in used["metadata"]["annotations"]
+    field.delete_pod("converted")
+    return template
+
+
+def a_template_is_swept(field: playground.Playground, template: str) -> None:
+    """ResourceClaimTemplates: list, delete. Pods: list."""
+    playground.until(lambda: template not in made(field), 100, "the template is deleted")
+
+
+def listed(field: playground.Playground) -> list[playground.Raw]:
+    kind, selector = resource.RESOURCE_CLAIM_TEMPLATES, f"{names.CONVERTED}=true"
+    return field.kube.list(kind, namespace=field.namespace, label_selector=selector).items
+
+
+def made(field: playground.Playground) -> list[str]:
+    return [one["metadata"]["name"] for one in listed(field)]
+
+
+def age_s(field: playground.Playground, template: str) -> float:
+    found = {one["metadata"]["name"]: one for one in listed(field)}[template]
+    since = dt.datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+    return (clock.SystemClock().now() - since).total_seconds()
+
+
+def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
+    """Namespaces: get."""
+    label = {"metadata": {"labels": {names.CONVERT_LABEL: "false"}}}
+    field.kube.patch(resource.NAMESPACES, field.namespace, label)
+
+    def unconverted() -> bool:
+        test_chart.converted(field)
+        if "ration.dev/converted" not in field.pod("converted")["metadata"].get("labels", {}):
+            return True
+        field.delete_pod("converted")
+        return False
+
+    playground.until(unconverted, 20, "the webhook knows the label")
+    field.told("converted", "NotConverted", 60)
+    field.delete_pod("converted")
+    field.kube.patch(
+        resource.NAMESPACES, field.namespace, {"metadata": {"labels": {names.CONVERT_LABEL: None}}}
+    )
+
+    def converts() -> bool:
+        test_chart.converted(field)
+        found = field.pod("converted")["metadata"].get("labels", {})
+        field.delete_pod("converted")
+        return "ration.dev/converted" in found
+
+    playground.until(converts, 20, "the webhook knows that the label has gone")
+
+
+def a_verdict_reads_a_claim(field: playground.Playground) -> None:
+    """ResourceClaims: get, by the webhook."""
+    field.create(playground.a_claim("read"), test_chart.a_pod("read", claims=("read",)))
+    field.running("read")
+    field.delete_pod("read")
+
+
+def it_is_uninstalled(field: playground.Playground, node: str) -> None:
+    """The rights of uninstalling; a held claim, a Node's condition and a template are there."""
+    test_chart.held(field, node)
+    test_chart.converted(field)
+    field.delete_pod("converted")
+    assert made(field)
+    code, words = test_chart.uninstall()
+    assert code == 0, words
+
+
+def test_every_right_is_used_and_no_request_lacks_one(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    first, *_ = cluster.nodes()
+    granted = rights.granted(helm.objects(helm.template(*EVERYTHING, hooks=True)))
+    leaving = f"system:serviceaccount:{helm.NAMESPACE}:ration-leave"
+    accounts = {user.rpartition(":")[2] for user in granted}
+    assert accounts == {
+        f"ration-{one}" for one in ("admission", "controller", "kubeletplugin", "leave")
+    }
+    a_verdict_reads_a_claim(field)
+    template = a_template_is_made_and_marked(field)
+    the_lease_and_the_secret_come_back(field)
+    a_left_over_slice_goes(field, first)
+    a_spaced_claim_is_allocated(field)
+    one_claim_is_placed_twice(field, first)
+    a_gpu_is_lost_twice(field, first)
+    what_happens_again_is_counted_on(field)
+    half_a_decision_is_taken_back(field)
+    a_refused_pod_is_nudged(field, first)
+    a_pod_beyond_its_share_is_evicted(field)
+    a_template_is_swept(field, template)
+    a_pod_that_waits_in_vain_is_told(field)
+    told = usage(cluster, granted)
+    assert {user: one.refused for user, one in told.items() if one.refused} == {}
+
+    it_is_uninstalled(field, first)  # pods outlive their roles by a moment, and are refused
+    told = usage(cluster, granted)
+    assert {user: one.unused for user, one in told.items() if one.unused} == {}
+    assert told[leaving].refused == ()
+
+
+def usage(
+    cluster: api.Cluster, granted: dict[str, frozenset[rights.Right]]
+) -> dict[str, rights.Usage]:
+    ours = (one for one in cluster.audited() if one["userAgent"] != thief.AGENT)
+    return rights.usage(granted, rights.requests(ours))
