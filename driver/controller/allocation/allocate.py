@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, asked, board, outcome, peers, settings
+from driver.controller.allocation import answers, asked, board, outcome, peers, rooms, settings
 from driver.resources import pods
 
 _MOST_SHAPES = 64
@@ -17,6 +17,7 @@ class Allocator:
     def __init__(self, deciding: settings.Settings) -> None:
         self._settings = deciding
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
+        self._rooms = rooms.Rooms()
 
     def decide(
         self, view: cluster.ClusterView, workload: outcome.Workload
@@ -27,7 +28,8 @@ class Allocator:
             return wants
         found = self._board(workload)
         verdicts = self._settings.rules.of(view, workload)
-        question = answers.Question(view, workload, wants, self._settings, verdicts)
+        self._rooms.renew(view)
+        question = answers.Question(view, self._rooms, workload, wants, self._settings, verdicts)
         told = None if peers.tells_uuids(view, workload.open, wants) else found.told
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
         best = found.best(workload.avoid)
@@ -36,28 +38,22 @@ class Allocator:
             found.put(node.name, answers.ask(question, node))
             best = found.best(workload.avoid)
         if best is not None:
-            why = self._settings.policy.explain(best.candidate)
+            why = self._settings.ranking.explain(best.candidate)
             return outcome.Placement(best.candidate.node, best.picks, why, best.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
 
     def _board(self, workload: outcome.Workload) -> board.Board:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
-            return board.Board(self._rank)
+            return board.Board(_rank)
         shape = _shape(workload)
         known = self._boards.get(shape)
         if known is None:
-            known = self._boards[shape] = board.Board(self._rank)
+            known = self._boards[shape] = board.Board(_rank)
         self._boards.move_to_end(shape)
         if len(self._boards) > _MOST_SHAPES:
             self._boards.popitem(last=False)
         return known
-
-    def _rank(self, fit: answers.Fit) -> board.Rank:
-        """Alternatives that are preferred, the score, fewest free, lowest name (D6)."""
-        candidate = fit.candidate
-        score = self._settings.policy.score(candidate)
-        return fit.preferred, -score, candidate.free, candidate.node
 
 
 def allocate(
@@ -97,3 +93,10 @@ def _of_pod(pod: pods.Pod) -> Hashable:
         pod.volume_claims,
         pod.containers,
     )
+
+
+def _rank(fit: answers.Fit) -> board.Rank:
+    """Alternatives that are preferred, scores in order, fewest free, lowest name (D6)."""
+    candidate = fit.candidate
+    worse = tuple(-score for score in fit.scores)
+    return fit.preferred, worse, candidate.before.idle, candidate.node

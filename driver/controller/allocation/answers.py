@@ -1,7 +1,7 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from driver import ids, reasons
 from driver.controller import view as cluster
@@ -10,8 +10,11 @@ from driver.controller.allocation import (
     constraints,
     nodefit,
     offers,
+    options,
     outcome,
     peers,
+    ranking,
+    rooms,
     search,
     settings,
     shortfall,
@@ -28,6 +31,7 @@ class Fit:
     """
 
     candidate: base.Candidate
+    scores: ranking.Scores
     picks: tuple[outcome.Pick, ...]
     preferred: int
     steps: int
@@ -50,9 +54,8 @@ class Told:
         found = self._answers.get(look)
         if not isinstance(found, Fit):
             return found
-        one = found.candidate
-        candidate = base.Candidate(node, (), one.free, one.left, one.total)
-        return Fit(candidate, (), found.preferred, found.steps, borrowed=True)
+        candidate = replace(found.candidate, node=node)
+        return replace(found, candidate=candidate, picks=(), borrowed=True)
 
     def put(self, look: Hashable, answer: Fit | outcome.Refusal) -> None:
         """A node of that look answered."""
@@ -70,6 +73,7 @@ class Question:
     """What is asked of every node: what a workload wants, and how it is decided."""
 
     view: cluster.ClusterView
+    rooms: rooms.Rooms
     workload: outcome.Workload
     wants: Sequence[asked.Want]
     deciding: settings.Settings
@@ -85,7 +89,7 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     refused = nodefit.refusal(view, node, question.workload)
     if refused is not None:
         return refused
-    look = None if told is None else peers.look(view, shares)
+    look = None if told is None else _look(question, node)
     if told is None or look is None:
         return _of_devices(question, node)
     known = told.of(look, node.name)
@@ -93,6 +97,15 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
         known = _of_devices(question, node)
         told.put(look, known)
     return known
+
+
+def _look(question: Question, node: nodes.Node) -> Hashable | None:
+    """All that an answer depends on: devices, and what policies see."""
+    devices = peers.look(question.view, question.view.shares(node.name))
+    if devices is None:
+        return None
+    room = question.rooms.of(question.view, node)
+    return devices, room.cpu, room.memory
 
 
 def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
@@ -109,15 +122,17 @@ def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     bonds = constraints.bonds(question.workload.open, spots)
     pacts = verdicts.pacts(wants, spots)
     problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds, pacts)
-    solved = search.solve(problem, question.deciding.budget)
+    scene = options.scene(view, node.name, question.rooms.of(view, node), question.workload.pod)
+    judge = question.deciding.ranking
+    solved = options.solve(problem, scene, judge, question.deciding.budget)
     if isinstance(solved, search.Unsolved):
         return _refusal(problem, solved)
     picks = tuple(_pick(spots, problem, one) for one in solved.choices)
     objection = verdicts.objection(picks, spots)
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = _candidate(view, node, spots, picks)
-    return Fit(candidate, picks, _preferred(solved, made), solved.steps)
+    candidate = scene.candidate(_taken(scene, problem, solved))
+    return Fit(candidate, judge.scores(candidate), picks, _preferred(solved, made), solved.steps)
 
 
 def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:
@@ -157,33 +172,18 @@ def _pick(
 def _preferred(solved: search.Solved, made: Sequence[Sequence[offers.Offer]]) -> int:
     """How far down its alternatives each request had to go, in all."""
     taken = {choice.want: choice.offer for choice in solved.choices}
-    return sum(made[want].index(offer) for want, offer in taken.items() if len(made[want]) > 1)
-
-
-def _candidate(
-    view: cluster.ClusterView,
-    node: nodes.Node,
-    spots: Sequence[offers.Spot],
-    picks: Sequence[outcome.Pick],
-) -> base.Candidate:
-    """Faces are counted by the GPU that they are of: devices of one counter set are one."""
-    picked = {pick.device for pick in picks}
-    gpus: set[str] = set()
-    used: set[str] = set()
-    opened: set[str] = set()
-    for spot in spots:
-        if spot.id.driver != view.driver:
-            continue
-        gpu = spot.device.consumes[0].set if spot.device.consumes else spot.id.device
-        gpus.add(gpu)
-        if spot.holders:
-            used.add(gpu)
-        if spot.id in picked:
-            opened.add(gpu)
-    return base.Candidate(
-        node=node.name,
-        devices=tuple(pick.device for pick in picks),
-        free=len(gpus) - len(used),
-        left=len(gpus) - len(used | opened),
-        total=len(gpus),
+    return sum(
+        [one.way for one in made[want]].index(offer.way)
+        for want, offer in taken.items()
+        if len(made[want]) > 1
     )
+
+
+def _taken(
+    scene: options.Scene, problem: search.Problem, solved: search.Solved
+) -> Iterator[base.Taken]:
+    for one in solved.choices:
+        if not one.offer.way.request.admin_access:
+            found = scene.taken(problem.spots[one.place], one.offer.takes.get(one.place, {}))
+            if found is not None:
+                yield found

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 from driver import ids
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, outcome
+from driver.controller.allocation import answers, outcome, ranking
 
-Rank = tuple[int, int, int, str]
+Rank = tuple[int, ranking.Scores, int, str]
 """Lower is better; the node's name is last."""
 Ask = Callable[[ids.NodeName], answers.Answer]
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
-from driver.controller.allocation.policies import base, pack
+from driver.controller.allocation.policies import base, pack, topology
 
-POLICIES: Mapping[str, base.Policy] = {"pack": pack.Pack()}
+POLICIES: Mapping[str, base.Policy] = {
+    one.name: one for one in (topology.Topology(), topology.Islands(), pack.Pack(), pack.Spread())
+}
 """Every policy by the name used in configuration."""
+DEFAULT = ("topology", "islands", "pack")

@@ -29,7 +29,7 @@ class Asked:
         self.view = Changing()
         self.found = {ids.NodeName(f"node-{one}"): answer for one, answer in found.items()}
         self.names: list[ids.NodeName] = []
-        self.board = board.Board(lambda fit: (0, 0, fit.candidate.free, fit.candidate.node))
+        self.board = board.Board(lambda fit: (0, fit.scores, 0, fit.candidate.node))
         self.renew()
 
     def renew(self) -> list[ids.NodeName]:
@@ -54,7 +54,8 @@ class Asked:
 
 
 def fit(name: ids.NodeName, free: int) -> answers.Fit:
-    return answers.Fit(base.Candidate(name, (), free, 0, 8), (), 0, 0)
+    room = base.Room(0, 0, (), base.Wiring(()))
+    return answers.Fit(base.Candidate(name, room, room, ()), (free,), (), 0, 0)
 
 
 def test_everybody_is_asked_once_and_then_who_changed() -> None:

@@ -42,7 +42,7 @@ def hard() -> claims.Claim:
 
 def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
     view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
-    hasty = settings.Settings(worlds.DECIDING.policy, worlds.DECIDING.rules, budget=3)
+    hasty = settings.Settings(worlds.DECIDING.ranking, worlds.DECIDING.rules, budget=3)
     answer = refused(allocate.allocate(view, workload(hard()), hasty))
     assert answer.given_up
     assert words.no_fit(answer) == (

@@ -1,0 +1,45 @@
+"""Policies in their order: a later one decides only where the earlier ones see no difference."""
+
+from collections.abc import Sequence
+
+from driver import errors
+from driver.controller.allocation import policies
+from driver.controller.allocation.policies import base
+
+Scores = tuple[int, ...]
+"""One a policy, higher is better."""
+
+
+class Ranking:
+    """The policies that decide, the first one first."""
+
+    def __init__(self, policies: Sequence[base.Policy]) -> None:
+        self._policies = tuple(policies)
+
+    @property
+    def cares(self) -> bool:
+        """Whether there is any policy."""
+        return bool(self._policies)
+
+    def scores(self, candidate: base.Candidate) -> Scores:
+        """What each policy says of a candidate."""
+        return tuple(one.score(candidate) for one in self._policies)
+
+    def named(self, candidate: base.Candidate) -> dict[str, int]:
+        """What each policy says, by name."""
+        return {one.name: one.score(candidate) for one in self._policies}
+
+    def explain(self, candidate: base.Candidate) -> str:
+        """Why this candidate, in the words of the policies that care."""
+        found = (one.explain(candidate) for one in self._policies)
+        return ", ".join(text for text in found if text)
+
+
+def of(words: str) -> Ranking:
+    """The policies named, `topology,pack`, in that order. Raises BadInput."""
+    names = [one.strip() for one in words.split(",")]
+    wrong = [one for one in names if one not in policies.POLICIES]
+    if wrong:
+        known = ", ".join(sorted(policies.POLICIES))
+        raise errors.BadInput("policies", f"{wrong[0]!r} is no policy", f"some of {known}")
+    return Ranking([policies.POLICIES[one] for one in dict.fromkeys(names)])
