@@ -1,9 +1,9 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from driver import ids, reasons
+from driver import reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import (
     asked,
@@ -12,7 +12,6 @@ from driver.controller.allocation import (
     offers,
     options,
     outcome,
-    peers,
     ranking,
     rooms,
     search,
@@ -22,50 +21,25 @@ from driver.controller.allocation import (
 from driver.controller.allocation.policies import base
 from driver.resources import claims, nodes
 
+Standing = tuple[int, ranking.Scores, int]
+"""Lower is better: alternatives that are not the preferred ones, worse scores, idle GPUs (D6)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A node that does, with its devices. `preferred` is low where first alternatives were had.
+    """A node that does, with its devices; nodes that are alike would answer the same."""
 
-    What is `borrowed` of a node that is alike tells no devices: the node is yet to be asked itself.
-    """
-
+    standing: Standing
     candidate: base.Candidate
-    scores: ranking.Scores
     picks: tuple[outcome.Pick, ...]
-    preferred: int
     steps: int
-    borrowed: bool = False
 
 
 Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
+Told = dict[Hashable, Fit | outcome.Refusal]
+"""What nodes of each look answered to one question about devices."""
 _MOST_TOLD = 4096
-
-
-class Told:
-    """What nodes of each look (`peers`) answered to one shape of workload."""
-
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
-
-    def of(self, look: Hashable, node: ids.NodeName) -> Fit | outcome.Refusal | None:
-        """What a node would answer, as others of its look did; None where none was asked."""
-        found = self._answers.get(look)
-        if not isinstance(found, Fit):
-            return found
-        candidate = replace(found.candidate, node=node)
-        return replace(found, candidate=candidate, picks=(), borrowed=True)
-
-    def put(self, look: Hashable, answer: Fit | outcome.Refusal) -> None:
-        """A node of that look answered."""
-        if len(self._answers) >= _MOST_TOLD:
-            self.clear()
-        self._answers[look] = answer
-
-    def clear(self) -> None:
-        """Anything may have changed."""
-        self._answers.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +66,23 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     look = None if told is None else _look(question, node)
     if told is None or look is None:
         return _of_devices(question, node)
-    known = told.of(look, node.name)
+    known = told.get(look)
     if known is None:
-        known = _of_devices(question, node)
-        told.put(look, known)
+        if len(told) >= _MOST_TOLD:
+            told.clear()
+        known = told[look] = _of_devices(question, node)
     return known
 
 
 def _look(question: Question, node: nodes.Node) -> Hashable | None:
     """All that an answer depends on: devices, and what policies see."""
-    devices = peers.look(question.view, question.view.shares(node.name))
+    devices = question.rooms.look(question.view, node)
     if devices is None:
         return None
-    room = question.rooms.of(question.view, node)
-    return devices, room.cpu, room.memory
+    cpu = question.rooms.of(question.view, node).cpu
+    after = cpu - question.workload.pod.requests.get("cpu", 0)
+    grain = question.deciding.ranking.grain
+    return devices, grain(cpu), grain(after)
 
 
 def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
@@ -132,7 +109,9 @@ def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
     candidate = scene.candidate(_taken(scene, problem, solved))
-    return Fit(candidate, judge.scores(candidate), picks, _preferred(solved, made), solved.steps)
+    worse = tuple(-score for score in judge.scores(candidate))
+    standing = _preferred(solved, made), worse, candidate.before.idle
+    return Fit(standing, candidate, picks, solved.steps)
 
 
 def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:

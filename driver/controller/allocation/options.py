@@ -76,7 +76,7 @@ class _Options:
         """The problem with fewer devices to choose from, or in another order, the best first."""
         wants = self._problem.offers
         ways = [offer for want in wants for offer in want]
-        if any(one.failing or one.way.request.everything for one in ways):
+        if not ways or any(one.failing or one.way.request.everything for one in ways):
             return
         if len(wants) == 1:
             for offer in wants[0]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from driver import errors
 from driver.controller.allocation import policies
-from driver.controller.allocation.policies import base
+from driver.controller.allocation.policies import base, mix
 
 Scores = tuple[int, ...]
 """One a policy, higher is better."""
@@ -13,8 +13,13 @@ Scores = tuple[int, ...]
 class Ranking:
     """The policies that decide, the first one first."""
 
-    def __init__(self, policies: Sequence[base.Policy]) -> None:
-        self._policies = tuple(policies)
+    def __init__(self, found: Sequence[base.Policy], usual: mix.Mix = mix.NOTHING) -> None:
+        self._policies = tuple(found)
+        self._usual = usual
+
+    def grain(self, cpu: int) -> int:
+        """The same for amounts of CPU between which no policy sees a difference."""
+        return self._usual.step(cpu)
 
     @property
     def cares(self) -> bool:

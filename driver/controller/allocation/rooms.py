@@ -1,9 +1,9 @@
-"""What each node has left, as policies see it; looked at again when the node changes. Pure."""
+"""What each node has left, and what it looks like; looked at again when it changes. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from driver.controller import view as cluster
-from driver.controller.allocation import anatomy
+from driver.controller.allocation import anatomy, peers
 from driver.controller.allocation.policies import base
 from driver.resources import claims, nodes, pool, quantity
 
@@ -14,17 +14,21 @@ class Rooms:
     def __init__(self) -> None:
         self._mark = -1
         self._known: dict[str, base.Room] = {}
+        self._looks: dict[str, Hashable | None] = {}
 
-    def renew(self, view: cluster.ClusterView) -> None:
-        """Forget the nodes that changed since the last time."""
+    def renew(self, view: cluster.ClusterView) -> bool:
+        """Forget the nodes that changed since the last time; whether anything may have."""
         found = view.since(self._mark)
         if found is None:
             self._known.clear()
+            self._looks.clear()
             self._mark = view.mark
-            return
+            return True
         self._mark, changed = found
         for name in changed:
             self._known.pop(name, None)
+            self._looks.pop(name, None)
+        return False
 
     def of(self, view: cluster.ClusterView, node: nodes.Node) -> base.Room:
         """Of a node."""
@@ -32,6 +36,12 @@ class Rooms:
         if known is None:
             known = self._known[node.name] = room(view, node)
         return known
+
+    def look(self, view: cluster.ClusterView, node: nodes.Node) -> Hashable | None:
+        """The same for nodes whose devices are alike (`peers`); None: like no other."""
+        if node.name not in self._looks:
+            self._looks[node.name] = peers.look(view, view.shares(node.name))
+        return self._looks[node.name]
 
 
 def room(view: cluster.ClusterView, node: nodes.Node) -> base.Room:
