@@ -24,11 +24,9 @@ def usual(trace: openb.Trace) -> mix.Mix:
 
 
 def _demand(shape: openb.Pod) -> mix.Demand:
-    if not shape.gpus:
-        mode = base.IDLE
-    else:
-        mode = base.MPS if shape.milli < openb.FULL else base.WHOLE
-    return mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, "", frozenset(shape.models))
+    asked = base.MPS if shape.milli < openb.FULL else base.WHOLE
+    mode = asked if shape.gpus else base.IDLE
+    return mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
 
 
 class Fleet:
@@ -83,7 +81,7 @@ def replay(trace: openb.Trace, arriving: Sequence[openb.Pod], judge: ranking.Ran
     return out
 
 
-def _meta(name: str, **more: Any) -> Raw:
+def _meta(name: str, **more: str) -> Raw:
     return {"name": name, "uid": name, "resourceVersion": "1", **more}
 
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from benchmarks.placement import openb
 
-Rank = tuple[float, ...]
 Score = Callable[["State", openb.Pod, "State"], float]
 
 
@@ -59,6 +58,7 @@ class Fgd:
         self._cpus = sorted({shape.cpu for shape, _ in usual})
 
     def __call__(self, before: State, _pod: openb.Pod, after: State) -> float:
+        """Lower is better."""
         fallen = self._of(before) - self._of(after)
         return -math.floor(100 / (1 + math.exp(-fallen / openb.FULL)))
 
@@ -136,12 +136,9 @@ class _Board:
 
     def _rank(self, at: int, state: State) -> None:
         self._ranks.pop(at, None)
-        scored = [
-            (self._score(state, self._pod, one), i, one)
-            for i, one in enumerate(options(state, self._pod))
-        ]
+        scored = [(self._score(state, self._pod, one), one) for one in options(state, self._pod)]
         if scored:
-            score, _, self._after[at] = min(scored)
+            score, self._after[at] = min(scored, key=lambda found: found[0])
             self._ranks[at] = score, at
             heapq.heappush(self._heap, self._ranks[at])
 

@@ -37,7 +37,7 @@ def answer_of(
     if not isinstance(found, answers.Fit):
         return found
     one = found.candidate
-    return one.node, one.before, one.after, found.scores, found.preferred, found.steps
+    return found.standing, one.taken, one.before.cards, one.after.cards, found.steps
 
 
 @settings(max_examples=150, deadline=None)

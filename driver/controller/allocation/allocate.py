@@ -44,7 +44,8 @@ class Allocator:
             best = found.best(workload.avoid)
         if best is not None:
             name, fit = best
-            why = self._settings.ranking.explain(fit.candidate)
+            rival = found.best({**workload.avoid, name: ""})
+            why = self._settings.ranking.why(fit.candidate, rival[1].scores if rival else None)
             return outcome.Placement(name, fit.picks, why, fit.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
 

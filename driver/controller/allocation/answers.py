@@ -30,6 +30,7 @@ class Fit:
     """A node that does, with its devices; nodes that are alike would answer the same."""
 
     standing: Standing
+    scores: ranking.Scores
     candidate: base.Candidate
     picks: tuple[outcome.Pick, ...]
     steps: int
@@ -109,9 +110,10 @@ def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
     candidate = scene.candidate(_taken(scene, problem, solved))
-    worse = tuple(-score for score in judge.scores(candidate))
+    scores = judge.scores(candidate)
+    worse = tuple(-score for score in scores)
     standing = _preferred(solved, made), worse, candidate.before.idle
-    return Fit(standing, candidate, picks, solved.steps)
+    return Fit(standing, scores, candidate, picks, solved.steps)
 
 
 def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:

@@ -34,17 +34,24 @@ class Ranking:
         """What each policy says, by name."""
         return {one.name: one.score(candidate) for one in self._policies}
 
-    def explain(self, candidate: base.Candidate) -> str:
-        """Why this candidate, in the words of the policies that care."""
-        found = (one.explain(candidate) for one in self._policies)
-        return ", ".join(text for text in found if text)
+    def why(self, candidate: base.Candidate, rival: Scores | None) -> str:
+        """Why a candidate was preferred to another node's, in the words of the policy that decided.
+
+        Where all score the two alike the last policy speaks. None: no other node fits.
+        """
+        if rival is None:
+            return "the only node that fits"
+        own = self.scores(candidate)
+        deciding = (one for one, a, b in zip(self._policies, own, rival, strict=True) if a != b)
+        order = [*deciding, *reversed(self._policies)]
+        return next(filter(None, (one.explain(candidate) for one in order)), "the first by name")
 
 
-def of(words: str) -> Ranking:
+def of(words: str, usual: mix.Mix = mix.PRIOR) -> Ranking:
     """The policies named, `topology,pack`, in that order. Raises BadInput."""
     names = [one.strip() for one in words.split(",")]
     wrong = [one for one in names if one not in policies.POLICIES]
     if wrong:
         known = ", ".join(sorted(policies.POLICIES))
         raise errors.BadInput("policies", f"{wrong[0]!r} is no policy", f"some of {known}")
-    return Ranking([policies.POLICIES[one] for one in dict.fromkeys(names)])
+    return Ranking([policies.POLICIES[one](usual) for one in dict.fromkeys(names)], usual)

@@ -10,6 +10,8 @@ from collections import Counter
 from driver.controller.allocation.policies import base, mix
 
 _MOST = 1 << 16
+_LEVELS = 40
+"""Finer levels pack worse, coarser ones too (`benchmarks/placement`)."""
 
 
 class Fragmentation:
@@ -24,7 +26,8 @@ class Fragmentation:
     def score(self, candidate: base.Candidate) -> int:
         """50 where it stays, more where it falls."""
         fallen = self._of(candidate.before) - self._of(candidate.after)
-        return math.floor(base.MAX_SCORE / (1 + math.exp(-fallen / base.FULL)))
+        level = math.floor(_LEVELS / (1 + math.exp(-fallen / base.FULL)))
+        return base.MAX_SCORE * level // _LEVELS
 
     def explain(self, candidate: base.Candidate) -> str:
         """How much idle GPU becomes of no use, or of use."""

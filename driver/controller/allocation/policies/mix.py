@@ -13,14 +13,13 @@ class Demand(NamedTuple):
     """A shape: so many cards (`number`), of each so much, and so much CPU in milli.
 
     `mode` is IDLE for pods that ask no GPU. A share takes `thousandths` of a card, a MIG device
-    lies on one of the placements of `profile`. With `products` only cards of those will do.
+    has at least so much of its memory. With `products` only cards of those will do.
     """
 
     mode: str
     number: int = 1
     thousandths: int = base.FULL
     cpu: int = 0
-    profile: str = ""
     products: frozenset[str] = frozenset()
 
     def fits(self, card: base.Card) -> bool:
@@ -29,7 +28,8 @@ class Demand(NamedTuple):
             return False
         if self.mode == base.PARTS:
             return any(
-                part.profile == self.profile and part.mask & card.free == part.mask
+                part.memory * base.FULL >= self.thousandths * card.model.memory
+                and part.mask & card.free == part.mask
                 for part in card.model.parts
             )
         if self.mode == base.WHOLE:
@@ -62,3 +62,16 @@ def of(found: Iterable[tuple[Demand, float]]) -> Mix:
 
 NOTHING = Mix(())
 """Nothing is known."""
+PRIOR = of(
+    (
+        (Demand(base.WHOLE, 1), 0.35),
+        (Demand(base.WHOLE, 2), 0.1),
+        (Demand(base.WHOLE, 4), 0.1),
+        (Demand(base.WHOLE, 8), 0.15),
+        (Demand(base.MPS, 1, 250), 0.1),
+        (Demand(base.MPS, 1, 500), 0.1),
+        (Demand(base.PARTS, 1, 110), 0.05),
+        (Demand(base.PARTS, 1, 450), 0.05),
+    )
+)
+"""What is asked where nothing is known: whole GPUs, whole nodes of eight, some halves and less."""

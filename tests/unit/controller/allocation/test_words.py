@@ -67,8 +67,7 @@ def test_a_placement_names_devices_and_of_shares_how_much() -> None:
     )
     answer = placed(decide(view, objects.claim("c", objects.a_request(), part)))
     assert words.placement(answer) == (
-        "Allocated gpu-0, ts (memory 2Gi) on node-a: the fullest node that still fits: "
-        "2 of 2 GPUs were free, 0 are left"
+        "Allocated gpu-0, ts (memory 2Gi) on node-a: the only node that fits"
     )
 
 
