@@ -34,12 +34,13 @@ def holder(
     *configs: objects.Raw,
     namespace: str = "default",
     from_class: bool = False,
+    node: str = "node-a",
 ) -> claims.Claim:
-    """A claim that has 8Gi of a shared GPU of node-a."""
+    """A claim that has 8Gi of a shared GPU of a node."""
     number = int(objects.uid_of(f"{namespace}/{name}")[:8], 16)
     source = "FromClass" if from_class else "FromClaim"
     found = [{"source": source, **one} for one in configs]
-    status = objects.allocated("node-a", objects.a_share(device, number, memory="8Gi"))
+    status = objects.allocated(node, objects.a_share(device, number, memory="8Gi"))
     status["allocation"]["devices"]["config"] = found
     return objects.claim(name, status=status, namespace=namespace)
 

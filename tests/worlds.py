@@ -6,12 +6,12 @@ from typing import Any
 from driver import ids, names
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import filters, policies, settings
+from driver.controller.allocation import filters, policies, ranking, settings
 from driver.resources import claims, classes, nodes, pods, slices
 from tests import objects
 
 DRIVER = names.DRIVER
-DECIDING = settings.Settings(policies.POLICIES["pack"], filters.Rules(DRIVER))
+DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(DRIVER))
 """As the controller decides."""
 
 

@@ -15,6 +15,7 @@ from driver.controller.allocation import (
     filters,
     outcome,
     policies,
+    ranking,
     settings,
     words,
 )
@@ -25,7 +26,7 @@ _STAMP = "2026-01-01T00:00:00Z"
 
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
-    return settings.Settings(policies.POLICIES["pack"], filters.Rules(names.DRIVER))
+    return settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
 
 
 def shown(case: cases.Case) -> picture.Picture:

@@ -25,7 +25,7 @@ from driver.controller import (
     unconverted,
     writers,
 )
-from driver.controller.allocation import filters, policies, settings
+from driver.controller.allocation import filters, ranking, settings
 from driver.controller.config import ControllerConfig
 from driver.kube import (
     backoff,
@@ -110,7 +110,7 @@ class App:
         if self._config.label_nodes:
             labels = lifecycle.after(self._leading, self._labelling().run, self._clock)
             life.thread("labelling", labels)
-        _log.info("started", metrics_port=telemetry.port, policy=self._config.policy)
+        _log.info("started", metrics_port=telemetry.port, policies=self._config.policies)
         return life.run()
 
     def _elect(self, stop: threading.Event) -> None:
@@ -169,7 +169,7 @@ class App:
         how = reconcile.Settings(
             self._config.driver_name,
             settings.Settings(
-                policies.POLICIES[self._config.policy], filters.Rules(self._config.driver_name)
+                ranking.of(self._config.policies), filters.Rules(self._config.driver_name)
             ),
             lambda: slices_told.age_s() > _SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),

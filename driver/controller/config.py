@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import pydantic
 
-from driver import names, settings
-from driver.controller.allocation import policies
+from driver import errors, names, settings
+from driver.controller.allocation import policies, ranking
 
 
 class ControllerConfig(settings.ClusterSettings):
@@ -20,9 +20,10 @@ class ControllerConfig(settings.ClusterSettings):
         default="", description="Name of this replica in the Lease; the host's name by default."
     )
     namespace: str = pydantic.Field(default="ration-system", description="Namespace of the Lease.")
-    policy: str = pydantic.Field(
-        default="pack",
-        description=f"Placement policy: {', '.join(sorted(policies.POLICIES))}.",
+    policies: str = pydantic.Field(
+        default=",".join(policies.DEFAULT),
+        description="Placement policies, the first one first; a later one decides between what the "
+        f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}.",
     )
     writers: int = pydantic.Field(
         default=8, ge=1, le=64, description="Threads that write decisions."
@@ -47,10 +48,11 @@ class ControllerConfig(settings.ClusterSettings):
         description="Label nodes as GPU feature discovery does: nvidia.com/gpu.product and others.",
     )
 
-    @pydantic.field_validator("policy")
+    @pydantic.field_validator("policies")
     @classmethod
-    def _known_policy(cls, value: str) -> str:
-        if value not in policies.POLICIES:
-            known = ", ".join(sorted(policies.POLICIES))
-            raise ValueError(f"{value!r} is no policy; expected one of {known}")
+    def _known_policies(cls, value: str) -> str:
+        try:
+            ranking.of(value)
+        except errors.BadInput as error:
+            raise ValueError(f"{error.problem}; expected {error.expected}") from error
         return value

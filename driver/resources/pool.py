@@ -70,15 +70,12 @@ class Pool:
     def look(self) -> Hashable | None:
         """The same for pools that nothing tells apart but their names and UUIDs of devices.
 
-        Of pools of whole devices only. Where devices are shared or draw on counters, hardly two
-        nodes have the same in use, and looking would take longer than it saves.
+        None where devices say themselves which nodes reach them.
         """
-        if any(one.per_device or one.counter_sets for one in self.slices):
-            return None
-        if any(device.allow_multiple for one in self.slices for device in one.devices):
+        if any(one.per_device for one in self.slices):
             return None
         seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
-        return _look(self.driver, seen)
+        return _look(self.driver, seen, frozenset(self.counters.items()))
 
     @functools.cached_property
     def binds(self) -> bool:
@@ -160,7 +157,7 @@ def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
 
 
 @functools.lru_cache(maxsize=_MOST_LOOKS)
-def _look(_driver: str, _seen: Hashable) -> Hashable:
+def _look(_driver: str, _seen: Hashable, _counters: Hashable) -> Hashable:
     """One object for equal ones, as long as it is remembered: it is quicker to compare."""
     return object()
 
@@ -176,6 +173,8 @@ def _seen(device: slices.Device) -> Hashable:
         ],
         *[(name, one.value.nanos, one.policy) for name, one in device.capacity.items()],
         device.taints,
+        device.allow_multiple,
+        *drawn(device),
         (device.binds_to_node, device.binding, device.failing, device.beyond),
     )
 

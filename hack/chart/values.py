@@ -10,7 +10,6 @@ import pydantic
 from driver import names
 from driver.api import offerings as offered
 from driver.controller.admission.config import AdmissionConfig
-from driver.controller.allocation import policies
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
 from driver.files import driver_search
@@ -336,7 +335,7 @@ _SECTIONS: parts.Fields = {
                 "evict_over_share",
                 "label_nodes",
                 "log_level",
-                policy=Literal[tuple(sorted(policies.POLICIES))],
+                "policies",
             ),
         ),
         resources=_resources("100m", "256Mi"),

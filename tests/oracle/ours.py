@@ -5,7 +5,7 @@ from typing import Any
 
 from driver import ids
 from driver.controller import picture
-from driver.controller.allocation import allocate, assemble, outcome, policies, settings, words
+from driver.controller.allocation import allocate, assemble, outcome, ranking, settings, words
 from driver.resources import claims, classes, nodes, slices, taint_rules
 from tests import objects
 from tests.oracle import differential, scenarios
@@ -15,8 +15,8 @@ STAMP = "2026-11-21T09:00:00Z"
 
 
 # Without the driver's own filters, and to the end: what the API's rules alone allow.
-BARE = settings.Settings(policies.POLICIES["pack"], budget=None)
-BOUNDED = settings.Settings(policies.POLICIES["pack"])
+BARE = settings.Settings(ranking.of("pack"), budget=None)
+BOUNDED = settings.Settings(ranking.of("pack"))
 
 
 def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, answers, asked, outcome, peers
+from driver.controller.allocation import allocate, answers, asked, outcome, peers, rooms
 from tests import objects, worlds
 from tests.properties import drawing
 
@@ -32,12 +32,12 @@ def answer_of(
         told = None
     rules = worlds.DECIDING.rules.of(view, asking)
     node = next(one for one in view.nodes.values() if one.name == name)
-    question = answers.Question(view, asking, wants, worlds.DECIDING, rules)
+    question = answers.Question(view, rooms.Rooms(), asking, wants, worlds.DECIDING, rules)
     found = answers.ask(question, node, told)
     if not isinstance(found, answers.Fit):
         return found
     one = found.candidate
-    return one.node, one.free, one.left, one.total, found.preferred, found.steps
+    return found.standing, one.taken, one.before.cards, one.after.cards, found.steps
 
 
 @settings(max_examples=150, deadline=None)

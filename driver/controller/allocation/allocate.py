@@ -1,14 +1,18 @@
 """allocate: values in, a Placement or a NoFit out. Pure; `commit` is the only mutation (D4)."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, asked, board, outcome, peers, settings
+from driver.controller.allocation import answers, asked, board, outcome, peers, rooms, settings
 from driver.resources import pods
 
-_MOST_SHAPES = 64
+T = TypeVar("T")
+_LEAST_SHAPES = 64
+_MOST_ANSWERS = 1 << 19
+"""Of all nodes to all shapes: what is remembered is bounded, whatever the cluster's size."""
 
 
 class Allocator:
@@ -17,6 +21,8 @@ class Allocator:
     def __init__(self, deciding: settings.Settings) -> None:
         self._settings = deciding
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
+        self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
+        self._rooms = rooms.Rooms()
 
     def decide(
         self, view: cluster.ClusterView, workload: outcome.Workload
@@ -25,39 +31,47 @@ class Allocator:
         wants = asked.wants(view, workload.open)
         if isinstance(wants, outcome.NoFit):
             return wants
-        found = self._board(workload)
+        found = self._board(view, workload)
         verdicts = self._settings.rules.of(view, workload)
-        question = answers.Question(view, workload, wants, self._settings, verdicts)
-        told = None if peers.tells_uuids(view, workload.open, wants) else found.told
+        if self._rooms.renew(view):
+            self._told.clear()
+        question = answers.Question(view, self._rooms, workload, wants, self._settings, verdicts)
+        told = None if peers.tells_uuids(view, workload.open, wants) else self._told_of(workload)
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
         best = found.best(workload.avoid)
-        while best is not None and best.borrowed:
-            node = view.nodes[best.candidate.node]
-            found.put(node.name, answers.ask(question, node))
+        while best is not None and best[0] != best[1].candidate.node:
+            found.put(best[0], answers.ask(question, view.nodes[best[0]]))
             best = found.best(workload.avoid)
         if best is not None:
-            why = self._settings.policy.explain(best.candidate)
-            return outcome.Placement(best.candidate.node, best.picks, why, best.steps)
+            name, fit = best
+            rival = found.best({**workload.avoid, name: ""})
+            why = self._settings.ranking.why(fit.candidate, rival[1].scores if rival else None)
+            return outcome.Placement(name, fit.picks, why, fit.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
 
-    def _board(self, workload: outcome.Workload) -> board.Board:
+    def _board(self, view: cluster.ClusterView, workload: outcome.Workload) -> board.Board:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
-            return board.Board(self._rank)
-        shape = _shape(workload)
-        known = self._boards.get(shape)
-        if known is None:
-            known = self._boards[shape] = board.Board(self._rank)
-        self._boards.move_to_end(shape)
-        if len(self._boards) > _MOST_SHAPES:
-            self._boards.popitem(last=False)
-        return known
+            return board.Board()
+        most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_SHAPES)
+        return _remembered(self._boards, _shape(workload), board.Board, most)
 
-    def _rank(self, fit: answers.Fit) -> board.Rank:
-        """Alternatives that are preferred, the score, fewest free, lowest name (D6)."""
-        candidate = fit.candidate
-        score = self._settings.policy.score(candidate)
-        return fit.preferred, -score, candidate.free, candidate.node
+    def _told_of(self, workload: outcome.Workload) -> answers.Told:
+        """Workloads that no device can tell apart share what nodes told."""
+        return _remembered(self._told, _of_devices(workload), answers.Told, _LEAST_SHAPES)
+
+
+def _remembered(
+    known: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int
+) -> T:
+    """The value of a key, made where there is none; the keys used last stay."""
+    found = known.get(key)
+    if found is None:
+        found = known[key] = make()
+    known.move_to_end(key)
+    while len(known) > most:
+        known.popitem(last=False)
+    return found
 
 
 def allocate(
@@ -81,10 +95,15 @@ def _avoided(
 
 def _shape(workload: outcome.Workload) -> Hashable:
     """All of a workload that a node's answer depends on."""
+    return _of_devices(workload), _of_pod(workload.pod)
+
+
+def _of_devices(workload: outcome.Workload) -> Hashable:
+    """All of it that matters for devices, but the CPUs of the pod."""
     pod = workload.pod
     named = {entry.claim: entry.name for entry in pod.claims}
     asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open)
-    return pod.namespace, asked_as, _of_pod(pod)
+    return pod.namespace, asked_as, pod.containers
 
 
 def _of_pod(pod: pods.Pod) -> Hashable:
@@ -95,5 +114,4 @@ def _of_pod(pod: pods.Pod) -> Hashable:
         tuple(sorted(pod.requests.items())),
         pod.host_ports,
         pod.volume_claims,
-        pod.containers,
     )

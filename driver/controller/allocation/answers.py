@@ -1,17 +1,19 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from driver import ids, reasons
+from driver import reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import (
     asked,
     constraints,
     nodefit,
     offers,
+    options,
     outcome,
-    peers,
+    ranking,
+    rooms,
     search,
     settings,
     shortfall,
@@ -19,50 +21,26 @@ from driver.controller.allocation import (
 from driver.controller.allocation.policies import base
 from driver.resources import claims, nodes
 
+Standing = tuple[int, ranking.Scores, int]
+"""Lower is better: alternatives that are not the preferred ones, worse scores, idle GPUs (D6)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A node that does, with its devices. `preferred` is low where first alternatives were had.
+    """A node that does, with its devices; nodes that are alike would answer the same."""
 
-    What is `borrowed` of a node that is alike tells no devices: the node is yet to be asked itself.
-    """
-
+    standing: Standing
+    scores: ranking.Scores
     candidate: base.Candidate
     picks: tuple[outcome.Pick, ...]
-    preferred: int
     steps: int
-    borrowed: bool = False
 
 
 Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
+Told = dict[Hashable, Fit | outcome.Refusal]
+"""What nodes of each look answered to one question about devices."""
 _MOST_TOLD = 4096
-
-
-class Told:
-    """What nodes of each look (`peers`) answered to one shape of workload."""
-
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
-
-    def of(self, look: Hashable, node: ids.NodeName) -> Fit | outcome.Refusal | None:
-        """What a node would answer, as others of its look did; None where none was asked."""
-        found = self._answers.get(look)
-        if not isinstance(found, Fit):
-            return found
-        one = found.candidate
-        candidate = base.Candidate(node, (), one.free, one.left, one.total)
-        return Fit(candidate, (), found.preferred, found.steps, borrowed=True)
-
-    def put(self, look: Hashable, answer: Fit | outcome.Refusal) -> None:
-        """A node of that look answered."""
-        if len(self._answers) >= _MOST_TOLD:
-            self.clear()
-        self._answers[look] = answer
-
-    def clear(self) -> None:
-        """Anything may have changed."""
-        self._answers.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +48,7 @@ class Question:
     """What is asked of every node: what a workload wants, and how it is decided."""
 
     view: cluster.ClusterView
+    rooms: rooms.Rooms
     workload: outcome.Workload
     wants: Sequence[asked.Want]
     deciding: settings.Settings
@@ -85,14 +64,26 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     refused = nodefit.refusal(view, node, question.workload)
     if refused is not None:
         return refused
-    look = None if told is None else peers.look(view, shares)
+    look = None if told is None else _look(question, node)
     if told is None or look is None:
         return _of_devices(question, node)
-    known = told.of(look, node.name)
+    known = told.get(look)
     if known is None:
-        known = _of_devices(question, node)
-        told.put(look, known)
+        if len(told) >= _MOST_TOLD:
+            told.clear()
+        known = told[look] = _of_devices(question, node)
     return known
+
+
+def _look(question: Question, node: nodes.Node) -> Hashable | None:
+    """All that an answer depends on: devices, and what policies see."""
+    devices = question.rooms.look(question.view, node)
+    if devices is None:
+        return None
+    cpu = question.rooms.of(question.view, node).cpu
+    after = cpu - question.workload.pod.requests.get("cpu", 0)
+    grain = question.deciding.ranking.grain
+    return devices, grain(cpu), grain(after)
 
 
 def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
@@ -109,15 +100,20 @@ def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     bonds = constraints.bonds(question.workload.open, spots)
     pacts = verdicts.pacts(wants, spots)
     problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds, pacts)
-    solved = search.solve(problem, question.deciding.budget)
+    scene = options.scene(view, node.name, question.rooms.of(view, node), question.workload.pod)
+    judge = question.deciding.ranking
+    solved = options.solve(problem, scene, judge, question.deciding.budget)
     if isinstance(solved, search.Unsolved):
         return _refusal(problem, solved)
     picks = tuple(_pick(spots, problem, one) for one in solved.choices)
     objection = verdicts.objection(picks, spots)
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = _candidate(view, node, spots, picks)
-    return Fit(candidate, picks, _preferred(solved, made), solved.steps)
+    candidate = scene.candidate(_taken(scene, problem, solved))
+    scores = judge.scores(candidate)
+    worse = tuple(-score for score in scores)
+    standing = _preferred(solved, made), worse, candidate.before.idle
+    return Fit(standing, scores, candidate, picks, solved.steps)
 
 
 def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:
@@ -157,33 +153,18 @@ def _pick(
 def _preferred(solved: search.Solved, made: Sequence[Sequence[offers.Offer]]) -> int:
     """How far down its alternatives each request had to go, in all."""
     taken = {choice.want: choice.offer for choice in solved.choices}
-    return sum(made[want].index(offer) for want, offer in taken.items() if len(made[want]) > 1)
-
-
-def _candidate(
-    view: cluster.ClusterView,
-    node: nodes.Node,
-    spots: Sequence[offers.Spot],
-    picks: Sequence[outcome.Pick],
-) -> base.Candidate:
-    """Faces are counted by the GPU that they are of: devices of one counter set are one."""
-    picked = {pick.device for pick in picks}
-    gpus: set[str] = set()
-    used: set[str] = set()
-    opened: set[str] = set()
-    for spot in spots:
-        if spot.id.driver != view.driver:
-            continue
-        gpu = spot.device.consumes[0].set if spot.device.consumes else spot.id.device
-        gpus.add(gpu)
-        if spot.holders:
-            used.add(gpu)
-        if spot.id in picked:
-            opened.add(gpu)
-    return base.Candidate(
-        node=node.name,
-        devices=tuple(pick.device for pick in picks),
-        free=len(gpus) - len(used),
-        left=len(gpus) - len(used | opened),
-        total=len(gpus),
+    return sum(
+        [one.way for one in made[want]].index(offer.way)
+        for want, offer in taken.items()
+        if len(made[want]) > 1
     )
+
+
+def _taken(
+    scene: options.Scene, problem: search.Problem, solved: search.Solved
+) -> Iterator[base.Taken]:
+    for one in solved.choices:
+        if not one.offer.way.request.admin_access:
+            found = scene.taken(problem.spots[one.place], one.offer.takes.get(one.place, {}))
+            if found is not None:
+                yield found

@@ -10,22 +10,20 @@ from driver import ids
 from driver.controller import view as cluster
 from driver.controller.allocation import answers, outcome
 
-Rank = tuple[int, int, int, str]
-"""Lower is better; the node's name is last."""
+Rank = tuple[answers.Standing, ids.NodeName]
+"""Lower is better; of equals the lower name."""
 Ask = Callable[[ids.NodeName], answers.Answer]
 
 
 class Board:
-    """Of one shape; `rank` tells how good a fit is."""
+    """Of one shape."""
 
-    def __init__(self, rank: Callable[[answers.Fit], Rank]) -> None:
-        self._rank = rank
+    def __init__(self) -> None:
         self._mark = -1
-        self._fits: dict[ids.NodeName, tuple[Rank, answers.Fit]] = {}
+        self._fits: dict[ids.NodeName, answers.Fit] = {}
         self._refusals: dict[ids.NodeName, outcome.Refusal] = {}
         self._alike: dict[outcome.Refusal, dict[ids.NodeName, None]] = {}
         self._heap: list[Rank] = []
-        self.told = answers.Told()
 
     def renew(self, view: cluster.ClusterView, ask: Ask) -> None:
         """Ask the nodes that changed since the last time."""
@@ -33,26 +31,26 @@ class Board:
         if found is None:
             names = {*view.nodes, *self._fits, *self._refusals}
             self._mark = view.mark
-            self.told.clear()
         else:
             self._mark, changed = found
             names = {*changed}
         for name in sorted(names):
             self.put(name, ask(name) if name in view.nodes else None)
 
-    def best(self, avoid: Mapping[ids.NodeName, str]) -> answers.Fit | None:
-        """The fit of the lowest rank that is not to be avoided."""
+    def best(self, avoid: Mapping[ids.NodeName, str]) -> tuple[ids.NodeName, answers.Fit] | None:
+        """The node of the lowest rank that is not to be avoided."""
         aside: list[Rank] = []
-        answer: answers.Fit | None = None
+        answer: tuple[ids.NodeName, answers.Fit] | None = None
         while self._heap and answer is None:
             top = self._heap[0]
-            rank, fit = self._fits.get(ids.NodeName(top[-1]), (None, None))
-            if rank != top:
+            standing, name = top
+            fit = self._fits.get(name)
+            if fit is None or fit.standing != standing:
                 heapq.heappop(self._heap)
-            elif top[-1] in avoid:
+            elif name in avoid:
                 aside.append(heapq.heappop(self._heap))
             else:
-                answer = fit
+                answer = name, fit
         for one in aside:
             heapq.heappush(self._heap, one)
         return answer
@@ -75,9 +73,8 @@ class Board:
             if not self._alike[before]:
                 del self._alike[before]
         if isinstance(answer, answers.Fit):
-            rank = self._rank(answer)
-            self._fits[name] = rank, answer
-            heapq.heappush(self._heap, rank)
+            self._fits[name] = answer
+            heapq.heappush(self._heap, (answer.standing, name))
         elif answer is not None:
             self._refusals[name] = answer
             self._alike.setdefault(answer, {})[name] = None

@@ -12,6 +12,7 @@ from driver.resources import nodes, pods
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 _CORDON_TAINT = "node.kubernetes.io/unschedulable"
 _PODS = "pods"
+_UNUSED = cluster.NodeUse()
 
 
 def refusal(
@@ -19,7 +20,7 @@ def refusal(
 ) -> outcome.Refusal | None:
     """Why the node does not do for the workload's pod; None when it does."""
     pod = workload.pod
-    use = view.use.get(node.name, cluster.NodeUse())
+    use = view.use.get(node.name, _UNUSED)
     checks = (
         (reasons.Reason.NODE_PINNED, _elsewhere(node, workload)),
         (reasons.Reason.NODE_NOT_READY, "" if node.ready else "not ready"),
@@ -45,8 +46,10 @@ def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
 
 
 def _cordoned(node: nodes.Node, pod: pods.Pod) -> str:
+    if not node.cordoned:
+        return ""
     tolerated = any(one.tolerates(_CORDON_TAINT, "", "NoSchedule") for one in pod.tolerations)
-    return "cordoned" if node.cordoned and not tolerated else ""
+    return "" if tolerated else "cordoned"
 
 
 def _untolerated(node: nodes.Node, pod: pods.Pod) -> str:

@@ -14,20 +14,35 @@ from driver.resources import claims, pool
 def look(view: cluster.ClusterView, shares: Iterable[pool.Share]) -> Hashable | None:
     """The same for nodes that are alike, of what they reach; None for one that is like no other.
 
-    A share in use makes a node so (its terms and amount may be of any kind), and so does a pool of
-    which it does not reach all, or that has no look.
+    A pool of which it does not reach all makes a node so, one that has no look, and a share in use
+    that is configured (its terms may be of any kind).
     """
     found: list[Hashable] = []
     for share in shares:
         of = share.pool
         if of.look is None or share.problem or sum(len(d) for _, d in share.slices) != of.size:
             return None
-        used = view.used(of)
-        devices = (claims.DeviceId(of.driver, of.name, name) for name in used)
-        if any(one.result.share_id for device in devices for one in view.holders(device)):
+        used = [_use(view, claims.DeviceId(of.driver, of.name, name)) for name in view.used(of)]
+        if None in used:
             return None
         found.append((of.look, frozenset(used)))
     return tuple(found)
+
+
+def _use(view: cluster.ClusterView, device: claims.DeviceId) -> Hashable | None:
+    """How a device is used: of shares how much, and by which namespaces (D18)."""
+    amounts: dict[str, int] = {}
+    namespaces: set[str] = set()
+    for holder in view.holders(device):
+        if holder.result.share_id and holder.allocation.configs:
+            return None
+        if holder.result.share_id:
+            namespaces.add(holder.namespace)
+        for name, amount in holder.result.consumed.items():
+            amounts[name] = amounts.get(name, 0) + amount.nanos
+    if not namespaces:
+        return device.device
+    return device.device, frozenset(amounts.items()), frozenset(namespaces)
 
 
 def tells_uuids(

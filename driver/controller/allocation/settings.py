@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from driver.controller import view as cluster
-from driver.controller.allocation import asked, offers, outcome, pacts
-from driver.controller.allocation.policies import base
+from driver.controller.allocation import asked, offers, outcome, pacts, ranking
 
 BUDGET = 20_000
 """Steps of one node's search: devices tried. Past it the answer is "gave up", never "no"."""
@@ -69,8 +68,8 @@ class NoRules:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which node is best, what is judged beyond the API, how long to search (None: to the end)."""
+    """What is best, what is judged beyond the API, how long to search (None: to the end)."""
 
-    policy: base.Policy
+    ranking: ranking.Ranking
     rules: Rules = field(default_factory=NoRules)
     budget: int | None = BUDGET

@@ -18,7 +18,6 @@ pytestmark = rendered.BUILDS_HELM
         ("controller.replicas=0", "minimum: got 0, want 1"),
         ("controller.replicas=two", "got string, want integer"),
         ("controller.writers=65", "maximum: got 65, want 64"),
-        ("controller.policy=spread", "value must be 'pack'"),
         ("controller.refusedSeconds=0", "exclusiveMinimum: got 0, want 0"),
         ("controller.relistSeconds=9", "minimum: got 9, want 10"),
         ("controller.logLevel=loud", "value must be one of 'debug', 'info', 'warning', 'error'"),

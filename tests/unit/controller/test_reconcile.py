@@ -42,7 +42,7 @@ def test_pod_and_claim_are_told_what_was_allocated_and_why() -> None:
         ("Pod", "Allocated"),
         ("ResourceClaim", "Allocated"),
     }
-    assert world.told.lines[0][2].startswith("Allocated gpu-0 on node-0: the fullest node")
+    assert world.told.lines[0][2].startswith("Allocated gpu-0 on node-0: the only node that fits")
 
 
 def test_two_pods_get_different_gpus_although_the_watch_is_behind() -> None:

@@ -83,7 +83,7 @@ def test_a_share_says_what_it_takes_and_a_whole_device_nothing() -> None:
     found = [objects.a_share_device("ts"), objects.a_device("gpu-0")]
     view = worlds.view(objects.a_slice("node-a", found))
     (made,) = allocated(view, objects.claim("c", part("both", 2)))
-    share, whole = made.results
+    whole, share = sorted(made.results, key=lambda one: one.device.device)
     assert {name: one.text for name, one in share.consumed.items()} == {"memory": "8Gi"}
     assert (whole.consumed, whole.share_id) == ({}, "")
 

@@ -29,7 +29,7 @@ class Asked:
         self.view = Changing()
         self.found = {ids.NodeName(f"node-{one}"): answer for one, answer in found.items()}
         self.names: list[ids.NodeName] = []
-        self.board = board.Board(lambda fit: (0, 0, fit.candidate.free, fit.candidate.node))
+        self.board = board.Board()
         self.renew()
 
     def renew(self) -> list[ids.NodeName]:
@@ -49,12 +49,13 @@ class Asked:
         return self.found.get(name)
 
     def best(self, *avoid: ids.NodeName) -> str | None:
-        fit = self.board.best(dict.fromkeys(avoid, "words"))
-        return fit.candidate.node if fit else None
+        found = self.board.best(dict.fromkeys(avoid, "words"))
+        return found[0] if found else None
 
 
 def fit(name: ids.NodeName, free: int) -> answers.Fit:
-    return answers.Fit(base.Candidate(name, (), free, 0, 8), (), 0, 0)
+    room = base.Room(0, 0, (), base.Wiring(()))
+    return answers.Fit((0, (), free), (), base.Candidate(name, room, room, ()), (), 0)
 
 
 def test_everybody_is_asked_once_and_then_who_changed() -> None:

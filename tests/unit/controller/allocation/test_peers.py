@@ -5,7 +5,7 @@ import pytest
 from driver.controller import picture
 from driver.controller.allocation import asked, outcome, peers
 from driver.resources import claims
-from tests import objects, worlds
+from tests import neighbours, objects, worlds
 
 A, B = "node-a", "node-b"
 UUID = f"{worlds.DRIVER}/uuid"
@@ -56,20 +56,36 @@ def test_nodes_whose_devices_differ_are_not_alike(theirs: list[objects.Raw]) -> 
     assert not alike(two(gpus("one", "two", numa=0), theirs))
 
 
-def test_a_node_whose_device_is_held_as_a_share_is_like_no_other() -> None:
-    held = (
-        worlds.holding(f"of-{node}", node, objects.a_share("gpu-0", number))
-        for number, node in enumerate((A, B), 1)
-    )
-    assert not alike(two(gpus("one"), gpus("two"), *held))
+SHARES = [objects.a_share_device("ts")]
 
 
-def test_nodes_with_shared_devices_or_counters_are_not_compared() -> None:
-    shares = [objects.a_share_device("ts")]
-    assert not alike(two(shares, shares))
-    parts = [objects.drawing("gpu-0", "gpu-0", slots="4")]
-    cut = (objects.counting({"gpu-0": {"slots": "4"}}, parts, node) for node in (A, B))
-    assert not alike(worlds.view(*(one for found in cut for one in found)))
+def sharing(node: str, amount: str, **more: Any) -> claims.Claim:
+    number = 1 if node == A else 2
+    share = objects.a_share("ts", number, memory=amount)
+    return worlds.holding(f"of-{node}", node, share, **more)
+
+
+def test_nodes_are_alike_where_as_much_of_a_device_is_shared_in_one_namespace() -> None:
+    assert alike(two(SHARES, SHARES, sharing(A, "8Gi"), sharing(B, "8Gi")))
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi"), sharing(B, "9Gi")))
+    other = sharing(B, "8Gi", namespace="other")
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi"), other))
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi")))
+
+
+def test_a_node_whose_share_is_configured_is_like_no_other() -> None:
+    held = (neighbours.holder(f"of-{n}", "ts", neighbours.turns("Long"), node=n) for n in (A, B))
+    assert not alike(two(SHARES, SHARES, *held))
+
+
+def cut(node: str, amount: str) -> list[objects.Raw]:
+    parts = [objects.drawing("gpu-0", "gpu-0", slots=amount)]
+    return objects.counting({"gpu-0": {"slots": "4"}}, parts, node)
+
+
+def test_nodes_are_alike_where_devices_draw_the_same_on_the_same_counters() -> None:
+    assert alike(worlds.view(*cut(A, "4"), *cut(B, "4")))
+    assert not alike(worlds.view(*cut(A, "4"), *cut(B, "2")))
 
 
 def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:

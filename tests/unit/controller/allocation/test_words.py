@@ -42,7 +42,7 @@ def hard() -> claims.Claim:
 
 def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
     view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
-    hasty = settings.Settings(worlds.DECIDING.policy, worlds.DECIDING.rules, budget=3)
+    hasty = settings.Settings(worlds.DECIDING.ranking, worlds.DECIDING.rules, budget=3)
     answer = refused(allocate.allocate(view, workload(hard()), hasty))
     assert answer.given_up
     assert words.no_fit(answer) == (
@@ -67,8 +67,7 @@ def test_a_placement_names_devices_and_of_shares_how_much() -> None:
     )
     answer = placed(decide(view, objects.claim("c", objects.a_request(), part)))
     assert words.placement(answer) == (
-        "Allocated gpu-0, ts (memory 2Gi) on node-a: the fullest node that still fits: "
-        "2 of 2 GPUs were free, 0 are left"
+        "Allocated gpu-0, ts (memory 2Gi) on node-a: the only node that fits"
     )
 
 

@@ -1,0 +1,57 @@
+"""Policies in their order: a later one decides only where the earlier ones see no difference."""
+
+from collections.abc import Sequence
+
+from driver import errors
+from driver.controller.allocation import policies
+from driver.controller.allocation.policies import base, mix
+
+Scores = tuple[int, ...]
+"""One a policy, higher is better."""
+
+
+class Ranking:
+    """The policies that decide, the first one first."""
+
+    def __init__(self, found: Sequence[base.Policy], usual: mix.Mix = mix.NOTHING) -> None:
+        self._policies = tuple(found)
+        self._usual = usual
+
+    def grain(self, cpu: int) -> int:
+        """The same for amounts of CPU between which no policy sees a difference."""
+        return self._usual.step(cpu)
+
+    @property
+    def cares(self) -> bool:
+        """Whether there is any policy."""
+        return bool(self._policies)
+
+    def scores(self, candidate: base.Candidate) -> Scores:
+        """What each policy says of a candidate."""
+        return tuple(one.score(candidate) for one in self._policies)
+
+    def named(self, candidate: base.Candidate) -> dict[str, int]:
+        """What each policy says, by name."""
+        return {one.name: one.score(candidate) for one in self._policies}
+
+    def why(self, candidate: base.Candidate, rival: Scores | None) -> str:
+        """Why a candidate was preferred to another node's, in the words of the policy that decided.
+
+        Where all score the two alike the last policy speaks. None: no other node fits.
+        """
+        if rival is None:
+            return "the only node that fits"
+        own = self.scores(candidate)
+        deciding = (one for one, a, b in zip(self._policies, own, rival, strict=True) if a != b)
+        order = [*deciding, *reversed(self._policies)]
+        return next(filter(None, (one.explain(candidate) for one in order)), "the first by name")
+
+
+def of(words: str, usual: mix.Mix = mix.PRIOR) -> Ranking:
+    """The policies named, `topology,pack`, in that order. Raises BadInput."""
+    names = [one.strip() for one in words.split(",")]
+    wrong = [one for one in names if one not in policies.POLICIES]
+    if wrong:
+        known = ", ".join(sorted(policies.POLICIES))
+        raise errors.BadInput("policies", f"{wrong[0]!r} is no policy", f"some of {known}")
+    return Ranking([policies.POLICIES[one](usual) for one in dict.fromkeys(names)], usual)

@@ -1,0 +1,104 @@
+"""Inside a node the devices that are chosen are the best there are, by the policies in order."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from driver.controller import picture
+from driver.controller.allocation import allocate, options, rooms
+from driver.controller.allocation.policies import base
+from driver.resources import claims, publish
+from tests import allocating, objects, worlds
+from tests.fakes import simulated_pool
+
+MACHINES = sorted(one.stem for one in Path("simulator/profiles").glob("*.yaml"))
+OWNER = publish.Owner(allocating.NODE, "uid")
+JUDGE = worlds.DECIDING.ranking
+OF = f'device.attributes["{worlds.DRIVER}"]'
+WHOLE = f'{OF}.type == "gpu"'
+
+
+def node(machine: str) -> list[objects.Raw]:
+    return publish.render(simulated_pool.of_machine("node-a", "controller", machine), OWNER, 1)
+
+
+PUBLISHED = {machine: node(machine) for machine in MACHINES}
+
+
+def room_of(view: picture.Picture) -> base.Room:
+    return rooms.room(view, view.nodes[allocating.NODE])
+
+
+def decided(view: picture.Picture, claim: claims.Claim) -> base.Candidate:
+    """A decision, as policies see it."""
+    workload = allocating.workload(claim)
+    answer = allocating.placed(allocate.allocate(view, workload, worlds.DECIDING))
+    scene = options.scene(view, allocating.NODE, room_of(view), workload.pod)
+    problem = allocating.problem(view, claim)
+    spots = {spot.id: spot for spot in problem.spots}
+    found = [scene.taken(spots[one.device], one.result.consumed) for one in answer.picks]
+    return scene.candidate(one for one in found if one is not None)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject) -> None:
+    whole = [
+        device["name"]
+        for one in PUBLISHED[machine]
+        for device in one["spec"].get("devices", ())
+        if device["attributes"]["type"] == {"string": "gpu"}
+    ]
+    assume(whole)
+    held = data.draw(st.sets(st.sampled_from(whole), max_size=len(whole) - 1))
+    count = data.draw(st.integers(1, min(len(whole) - len(held), 8)))
+    taken = [worlds.holding(f"x-{at}", "node-a", name) for at, name in enumerate(sorted(held))]
+    view = worlds.view(*PUBLISHED[machine], taken=taken)
+    claim = objects.claim("c", objects.a_request("gpu", count, WHOLE, deviceClassName=worlds.ANY))
+    chosen = decided(view, claim)
+    room = room_of(view)
+    idle = [at for at, card in enumerate(room.cards) if card.mode == base.IDLE]
+    every = (
+        base.Candidate(
+            allocating.NODE,
+            room,
+            room.without(tuple(base.Taken(at, base.WHOLE) for at in places), 1000),
+            tuple(base.Taken(at, base.WHOLE) for at in places),
+        )
+        for places in itertools.islice(itertools.combinations(idle, count), 3000)
+    )
+    assert JUDGE.scores(chosen) >= max(map(JUDGE.scores, every))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    taken=st.sets(st.integers(0, 6), max_size=3),
+    wanted=st.sampled_from(["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"]),
+)
+def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], wanted: str) -> None:
+    published = PUBLISHED["hgx-h100"]
+    devices = [d["name"] for one in published for d in one["spec"].get("devices", ())]
+    small = [name for name in devices if "mig-1g10gb-" in name and "me" not in name.split("-")]
+    names = [small[at] for at in sorted(taken)]
+    held = [worlds.holding(f"x-{at}", "node-a", name) for at, name in enumerate(names)]
+    view = worlds.view(*published, taken=held)
+    text = f'{OF}.type == "mig" && {OF}.profile == "{wanted}"'
+    claim = objects.claim("c", objects.a_request("m", 1, text, deviceClassName=worlds.ANY))
+    chosen = decided(view, claim)
+    room = room_of(view)
+    every = [
+        base.Taken(at, base.PARTS, mask=part.mask)
+        for at, card in enumerate(room.cards)
+        if card.mode in {base.IDLE, base.PARTS}
+        for part in card.model.parts
+        if part.profile == wanted and part.mask & card.free == part.mask
+    ]
+    best = max(
+        JUDGE.scores(base.Candidate(allocating.NODE, room, room.without((one,), 1000), (one,)))
+        for one in every
+    )
+    assert JUDGE.scores(chosen) == best

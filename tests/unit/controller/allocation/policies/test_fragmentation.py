@@ -1,0 +1,65 @@
+import pytest
+
+from driver.controller.allocation.policies import base, fragmentation, mix
+from tests import rooms
+
+EIGHT = mix.of([(mix.Demand(base.WHOLE, 8), 1.0)])
+HALVES = mix.of([(mix.Demand(base.MPS, 1, 500, cpu=4000), 1.0)])
+
+
+def score(usual: mix.Mix, before: base.Room, *taken: base.Taken, cpu: int = 0) -> int:
+    policy = fragmentation.Fragmentation(usual)
+    return policy.score(rooms.candidate(before, *taken, cpu=cpu))
+
+
+def test_a_node_that_is_usually_asked_whole_is_left_whole() -> None:
+    whole = rooms.room(*[rooms.idle()] * 8)
+    broken = rooms.room(rooms.TAKEN, *[rooms.idle()] * 7)
+    assert score(EIGHT, whole, *rooms.whole(1)) < score(EIGHT, broken, *rooms.whole(1))
+
+
+def test_a_share_goes_where_what_is_left_can_still_be_used() -> None:
+    quarter = base.Taken(0, base.MPS, 250)
+    kept = score(HALVES, rooms.room(rooms.shared(750)), quarter)
+    spoilt = score(HALVES, rooms.room(rooms.shared(500)), quarter)
+    assert kept > spoilt
+
+
+def test_gpus_without_the_cpus_that_are_usually_asked_are_of_no_use() -> None:
+    node = rooms.room(rooms.shared(500), rooms.idle(), cpu=5000)
+    share = base.Taken(0, base.MPS, 500)
+    assert score(HALVES, node, share, cpu=2000) < score(HALVES, node, share, cpu=1000)
+
+
+@pytest.mark.parametrize(
+    ("demand", "card", "fits"),
+    [
+        (mix.Demand(base.WHOLE), rooms.idle(), True),
+        (mix.Demand(base.WHOLE), rooms.shared(1000), False),
+        (mix.Demand(base.MPS, 1, 250), rooms.shared(250), True),
+        (mix.Demand(base.MPS, 1, 250), rooms.shared(249), False),
+        (mix.Demand(base.MPS, 1, 250), rooms.shared(900, base.TIME_SLICING), False),
+        (mix.Demand(base.PARTS, 1, 500), rooms.cut(0b11110000), True),
+        (mix.Demand(base.PARTS, 1, 500), rooms.cut(0b00111100), False),
+        (mix.Demand(base.PARTS, 1, 125), rooms.shared(900), False),
+        (mix.Demand(base.WHOLE, products=frozenset({"T4"})), rooms.idle(), False),
+        (mix.Demand(base.WHOLE, products=frozenset({"T4"})), rooms.idle(rooms.T4), True),
+    ],
+)
+def test_a_shape_fits_a_card_as_it_is_used_now(
+    demand: mix.Demand, card: base.Card, *, fits: bool
+) -> None:
+    assert demand.fits(card) is fits
+
+
+def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
+    shapes = mix.of((mix.Demand(base.MPS, cpu=cpu), 1) for cpu in (1000, 4000))
+    assert [shapes.step(cpu) for cpu in (0, 999, 1000, 3999, 4000, 9000)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_words_say_how_much_becomes_useless() -> None:
+    policy = fragmentation.Fragmentation(EIGHT)
+    spoilt = rooms.candidate(rooms.room(*[rooms.idle()] * 8), *rooms.whole(0))
+    assert policy.explain(spoilt) == "7.00 of an idle GPU become useless to what is usually asked"
+    better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
+    assert policy.explain(better) == "no idle GPU becomes useless to what is usually asked"
