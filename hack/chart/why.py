@@ -63,8 +63,8 @@ WHY: dict[Rule, Why] = {
         "The label that keeps its pods from being converted: those that wait in vain are told."
     ),
     Rule("controller", _CORE, "pods", "patch"): Why(
-        "The annotation at which the kubelet tries a pod again, and the scheduling gate that goes when "
-        "its claims are allocated; narrowed by the policy `pods`."
+        "The annotation at which the kubelet tries a pod again, and the scheduling gate that goes "
+        "when its claims are allocated; narrowed by the policy `pods`."
     ),
     Rule("controller", _CORE, "pods/eviction", "create"): Why(
         "A pod that can never be prepared, or uses more than its share, goes; fenced."

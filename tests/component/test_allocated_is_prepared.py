@@ -19,7 +19,7 @@ from driver.resources import claims, nodes, publish, slices
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
-WORKLOADS = 1000
+WORKLOADS = 1100
 NODE = ids.NodeName(builders.NODE)
 OWNER = publish.Owner(NODE, "uid")
 
