@@ -17,14 +17,11 @@ from driver import names
 from driver.kube import client, resource
 from driver.resources import claims
 from hack.chart import helm
-from hack.cluster import api, chart, errors, layout, state
-from tests.e2e import playground
-from tests.e2e.conftest import ROOT, hack
+from hack.cluster import api
+from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 SCHEDULER = "kube-scheduler"
-MODES = ("gpu", "gpu-timeslice", "gpu-mps", "gpu-mig")
-WHERE = layout.Layout(ROOT)
 OURS = (
     "clusterroles,clusterrolebindings,deviceclasses,validatingwebhookconfigurations,"
     "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings"
@@ -34,20 +31,8 @@ OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisrupt
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[api.Cluster]:
-    """The cluster that is up, if its driver is pods, or one for this test; the driver installed."""
-    try:
-        found, made = api.Cluster.load(ROOT), False
-    except errors.ClusterError:
-        hack("up", "--nodes", "2", "--controllers", "2", "--driver", "pods")
-        found, made = api.Cluster.load(ROOT), True
-    if found.driver is not state.Driver.PODS:
-        pytest.skip(f"the cluster that is up has the driver as {found.driver}: make cluster-down")
-    try:
-        install()
+    with release.a_cluster() as found:
         yield found
-    finally:
-        if made:
-            hack("down")
 
 
 @pytest.fixture
@@ -57,20 +42,16 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     try:
         yield ground
     finally:
-        install()
+        release.install()
         for node in cluster.nodes():
             cluster.kubectl("uncordon", node)
         ground.close()
 
 
-def install() -> None:
-    chart.install(WHERE, "--set=controller.replicas=2")
-
-
 def uninstall() -> tuple[int, str]:
     """Helm's exit code, and all it said: a hook's words are one quoted line of its log."""
     command = (str(helm.program()), "uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}")
-    environment = {**os.environ, "KUBECONFIG": str(WHERE.kubeconfig)}
+    environment = {**os.environ, "KUBECONFIG": str(release.WHERE.kubeconfig)}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -79,26 +60,9 @@ def uninstall() -> tuple[int, str]:
     return done.returncode, text
 
 
-def a_pod(name: str, **more: Any) -> dict[str, Any]:
-    """A pod that sleeps, of any node."""
-    sleeping = {"nodeSelector": {}, "tolerations": [], "command": "exec sleep 3600"}
-    return playground.a_pod(name, **{**sleeping, **more})
-
-
-def of_mode(field: playground.Playground, mode: str) -> str:
-    """A running pod with a device of one mode, of a template; its name."""
-    template = playground.a_template(mode, deviceClassName=f"{mode}.{names.GROUP}")
-    if mode == "gpu-mig":
-        chosen = f'device.attributes["{names.DRIVER}"].profile == "1g.10gb"'
-        exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
-        exactly["selectors"] = [{"cel": {"expression": chosen}}]
-    field.create(template, a_pod(f"{mode}-pod", template=mode))
-    return f"{mode}-pod"
-
-
 def converted(field: playground.Playground) -> str:
     """A pod as for a device plugin, for which the webhook makes a template."""
-    pod = a_pod("converted")
+    pod = release.a_pod("converted")
     del pod["spec"]["resourceClaims"]
     pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
     field.create(pod)
@@ -109,7 +73,7 @@ def held(field: playground.Playground, node: str) -> str:
     """A claim that is allocated on a node whose pod kube-scheduler does not bind; its name."""
     field.cluster.stop(SCHEDULER)
     field.create(playground.a_claim("held"))
-    field.create(a_pod("waiting", claims=("held",), nodeSelector=playground.on(node)))
+    field.create(release.a_pod("waiting", claims=("held",), nodeSelector=playground.on(node)))
     playground.until(lambda: holds(field) == ["held"], 30, "the claim is allocated and held")
     field.cluster.kubectl("cordon", node)
     field.cluster.start(SCHEDULER)
@@ -164,7 +128,7 @@ def nothing_in_the_api(cluster: api.Cluster) -> None:
 def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
-    users = [*(of_mode(field, mode) for mode in MODES), converted(field)]
+    users = [*(release.of_mode(field, mode) for mode in release.MODES), converted(field)]
     for name in users:
         field.running(name)
     assert left_on(cluster, "cdi")
@@ -191,7 +155,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
     assert (freed.allocation, freed.consumers) == (None, ())
     assert names.CLAIM_FINALIZER in freed.finalizers
 
-    install()
+    release.install()
     cluster.kubectl("uncordon", cluster.nodes()[0])
     field.running("waiting", within_s=90)
 
@@ -199,7 +163,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
 def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
-    users = [of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
+    users = [release.of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
     for name in users:
         field.running(name)
     plugin = ("daemonset", "ration-kubeletplugin", "-n", helm.NAMESPACE)
@@ -219,6 +183,6 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     with pytest.raises(AssertionError, match="the pods end"):
         playground.until(lambda: not any(map(field.find, users)), 15, "the pods end")
 
-    install()
+    release.install()
     playground.until(lambda: not any(map(field.find, users)), 150, "the pods end")
     playground.until(lambda: not left_on(cluster, "cdi", "state/claims"), 30, "records are gone")
