@@ -15,6 +15,8 @@ SEEDS ?= 20000
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
+# They change the release, and each has a cluster with the driver's pods to itself.
+RELEASE_TESTS := tests/e2e/test_chart.py tests/e2e/test_upgrade.py
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
@@ -88,8 +90,8 @@ e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
 e2e: setup ## Every scenario on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e --ignore tests/e2e/test_chart.py
-	$(BIN)/python -m pytest -q -p no:randomly tests/e2e/test_chart.py
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(RELEASE_TESTS:%=--ignore %)
+	$(BIN)/python -m pytest -q -p no:randomly $(RELEASE_TESTS)
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract

@@ -60,3 +60,14 @@ def of_mode(field: playground.Playground, mode: str) -> str:
     """A running pod with a device of one mode, of a template; its name."""
     field.create(a_template(mode), a_pod(f"{mode}-pod", template=mode))
     return f"{mode}-pod"
+
+
+def left_on(cluster: api.Cluster, *folders: str) -> list[str]:
+    """Files of the driver on the nodes."""
+    return [
+        str(path.relative_to(root))
+        for node in cluster.nodes()
+        for root in [cluster.node_dir(node)]
+        for folder in (folders or ("state", "cdi", "kubelet/plugins", "kubelet/plugins_registry"))
+        for path in sorted(Path(root, folder).rglob("*"))
+    ]

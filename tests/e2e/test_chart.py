@@ -8,8 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -86,17 +84,6 @@ def holds(field: playground.Playground) -> list[str]:
     return [one.name for one in found if any(user.is_hold for user in one.consumers)]
 
 
-def left_on(cluster: api.Cluster, *folders: str) -> list[str]:
-    """Files of the driver on the nodes."""
-    return [
-        str(path.relative_to(root))
-        for node in cluster.nodes()
-        for root in [cluster.node_dir(node)]
-        for folder in (folders or ("state", "cdi", "kubelet/plugins", "kubelet/plugins_registry"))
-        for path in sorted(Path(root, folder).rglob("*"))
-    ]
-
-
 def left_in_the_api(cluster: api.Cluster) -> list[str]:
     """Objects of ours; events, which end by themselves, aside."""
 
@@ -131,7 +118,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
     users = [*(release.of_mode(field, mode) for mode in release.MODES), converted(field)]
     for name in users:
         field.running(name)
-    assert left_on(cluster, "cdi")
+    assert release.left_on(cluster, "cdi")
     waiting = held(field, cluster.nodes()[0])
 
     code, words = uninstall()
@@ -149,7 +136,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
     assert code == 0, words
     assert "Every node is cleared." in words
     nothing_in_the_api(cluster)
-    assert left_on(cluster) == []
+    assert release.left_on(cluster) == []
     assert holds(field) == []
     freed = claims.parse(field.claim(waiting))
     assert (freed.allocation, freed.consumers) == (None, ())
@@ -175,7 +162,7 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     for name in users:
         assert f"  pod {field.namespace}/{name} on node-" in words
     nothing_in_the_api(cluster)
-    kept = left_on(cluster)
+    kept = release.left_on(cluster)
     assert len([path for path in kept if path.startswith("cdi/")]) == len(users)
     assert len([path for path in kept if path.startswith("state/claims/")]) == len(users)
 
@@ -185,4 +172,6 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
 
     release.install()
     playground.until(lambda: not any(map(field.find, users)), 150, "the pods end")
-    playground.until(lambda: not left_on(cluster, "cdi", "state/claims"), 30, "records are gone")
+    playground.until(
+        lambda: not release.left_on(cluster, "cdi", "state/claims"), 30, "records are gone"
+    )
