@@ -34,14 +34,14 @@ def count(cluster: api.Cluster) -> Calls:
     failed: collections.Counter[str] = collections.Counter()
     for node in cluster.nodes():
         for one in metrics(cluster, f"nodes/{node}"):
-            labels, number = one.labels, int(one.value)
+            labels, number = one.labels, one.value
             if one.name == _OPERATIONS:
                 of = failed if labels["is_error"] == "true" else done
-                of[labels["operation_name"]] += number
+                of[labels["operation_name"]] += int(number)
             if one.name == _CALLS and labels["driver_name"] == names.DRIVER:
                 code = labels["grpc_status_code"]
                 of = done if code == "OK" else failed
-                of[f"{labels['method_name']}: {code}"] += number
+                of[f"{labels['method_name']}: {code}"] += int(number)
     return Calls(done["PrepareResources"], done["UnprepareResources"], {**+failed})
 
 

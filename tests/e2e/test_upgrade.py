@@ -6,6 +6,7 @@ driver's pods to itself.
 
 import itertools
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -220,6 +221,10 @@ def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
 ) -> None:
     idle, busy = cluster.nodes()
     release.install(ALL_NEXT, of=later)
+    notes = chart.run(release.WHERE, "get", "notes", helm.RELEASE, *OURS).splitlines()
+    (advice,) = [one for one in notes if "component=mps" in one]
+    listed = cluster.kubectl(*shlex.split(advice)[1:])
+    assert [listed.count(one) for one in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]
     (shared,) = at_work(field, "before", {"gpu-mps": busy})
     before = standing.of(field, shared)
     playground.until(lambda: daemons(cluster, idle) == 0, 20, f"no MPS daemon runs on {idle}")
