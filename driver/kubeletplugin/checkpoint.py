@@ -4,7 +4,8 @@
 
 The checksum is over the bytes of the record as they stand in the file, so another version's way of
 writing JSON does not break it. Fields that this version does not know are kept. A file that cannot
-be read is moved aside to `<uid>.json.damaged-<n>` and reported, and counts as absent.
+be read is moved aside to `<uid>.json.damaged-<n>` and reported, and counts as absent. One that a
+version too new wrote is neither read nor touched (ADR 16).
 """
 
 import hashlib
@@ -28,7 +29,13 @@ from driver.kubeletplugin import plan, ports, steps
 log = structlog.get_logger(__name__)
 
 VERSION = 1
-"""Raised when a field's meaning changes; a new optional field does not."""
+"""The records' schema: raised when the version before would act wrongly on one without its change.
+
+A version writes what the one before it reads: it takes no field away and changes none's meaning
+until two versions later. Fields that may be absent and disregarded do not raise it.
+"""
+READABLE = VERSION + 1
+"""The newest schema that is read: what comes after it may mean something else by a field."""
 _MODE = 0o600
 _SUFFIX = ".json"
 _HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
@@ -104,10 +111,22 @@ def checked(uid: str) -> ids.ClaimUid:
     return ids.ClaimUid(uid)
 
 
+class TooNew(errors.NodeFault):
+    """A record of a schema that this version cannot read; it stays as it is."""
+
+    def __init__(self, path: Path, version: int) -> None:
+        text = (
+            f"it has schema {version}, of a newer version of Ration, and this one reads "
+            f"{READABLE} at most: go back one version at a time, or install the newer one again"
+        )
+        super().__init__("read", str(path), text)
+
+
 class Checkpoint:
     """The records under `directory`, which is made when the first one is written.
 
-    Thread safe as long as one claim is written by one thread at a time. Raises NodeFault.
+    Thread safe as long as one claim is written by one thread at a time. Raises NodeFault, and
+    TooNew of what is not read.
     """
 
     def __init__(
@@ -125,7 +144,7 @@ class Checkpoint:
         if data is None:
             return None
         try:
-            record = _FORMAT.validate_python(_unsealed(data))
+            record = _FORMAT.validate_python(_readable(data, path))
             if record.uid != uid:
                 raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
         except ValueError as e:
@@ -184,7 +203,7 @@ class Checkpoint:
         if data is None:
             raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
         try:
-            before = _unsealed(data)
+            before = _readable(data, self._path(record.uid))
             raw = {
                 **before,
                 "state": record.state.value,
@@ -240,6 +259,15 @@ def _unsealed(data: bytes) -> Mapping[str, Any]:
     raw = json.loads(record)
     if not isinstance(raw, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the code
+    return raw
+
+
+def _readable(data: bytes, path: Path) -> Mapping[str, Any]:
+    """As `_unsealed`, of a schema that we read. Raises ValueError, TooNew."""
+    raw = _unsealed(data)
+    version = raw.get("version", VERSION)
+    if isinstance(version, int) and version > READABLE:
+        raise TooNew(path, version)
     return raw
 
 

@@ -39,7 +39,11 @@ class Report:
 
 
 def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
-    """Make records, CDI specs and hardware agree. Raises NodeFault when folders cannot be read."""
+    """Make records, CDI specs and hardware agree.
+
+    Raises NodeFault when folders cannot be read, or a record is too new: whoever wrote it may serve
+    on, and the kubelet is to ask nobody else.
+    """
     report = Report()
     # Specs are listed first: a spec made meanwhile by another plugin has a record by then.
     with_traces = set(acting.specs.uids()) | set(acting.records.uids())
@@ -47,6 +51,8 @@ def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
         try:
             with holding.claim(uid):
                 _recover(uid, acting, holding, report)
+        except checkpoint.TooNew:
+            raise
         except errors.RationError as problem:
             report.failed[uid] = str(problem)
     log.info(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from hack.cluster import control, errors, kubectl, layout, membership, reboot, state, store
+from hack.cluster import control, errors, kubectl, layout, membership, node, reboot, state, store
 
 
 class Cluster:
@@ -127,6 +127,11 @@ class Cluster:
             plugin_flags=tuple(plugin_flags),
         )
         membership.add(self._where, new)
+
+    def load_image(self, archive: Path) -> None:
+        """Have every node's containers find the image of an archive."""
+        for name in self.nodes():
+            node.load_images(self._where, name, [archive])
 
     def reboot(self, node: str) -> None:
         """Cut a node's power and boot it; it is Ready some seconds later."""

@@ -10,14 +10,17 @@ VALUES = Path(__file__).with_name("pods.yaml")
 _WAIT_S = 180
 
 
-def install(where: layout.Layout, *flags: str) -> None:
-    """Install or upgrade the release, and wait until its pods are ready.
+WAITING = ("--wait=legacy", f"--timeout={_WAIT_S}s")
+"""Helm's newer way to wait never ends after an update that leaves MPS supervisors alone."""
+
+
+def install(where: layout.Layout, *flags: str, of: Path = helm.CHART) -> None:
+    """Install or upgrade the release by a chart, and wait until its pods are ready.
 
     `flags` are helm's. Raises CommandFailedError with helm's words.
     """
     wanted = (f"--namespace={helm.NAMESPACE}", "--create-namespace", f"--values={VALUES}")
-    waiting = ("--wait", f"--timeout={_WAIT_S}s")
-    run(where, "upgrade", "--install", helm.RELEASE, str(helm.CHART), *wanted, *waiting, *flags)
+    run(where, "upgrade", "--install", helm.RELEASE, str(of), *wanted, *WAITING, *flags)
 
 
 def run(where: layout.Layout, *arguments: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hack.cluster import (
@@ -66,7 +66,7 @@ def _write_configs(where: layout.Layout, node: state.NodeState, ports: Mapping[s
 
 def start_runtime(where: layout.Layout, node: state.NodeState, driver: state.Driver) -> None:
     """Start containerd and load the images."""
-    folders, ctr = where.node(node.name), where.program("ctr")
+    folders = where.node(node.name)
     archives = images.ensure()
     if driver is state.Driver.PODS:
         # The driver's pods find the node's folders where every real node has them.
@@ -76,7 +76,13 @@ def start_runtime(where: layout.Layout, node: state.NodeState, driver: state.Dri
     command = argv.containerd(where.program("containerd"), folders)
     _launch(where, node.name, "containerd", command)
     wait_runtime(where, node.name)
-    for command in configs.ctr_import(ctr, folders.socket, archives):
+    load_images(where, node.name, archives)
+
+
+def load_images(where: layout.Layout, node: str, archives: Sequence[Path]) -> None:
+    """Load image archives into a node that runs."""
+    socket = where.node(node).socket
+    for command in configs.ctr_import(where.program("ctr"), socket, archives):
         shell.run(command, timeout=120)
 
 

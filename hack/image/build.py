@@ -22,27 +22,28 @@ _GROUPS = "root:x:0:\nration:x:65532:\n"
 _NAMES = "passwd: files\ngroup: files\nhosts: files dns\n"
 
 
-def ensure(name: str) -> Path:
-    """The archive of this checkout's driver under that image name."""
+def ensure(name: str, checkout: Path = CHECKOUT) -> Path:
+    """The archive of a checkout's driver under that image name; the last one of a name is kept."""
     folder = toolchain.cache_root() / "images"
-    path = folder / f"driver-{_key(name)}.tar"
+    stem = f"driver-{versions.cache_key([name.encode()])}"
+    path = folder / f"{stem}-{_key(checkout)}.tar"
     with toolchain.lock(toolchain.cache_root() / "driver-image.lock"):
         if not path.is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            for old in folder.glob("driver-*.tar"):
+            for old in folder.glob(f"{stem}-*.tar"):
                 old.unlink()
             part = path.with_suffix(".part")
-            write(part, name)
+            write(part, name, checkout)
             part.rename(path)
     return path
 
 
-def write(path: Path, name: str) -> str:
-    """Write the archive; its digest."""
+def write(path: Path, name: str, checkout: Path = CHECKOUT) -> str:
+    """Write the archive of a checkout's driver; its digest."""
     with tempfile.TemporaryDirectory(prefix="ration-image-") as scratch:
         root = Path(scratch)
         python.stage(root)
-        _install(root / python.PACKAGES)
+        _install(root / python.PACKAGES, checkout)
         python.compile_all(root)
         _system(root)
         image = oci.Image(
@@ -56,11 +57,11 @@ def write(path: Path, name: str) -> str:
         return oci.write(path, image, [*python.entries(root), oci.Entry("tmp/", mode=0o1777)])
 
 
-def _install(packages: Path) -> None:
+def _install(packages: Path, checkout: Path) -> None:
     """The locked dependencies, by their hashes, and the driver."""
     install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(packages))
-    shell.run((*install, "--require-hashes", "--requirement", str(CHECKOUT / _LOCK)))
-    shell.run((*install, "--no-deps", "--no-build-isolation", str(CHECKOUT)))
+    shell.run((*install, "--require-hashes", "--requirement", str(checkout / _LOCK)))
+    shell.run((*install, "--no-deps", "--no-build-isolation", str(checkout)))
 
 
 def _system(root: Path) -> None:
@@ -70,15 +71,19 @@ def _system(root: Path) -> None:
         (etc / name).write_text(text)
 
 
-def _key(name: str) -> str:
-    """Changes with the image's name, the driver's code, the lock, the interpreter and this room."""
-    sources = [
-        *sorted((CHECKOUT / "driver").rglob("*.py")),
-        *sorted((CHECKOUT / "hack" / "image").glob("*.py")),
-        CHECKOUT / "pyproject.toml",
-        CHECKOUT / _LOCK,
-    ]
-    parts = [name.encode(), sys.version.encode(), os.uname().machine.encode()]
-    for path in sources:
-        parts += [str(path.relative_to(CHECKOUT)).encode(), path.read_bytes()]
+def _key(checkout: Path) -> str:
+    """Changes with the driver's code, the lock, the interpreter and this room."""
+    own = CHECKOUT / "hack" / "image"
+    sources = {
+        checkout: [
+            *sorted((checkout / "driver").rglob("*.py")),
+            checkout / "pyproject.toml",
+            checkout / _LOCK,
+        ],
+        own: sorted(own.glob("*.py")),
+    }
+    parts = [sys.version.encode(), os.uname().machine.encode()]
+    for root, paths in sources.items():
+        for path in paths:
+            parts += [str(path.relative_to(root)).encode(), path.read_bytes()]
     return versions.cache_key(parts)

@@ -187,6 +187,11 @@ class Playground:
             if one["regarding"]["name"] == name and reason in {"", one["reason"]}
         ]
 
+    def reasons(self) -> set[str]:
+        """Of all events of the namespace."""
+        found = self.kube.list(resource.EVENTS, namespace=self.namespace).items
+        return {one["reason"] for one in found}
+
     def told(self, name: str, reason: str, within_s: float = 20) -> list[str]:
         """Wait for an event of that reason about an object."""
         return until(lambda: self.events(name, reason), within_s, f"{reason} about {name}")

@@ -4,50 +4,30 @@ It takes the whole driver away, so it has a cluster with the driver's pods to it
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from driver import names
-from driver.kube import client, resource
+from driver.kube import client
 from driver.resources import claims
 from hack.chart import helm
-from hack.cluster import api, chart, errors, layout, state
-from tests.e2e import playground
-from tests.e2e.conftest import ROOT, hack
+from hack.cluster import api
+from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-SCHEDULER = "kube-scheduler"
-MODES = ("gpu", "gpu-timeslice", "gpu-mps", "gpu-mig")
-WHERE = layout.Layout(ROOT)
 OURS = (
     "clusterroles,clusterrolebindings,deviceclasses,validatingwebhookconfigurations,"
-    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings"
+    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
 )
 OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets"
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[api.Cluster]:
-    """The cluster that is up, if its driver is pods, or one for this test; the driver installed."""
-    try:
-        found, made = api.Cluster.load(ROOT), False
-    except errors.ClusterError:
-        hack("up", "--nodes", "2", "--controllers", "2", "--driver", "pods")
-        found, made = api.Cluster.load(ROOT), True
-    if found.driver is not state.Driver.PODS:
-        pytest.skip(f"the cluster that is up has the driver as {found.driver}: make cluster-down")
-    try:
-        install()
+    with release.a_cluster() as found:
         yield found
-    finally:
-        if made:
-            hack("down")
 
 
 @pytest.fixture
@@ -57,80 +37,10 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     try:
         yield ground
     finally:
-        install()
+        release.install()
         for node in cluster.nodes():
             cluster.kubectl("uncordon", node)
         ground.close()
-
-
-def install() -> None:
-    chart.install(WHERE, "--set=controller.replicas=2")
-
-
-def uninstall() -> tuple[int, str]:
-    """Helm's exit code, and all it said: a hook's words are one quoted line of its log."""
-    command = (str(helm.program()), "uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}")
-    environment = {**os.environ, "KUBECONFIG": str(WHERE.kubeconfig)}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    text = (done.stdout + done.stderr).replace("\\n", "\n")
-    sys.stdout.write(f"helm uninstall: exit {done.returncode}\n{text}")
-    return done.returncode, text
-
-
-def a_pod(name: str, **more: Any) -> dict[str, Any]:
-    """A pod that sleeps, of any node."""
-    sleeping = {"nodeSelector": {}, "tolerations": [], "command": "exec sleep 3600"}
-    return playground.a_pod(name, **{**sleeping, **more})
-
-
-def of_mode(field: playground.Playground, mode: str) -> str:
-    """A running pod with a device of one mode, of a template; its name."""
-    template = playground.a_template(mode, deviceClassName=f"{mode}.{names.GROUP}")
-    if mode == "gpu-mig":
-        chosen = f'device.attributes["{names.DRIVER}"].profile == "1g.10gb"'
-        exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
-        exactly["selectors"] = [{"cel": {"expression": chosen}}]
-    field.create(template, a_pod(f"{mode}-pod", template=mode))
-    return f"{mode}-pod"
-
-
-def converted(field: playground.Playground) -> str:
-    """A pod as for a device plugin, for which the webhook makes a template."""
-    pod = a_pod("converted")
-    del pod["spec"]["resourceClaims"]
-    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-    field.create(pod)
-    return "converted"
-
-
-def held(field: playground.Playground, node: str) -> str:
-    """A claim that is allocated on a node whose pod kube-scheduler does not bind; its name."""
-    field.cluster.stop(SCHEDULER)
-    field.create(playground.a_claim("held"))
-    field.create(a_pod("waiting", claims=("held",), nodeSelector=playground.on(node)))
-    playground.until(lambda: holds(field) == ["held"], 30, "the claim is allocated and held")
-    field.cluster.kubectl("cordon", node)
-    field.cluster.start(SCHEDULER)
-    return "held"
-
-
-def holds(field: playground.Playground) -> list[str]:
-    """Claims of any namespace that carry a hold."""
-    found = map(claims.parse, field.kube.list(resource.RESOURCE_CLAIMS).items)
-    return [one.name for one in found if any(user.is_hold for user in one.consumers)]
-
-
-def left_on(cluster: api.Cluster, *folders: str) -> list[str]:
-    """Files of the driver on the nodes."""
-    return [
-        str(path.relative_to(root))
-        for node in cluster.nodes()
-        for root in [cluster.node_dir(node)]
-        for folder in (folders or ("state", "cdi", "kubelet/plugins", "kubelet/plugins_registry"))
-        for path in sorted(Path(root, folder).rglob("*"))
-    ]
 
 
 def left_in_the_api(cluster: api.Cluster) -> list[str]:
@@ -164,13 +74,13 @@ def nothing_in_the_api(cluster: api.Cluster) -> None:
 def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
-    users = [*(of_mode(field, mode) for mode in MODES), converted(field)]
+    users = [*(release.of_mode(field, mode) for mode in release.MODES), release.converted(field)]
     for name in users:
         field.running(name)
-    assert left_on(cluster, "cdi")
-    waiting = held(field, cluster.nodes()[0])
+    assert release.left_on(cluster, "cdi")
+    waiting = release.held(field, cluster.nodes()[0])
 
-    code, words = uninstall()
+    code, words = release.uninstall()
     assert code != 0
     assert "Not uninstalled, and nothing was changed: 5 claims are in use" in words
     for name in users:
@@ -181,17 +91,17 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
         assert field.pod(name)["status"]["phase"] == "Running"
         field.delete_pod(name)
 
-    code, words = uninstall()
+    code, words = release.uninstall()
     assert code == 0, words
     assert "Every node is cleared." in words
     nothing_in_the_api(cluster)
-    assert left_on(cluster) == []
-    assert holds(field) == []
+    assert release.left_on(cluster) == []
+    assert release.holds(field) == []
     freed = claims.parse(field.claim(waiting))
     assert (freed.allocation, freed.consumers) == (None, ())
     assert names.CLAIM_FINALIZER in freed.finalizers
 
-    install()
+    release.install()
     cluster.kubectl("uncordon", cluster.nodes()[0])
     field.running("waiting", within_s=90)
 
@@ -199,19 +109,19 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
 def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
-    users = [of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
+    users = [release.of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
     for name in users:
         field.running(name)
     plugin = ("daemonset", "ration-kubeletplugin", "-n", helm.NAMESPACE)
     cluster.kubectl("annotate", *plugin, f"{names.UNINSTALL}={names.FORCE}")
 
-    code, words = uninstall()
+    code, words = release.uninstall()
     assert code == 0, words
     assert "Uninstalling by force while 3 claims are in use" in words
     for name in users:
         assert f"  pod {field.namespace}/{name} on node-" in words
     nothing_in_the_api(cluster)
-    kept = left_on(cluster)
+    kept = release.left_on(cluster)
     assert len([path for path in kept if path.startswith("cdi/")]) == len(users)
     assert len([path for path in kept if path.startswith("state/claims/")]) == len(users)
 
@@ -219,6 +129,8 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     with pytest.raises(AssertionError, match="the pods end"):
         playground.until(lambda: not any(map(field.find, users)), 15, "the pods end")
 
-    install()
+    release.install()
     playground.until(lambda: not any(map(field.find, users)), 150, "the pods end")
-    playground.until(lambda: not left_on(cluster, "cdi", "state/claims"), 30, "records are gone")
+    playground.until(
+        lambda: not release.left_on(cluster, "cdi", "state/claims"), 30, "records are gone"
+    )

@@ -14,7 +14,7 @@ from driver import names
 from driver.kube import client, resource
 from driver.kube.client import PatchType
 from hack.cluster import api
-from tests.e2e import playground, test_chart, thief
+from tests.e2e import playground, release, test_chart, thief
 from tests.e2e.thief import Call, Raw, Thief, patch
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
@@ -71,7 +71,7 @@ def world(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
     try:
         for name, node in (("here", a), ("there", b)):
-            pod = test_chart.a_pod(name, claims=(name,), nodeSelector=playground.on(node))
+            pod = release.a_pod(name, claims=(name,), nodeSelector=playground.on(node))
             field.create(playground.a_claim(name), pod)
         field.create(playground.a_claim("others", deviceClassName=OTHERS))
         write(field, "others", {"allocation": allocation(OTHERS, a)})

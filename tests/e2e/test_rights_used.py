@@ -17,7 +17,7 @@ from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
-from tests.e2e import playground, test_chart, test_clients, test_refusals, thief
+from tests.e2e import playground, release, test_chart, test_clients, test_refusals, thief
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = test_chart.cluster
@@ -32,7 +32,7 @@ SHARE = "WithinShare"
 
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    chart.install(test_chart.WHERE, *EVERYTHING)
+    chart.install(release.WHERE, *EVERYTHING)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)
     try:
@@ -41,7 +41,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         # One that the controller has made anew is not Helm's: it is left, and bars installing.
         lease = ("lease", "ration-controller", "-n", helm.NAMESPACE)
         cluster.kubectl("delete", *lease, "--ignore-not-found")
-        test_chart.install()
+        release.install()
         for node in cluster.nodes():
             cluster.kubectl("uncordon", node)
         ground.close()
@@ -93,7 +93,7 @@ def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
     path = resource.RESOURCE_CLAIMS.path(field.namespace)
     written = json.dumps(test_clients.a_configured_claim("spaced"), indent=2).encode()
     wire.read(transport.Call("POST", path, (5, 10), body=written))
-    field.create(test_chart.a_pod("spaced", claims=("spaced",)))
+    field.create(release.a_pod("spaced", claims=("spaced",)))
     field.running("spaced")
     field.delete_pod("spaced")
 
@@ -101,7 +101,7 @@ def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
 def one_claim_is_placed_twice(field: playground.Playground, node: str) -> None:
     """The same event of the same claim, by the controller."""
     field.create(playground.a_claim("again"))
-    pod = test_chart.a_pod("again", claims=("again",), nodeSelector=playground.on(node))
+    pod = release.a_pod("again", claims=("again",), nodeSelector=playground.on(node))
     for _ in range(2):
         field.create(pod)
         field.running("again")
@@ -196,7 +196,7 @@ def half_a_decision_is_taken_back(field: playground.Playground) -> None:
     field.cluster.kubectl("apply", "-f", "-", input=documents)
     try:
         playground.until(refuses, 20, "the policy is in force")
-        field.create(test_chart.a_pod("two", claims=("fine", "refused")))
+        field.create(release.a_pod("two", claims=("fine", "refused")))
         field.told("two", "AllocationFailed", 30)
         playground.until(lambda: field.device_of("fine") is None, 20, "the other is free again")
     finally:
@@ -207,7 +207,7 @@ def half_a_decision_is_taken_back(field: playground.Playground) -> None:
 def a_refused_pod_is_nudged(field: playground.Playground, node: str) -> None:
     """Pods: patch."""
     root = field.cluster.node_dir(node) / "gpu" / "driver-root"
-    pod = test_chart.a_pod("late", claims=("late",), nodeSelector=playground.on(node))
+    pod = release.a_pod("late", claims=("late",), nodeSelector=playground.on(node))
     with test_refusals.without("libcuda.so", root):
         field.create(playground.a_claim("late"), pod)
         field.says("late", "Ready", "False")
@@ -247,12 +247,12 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
 
 def a_template_is_made_and_marked(field: playground.Playground) -> str:
     """ResourceClaimTemplates of converted pods: get, create, patch; the template's name."""
-    test_chart.converted(field)
+    release.converted(field)
     (template,) = made(field)
     field.running("converted")
     field.delete_pod("converted")
     playground.until(lambda: age_s(field, template) > 16, 30, "some seconds go by")
-    test_chart.converted(field)
+    release.converted(field)
     used = {one["metadata"]["name"]: one for one in listed(field)}[template]
     assert names.LAST_USED in used["metadata"]["annotations"]
     field.delete_pod("converted")
@@ -285,7 +285,7 @@ def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
     field.kube.patch(resource.NAMESPACES, field.namespace, label)
 
     def unconverted() -> bool:
-        test_chart.converted(field)
+        release.converted(field)
         if "ration.dev/converted" not in field.pod("converted")["metadata"].get("labels", {}):
             return True
         field.delete_pod("converted")
@@ -299,7 +299,7 @@ def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
     )
 
     def converts() -> bool:
-        test_chart.converted(field)
+        release.converted(field)
         found = field.pod("converted")["metadata"].get("labels", {})
         field.delete_pod("converted")
         return "ration.dev/converted" in found
@@ -309,18 +309,18 @@ def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
 
 def a_verdict_reads_a_claim(field: playground.Playground) -> None:
     """ResourceClaims: get, by the webhook."""
-    field.create(playground.a_claim("read"), test_chart.a_pod("read", claims=("read",)))
+    field.create(playground.a_claim("read"), release.a_pod("read", claims=("read",)))
     field.running("read")
     field.delete_pod("read")
 
 
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     """The rights of uninstalling; a held claim, a Node's condition and a template are there."""
-    test_chart.held(field, node)
-    test_chart.converted(field)
+    release.held(field, node)
+    release.converted(field)
     field.delete_pod("converted")
     assert made(field)
-    code, words = test_chart.uninstall()
+    code, words = release.uninstall()
     assert code == 0, words
 
 

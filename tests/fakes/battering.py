@@ -104,14 +104,27 @@ class Battered:
     def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
         before = self._sockets()
-        command = [sys.executable, "-m", self._program, *self._flags, *flags]
-        around = {**os.environ, "RATION_TEST_BOMB": str(self._bomb)}
-        with (self._node.own / "plugin.log").open("ab") as log:
-            self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log, env=around))
+        self.launch(*flags)
         waiting.until(lambda: set(self._sockets()) - set(before), WITHIN_S)
         (made,) = set(self._sockets()) - set(before)
         self.plugin = self._kubelet.register(path=self._sockets()[made])
         return self.plugin
+
+    def launch(self, *flags: str) -> None:
+        """A new process, whatever comes of it."""
+        command = [sys.executable, "-m", self._program, *self._flags, *flags]
+        around = {**os.environ, "RATION_TEST_BOMB": str(self._bomb)}
+        with self.log.open("ab") as log:
+            self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log, env=around))
+
+    @property
+    def log(self) -> Path:
+        """Of all processes."""
+        return self._node.own / "plugin.log"
+
+    def offered(self) -> list[Path]:
+        """The sockets by which plugins ask the kubelet to be registered."""
+        return sorted(self._sockets().values())
 
     def roll(self, instance: str) -> int:
         """A rolling update: a second process beside the first, which then ends; its exit status."""

@@ -1,11 +1,13 @@
 """A rolling update of the plugin: for a while two processes serve one node."""
 
+import json
 import os
 import threading
 
 import pytest
 
 from driver.kube import resource
+from driver.kubeletplugin import checkpoint
 from tests.fakes import battering, publishing, waiting
 from tests.fakes.apiserver import server as api_server
 
@@ -39,6 +41,29 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
     assert not asking.is_alive()
     assert set(answers) == {""}
     assert api.all(resource.RESOURCE_SLICES) == slices
+    battered.again("unprepare", refs)
+    assert battered.left() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
+def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_one_that_serves(
+    battered: battering.Battered,
+) -> None:
+    refs = battered.claims()
+    battered.again("prepare", refs)
+    path = battered.own / f"state/claims/{refs[0].uid}.json"
+    written, offered, serving = path.read_bytes(), battered.offered(), battered.plugin
+    later = {**json.loads(written)["record"], "version": checkpoint.VERSION + 2}
+    path.write_bytes(checkpoint.sealed(later))
+    battered.launch("--instance=older")
+    said = f"it has schema {checkpoint.VERSION + 2}"
+    waiting.until(lambda: said in battered.log.read_text(), battering.WITHIN_S)
+    assert battered.offered() == offered
+    assert path.read_bytes() == checkpoint.sealed(later)
+
+    path.write_bytes(written)
+    waiting.until(lambda: len(battered.offered()) == len(offered) + 1, battering.WITHIN_S)
+    assert {entry.error for entry in serving.prepare(*refs).values()} == {""}
     battered.again("unprepare", refs)
     assert battered.left() == []
 

@@ -174,3 +174,43 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
     assert records.read(UID) is None
     assert records.read(UID) is not None
     assert [one.name for one in tmp_path.glob("*.damaged-*")] == ["uid-1.json.damaged-1"]
+
+
+def of_schema(records: checkpoint.Checkpoint, folder: Path, version: int) -> bytes:
+    """A completed record as a later version may write it; the bytes of its file."""
+    records.completed(records.started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}])
+    raw = json.loads((folder / "uid-1.json").read_bytes())["record"]
+    later = {"version": version, "later": {"a": [1]}}
+    steps_of_it = [{**one, "later": 1} for one in raw["steps"]]
+    (folder / "uid-1.json").write_bytes(checkpoint.sealed({**raw, **later, "steps": steps_of_it}))
+    return (folder / "uid-1.json").read_bytes()
+
+
+def test_a_record_of_the_next_version_is_read_and_stays_of_that_version(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    written = of_schema(records, tmp_path, checkpoint.VERSION + 1)
+    record = records.read(UID)
+    assert record is not None
+    assert (record.version, record.state) == (checkpoint.VERSION + 1, checkpoint.State.COMPLETED)
+    records.begun(record)
+    assert records.put_back(record) == record
+    assert (tmp_path / "uid-1.json").read_bytes() == written
+    records.remove(UID)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    done = records.completed(records.started(builders.a_ref(UID), two_steps()), [{}, {}])
+    written = of_schema(records, tmp_path, checkpoint.VERSION + 2)
+    told = f"schema {checkpoint.VERSION + 2}, .* reads {checkpoint.VERSION + 1} at most"
+    with pytest.raises(checkpoint.TooNew, match=told):
+        records.read(UID)
+    with pytest.raises(checkpoint.TooNew, match=told):
+        records.all()
+    with pytest.raises(checkpoint.TooNew, match=told):
+        records.put_back(done)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [written]
+    assert records.uids() == (UID,)

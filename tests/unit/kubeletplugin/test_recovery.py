@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin import ports, recovery
+from driver.kubeletplugin import checkpoint, ports, recovery
 from simulator import machine, profile
 from tests import builders
 from tests.fakes import gpunode, nvml
@@ -213,3 +213,15 @@ def test_a_half_done_claim_is_rolled_back(node: gpunode.GpuNode) -> None:
         node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
     assert node.process().recover().rolled_back == [builders.UID]
     assert node.files() == {}
+
+
+def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    process = node.process()
+    path = node.records / f"{builders.UID}.json"
+    raw = json.loads(path.read_bytes())["record"]
+    path.write_bytes(checkpoint.sealed({**raw, "version": checkpoint.VERSION + 2}))
+    before = node.files()
+    with pytest.raises(checkpoint.TooNew):
+        process.recover()
+    assert node.files() == before

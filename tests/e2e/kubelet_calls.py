@@ -1,0 +1,52 @@
+"""How calls of DRA drivers went, as the kubelets count them themselves.
+
+`dra_operations_duration_seconds` counts what was to be done for a pod: it is an error when no
+plugin is registered, when the call fails, when the answer refuses one claim.
+`dra_grpc_operations_duration_seconds` counts the calls: an error is a connection that breaks, not a
+claim that is refused in a good answer. Neither may have errors.
+"""
+
+import collections
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client import parser, samples
+
+from driver import names
+from hack.cluster import api
+
+_OPERATIONS = "dra_operations_duration_seconds_count"
+_CALLS = "dra_grpc_operations_duration_seconds_count"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Since the kubelets started: `failed` by what the kubelet says of them, and how often."""
+
+    prepared: int
+    unprepared: int
+    failed: dict[str, int]
+
+
+def count(cluster: api.Cluster) -> Calls:
+    """Of all nodes together."""
+    done: collections.Counter[str] = collections.Counter()
+    failed: collections.Counter[str] = collections.Counter()
+    for node in cluster.nodes():
+        for one in metrics(cluster, f"nodes/{node}"):
+            labels, number = one.labels, one.value
+            if one.name == _OPERATIONS:
+                of = failed if labels["is_error"] == "true" else done
+                of[labels["operation_name"]] += int(number)
+            if one.name == _CALLS and labels["driver_name"] == names.DRIVER:
+                code = labels["grpc_status_code"]
+                of = done if code == "OK" else failed
+                of[f"{labels['method_name']}: {code}"] += int(number)
+    return Calls(done["PrepareResources"], done["UnprepareResources"], {**+failed})
+
+
+def metrics(cluster: api.Cluster, where: str) -> Iterator[samples.Sample]:
+    """What a node or a pod tells, through the API server."""
+    text = cluster.kubectl("get", "--raw", f"/api/v1/{where}/proxy/metrics")
+    for family in parser.text_string_to_metric_families(text):
+        yield from family.samples

@@ -1,0 +1,117 @@
+"""A cluster with the driver as its chart's pods, for tests that change the release itself."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.kube import resource
+from driver.resources import claims
+from hack.chart import helm
+from hack.cluster import api, chart, errors, layout, state
+from tests.e2e import playground
+from tests.e2e.conftest import ROOT, hack
+
+MODES = ("gpu", "gpu-timeslice", "gpu-mps", "gpu-mig")
+WHERE = layout.Layout(ROOT)
+SCHEDULER = "kube-scheduler"
+
+
+@contextlib.contextmanager
+def a_cluster() -> Iterator[api.Cluster]:
+    """The cluster that is up, if its driver is pods, or one meanwhile; the driver installed."""
+    try:
+        found, made = api.Cluster.load(ROOT), False
+    except errors.ClusterError:
+        hack("up", "--nodes", "2", "--controllers", "2", "--driver", "pods")
+        found, made = api.Cluster.load(ROOT), True
+    if found.driver is not state.Driver.PODS:
+        pytest.skip(f"the cluster that is up has the driver as {found.driver}: make cluster-down")
+    try:
+        install()
+        yield found
+    finally:
+        if made:
+            hack("down")
+
+
+def install(*flags: str, of: Path = helm.CHART) -> None:
+    """The release as `flags` of helm and a chart say, this checkout's by default."""
+    chart.install(WHERE, "--set=controller.replicas=2", *flags, of=of)
+
+
+def a_pod(name: str, **more: Any) -> dict[str, Any]:
+    """A pod that sleeps, of any node."""
+    sleeping = {"nodeSelector": {}, "tolerations": [], "command": "exec sleep 3600"}
+    return playground.a_pod(name, **{**sleeping, **more})
+
+
+def a_template(mode: str) -> dict[str, Any]:
+    """A template, named by the mode, for a device of that mode."""
+    template = playground.a_template(mode, deviceClassName=f"{mode}.{names.GROUP}")
+    if mode == "gpu-mig":
+        chosen = f'device.attributes["{names.DRIVER}"].profile == "1g.10gb"'
+        exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+        exactly["selectors"] = [{"cel": {"expression": chosen}}]
+    return template
+
+
+def of_mode(field: playground.Playground, mode: str) -> str:
+    """A running pod with a device of one mode, of a template; its name."""
+    field.create(a_template(mode), a_pod(f"{mode}-pod", template=mode))
+    return f"{mode}-pod"
+
+
+def left_on(cluster: api.Cluster, *folders: str) -> list[str]:
+    """Files of the driver on the nodes."""
+    return [
+        str(path.relative_to(root))
+        for node in cluster.nodes()
+        for root in [cluster.node_dir(node)]
+        for folder in (folders or ("state", "cdi", "kubelet/plugins", "kubelet/plugins_registry"))
+        for path in sorted(Path(root, folder).rglob("*"))
+    ]
+
+
+def uninstall() -> tuple[int, str]:
+    """Helm's exit code, and all it said: a hook's words are one quoted line of its log."""
+    command = (str(helm.program()), "uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}")
+    environment = {**os.environ, "KUBECONFIG": str(WHERE.kubeconfig)}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    text = (done.stdout + done.stderr).replace("\\n", "\n")
+    sys.stdout.write(f"helm uninstall: exit {done.returncode}\n{text}")
+    return done.returncode, text
+
+
+def converted(field: playground.Playground) -> str:
+    """A pod as for a device plugin, for which the webhook makes a template."""
+    pod = a_pod("converted")
+    del pod["spec"]["resourceClaims"]
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    field.create(pod)
+    return "converted"
+
+
+def held(field: playground.Playground, node: str) -> str:
+    """A claim that is allocated on a node whose pod kube-scheduler does not bind; its name."""
+    field.cluster.stop(SCHEDULER)
+    field.create(playground.a_claim("held"))
+    field.create(a_pod("waiting", claims=("held",), nodeSelector=playground.on(node)))
+    playground.until(lambda: holds(field) == ["held"], 30, "the claim is allocated and held")
+    field.cluster.kubectl("cordon", node)
+    field.cluster.start(SCHEDULER)
+    return "held"
+
+
+def holds(field: playground.Playground) -> list[str]:
+    """Claims of any namespace that carry a hold."""
+    found = map(claims.parse, field.kube.list(resource.RESOURCE_CLAIMS).items)
+    return [one.name for one in found if any(user.is_hold for user in one.consumers)]

@@ -1,0 +1,84 @@
+"""What has to stay as it is under a pod while the driver around it is replaced."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from driver.devices import mps
+from driver.kube import resource
+from hack.cluster import api
+from tests.e2e import playground
+
+WORK = "exec simclient --allocate 1Gi --hold forever"
+"""A CUDA program; losing its GPU or its MPS server it says so and ends."""
+
+
+def slices(field: playground.Playground) -> dict[str, tuple[str, str]]:
+    """UID and resourceVersion of every ResourceSlice: of one that is written the latter changes."""
+    found = field.kube.list(resource.RESOURCE_SLICES).items
+    metas = (one["metadata"] for one in found)
+    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
+
+
+def of(field: playground.Playground, name: str) -> dict[str, Any]:
+    """Of a pod that runs WORK with one claim of a template."""
+    pod = field.running(name)
+    (made,) = pod["status"]["resourceClaimStatuses"]
+    ready = field.says(made["resourceClaimName"], "Ready", "True")
+    claim = field.claim(made["resourceClaimName"])
+    (container,) = pod["status"]["containerStatuses"]
+    said = told(field, name)
+    node = field.cluster.node_dir(pod["spec"]["nodeName"])
+    return {
+        "claim": (claim["metadata"]["uid"], ready),
+        "given": (claim["status"]["allocation"], claim["status"]["reservedFor"]),
+        "container": (container["containerID"], container["restartCount"]),
+        "said": said,
+        "program": process(said[0]["pid"]),
+        "specs": files(node / "cdi", claim["metadata"]["uid"]),
+        "record": files(node / "state/claims", claim["metadata"]["uid"]),
+        "daemon": _daemon(node, said[0]),
+    }
+
+
+def told(field: playground.Playground, name: str) -> list[Any]:
+    """The lines that the program has said: one, unless it lost what it had."""
+
+    def lines() -> list[Any]:
+        text = field.cluster.kubectl("logs", "-n", field.namespace, name)
+        return [json.loads(line) for line in text.splitlines()]
+
+    return playground.until(lines, 20, f"{name} says what it has")
+
+
+def process(pid: int) -> tuple[str, int, str]:
+    """What tells a process from a later one with its pid: name, pid, when it was started."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    head, _, tail = text.rpartition(")")
+    return head.partition("(")[2], pid, tail.split()[19]
+
+
+def files(folder: Path, uid: str) -> dict[str, bytes]:
+    """Of a claim, by their names."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob(f"*{uid}*"))}
+
+
+def supervisors(cluster: api.Cluster, namespace: str) -> dict[str, tuple[str, str]]:
+    """Node, and UID and image, of the pods that run MPS daemons."""
+    label = "app.kubernetes.io/component=mps"
+    text = cluster.kubectl("get", "pods", "-n", namespace, "-l", label, "--output=json")
+    return {
+        one["spec"]["nodeName"]: (one["metadata"]["uid"], one["spec"]["containers"][0]["image"])
+        for one in json.loads(text)["items"]
+    }
+
+
+def _daemon(node: Path, said: Any) -> Any:
+    """The MPS daemon and the server that the program works with."""
+    if said["mps"] is None:
+        return None
+    status = mps.Layout(node / "state/mps").status(said["devices"][0]["uuid"])
+    daemon = mps.Status.parse(status.read_bytes(), status.name)
+    assert daemon.state is mps.State.READY, daemon.problem
+    assert daemon.pid is not None
+    return process(daemon.pid), process(said["mps"]["server"])

@@ -1,0 +1,256 @@
+"""N -> N+1 -> N by real Helm under live claims of every mode, while pods come and go all the time.
+
+N is this checkout; N+1 is `next_version`. It replaces the driver, so it has a cluster with the
+driver's pods to itself.
+"""
+
+import itertools
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from driver.kube import client
+from driver.kubeletplugin import checkpoint
+from hack.chart import helm
+from hack.cluster import api, chart
+from hack.image import build
+from tests.e2e import kubelet_calls, next_version, passersby, playground, release, standing
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+CONTROLLERS = ("controller", "admission")
+ROLLED = (*(f"deployment/ration-{one}" for one in CONTROLLERS), "daemonset/ration-kubeletplugin")
+OURS = (f"--namespace={helm.NAMESPACE}",)
+SUPERVISORS = ("-l", "app.kubernetes.io/component=mps")
+ALL_NEXT = f"--set=image.tag={next_version.TAG}"
+NOW, NEXT = "ration.local/driver:latest", next_version.IMAGE
+SHARES = {"gpu-timeslice": {"memory": "4Gi"}, "gpu-mps": {"memory": "4Gi", "compute": "10"}}
+FAILURES = {"FailedPrepareDynamicResources", "PrepareFailed", "UnprepareFailed"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[api.Cluster]:
+    with release.a_cluster() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def later(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The next version's chart; every node has its image."""
+    folder = tmp_path_factory.mktemp("next")
+    made = next_version.write(folder)
+    cluster.load_image(build.ensure(next_version.IMAGE, folder))
+    return made
+
+
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        for mode in release.MODES:
+            template = release.a_template(mode)
+            if mode in SHARES:
+                exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+                exactly["capacity"] = {"requests": SHARES[mode]}
+            ground.create(template)
+        yield ground
+    finally:
+        release.install()
+        ground.close()
+        replace(cluster, *SUPERVISORS)  # nobody uses MPS now
+
+
+@pytest.fixture
+def passing(field: playground.Playground) -> Iterator[passersby.Passersby]:
+    found = passersby.Passersby(field, lanes=2)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def at_work(
+    field: playground.Playground, name: str, wanted: Mapping[str, str] | None = None
+) -> list[str]:
+    """Pods that work until they are deleted: of each mode one, or as `wanted`, by mode the node."""
+    halves = itertools.cycle(field.cluster.nodes())
+    nodes = wanted or dict(zip(release.MODES, halves, strict=False))
+    for mode, node in nodes.items():
+        where = {"nodeSelector": playground.on(node)}
+        pod = release.a_pod(f"{name}-{mode}", template=mode, command=standing.WORK, **where)
+        field.create(pod)
+    for mode in nodes:
+        field.running(f"{name}-{mode}")
+    return [f"{name}-{mode}" for mode in nodes]
+
+
+def images(cluster: api.Cluster) -> dict[str, set[str]]:
+    """What the release's pods run, by component, once a rollout is over."""
+    for one in ROLLED:
+        cluster.kubectl("rollout", "status", one, "-n", helm.NAMESPACE, "--timeout=120s")
+    query = ("get", "pods", "-n", helm.NAMESPACE, "--output=json")
+    found: dict[str, set[str]] = {}
+    for one in json.loads(cluster.kubectl(*query))["items"]:
+        if "deletionTimestamp" not in one["metadata"]:
+            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
+            image = one["spec"]["containers"][0]["image"]
+            found.setdefault(component, set()).add(image)
+    return found
+
+
+class Watch:
+    """What has to be true at every moment between two versions."""
+
+    def __init__(
+        self, field: playground.Playground, passing: passersby.Passersby, pods: list[str]
+    ) -> None:
+        self._field = field
+        self._passing = passing
+        self._slices = standing.slices(field)
+        self._supervisors = standing.supervisors(field.cluster, helm.NAMESPACE)
+        self._pods = {pod: standing.of(field, pod) for pod in pods}
+
+    def schemas(self, pods: list[str]) -> set[int]:
+        """Of their records."""
+        texts = (text for pod in pods for text in self._pods[pod]["record"].values())
+        return {json.loads(text)["record"]["version"] for text in texts}
+
+    def add(self, pods: list[str]) -> None:
+        """Watch these too."""
+        self._pods |= {pod: standing.of(self._field, pod) for pod in pods}
+
+    def end(self, pods: list[str]) -> None:
+        """These go."""
+        for pod in pods:
+            assert standing.of(self._field, pod) == self._pods.pop(pod)
+            self._field.delete_pod(pod)
+
+    def holds(self, *, controllers: str, plugins: str) -> None:
+        """With these images pods of every mode come and go, and nothing changes for the others."""
+        found = images(self._field.cluster)
+        assert found.pop("mps") == {NOW}
+        assert found.pop("kubeletplugin") == {plugins}
+        assert found == {one: {controllers} for one in CONTROLLERS}
+        self._passing.go_on()
+        assert {pod: standing.of(self._field, pod) for pod in self._pods} == self._pods
+        assert standing.slices(self._field) == self._slices
+        assert standing.supervisors(self._field.cluster, helm.NAMESPACE) == self._supervisors
+        for pod in self._pods:
+            if pod.endswith("gpu-mps"):
+                self._serves_another(pod)
+
+    def _serves_another(self, pod: str) -> None:
+        """A second program of the container meets the server that the first one works with."""
+        where = ("exec", "-n", self._field.namespace, pod, "--")
+        said = json.loads(self._field.cluster.kubectl(*where, "simclient", "--allocate", "1Gi"))
+        assert said["mps"]["server"] == self._pods[pod]["said"][0]["mps"]["server"]
+        assert said["refused"] is None
+
+
+def of_controllers(tag: str) -> list[str]:
+    """Helm's flags for an image of the controllers alone."""
+    return [f"--set={one}.image.tag={tag}" for one in CONTROLLERS]
+
+
+def revision() -> str:
+    """The release's newest."""
+    found = chart.run(release.WHERE, "history", helm.RELEASE, *OURS, "--output=json")
+    return str(json.loads(found)[-1]["revision"])
+
+
+def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes(
+    cluster: api.Cluster, later: Path, field: playground.Playground, passing: passersby.Passersby
+) -> None:
+    first = revision()
+    stays, leaves = at_work(field, "stays"), at_work(field, "leaves")
+    watch = Watch(field, passing, [*stays, *leaves])
+    watch.holds(controllers=NOW, plugins=NOW)
+    before = kubelet_calls.count(cluster)
+    assert before.failed == {}
+
+    release.install(*of_controllers(next_version.TAG))
+    watch.holds(controllers=NEXT, plugins=NOW)
+
+    release.install(ALL_NEXT, of=later)
+    watch.holds(controllers=NEXT, plugins=NEXT)
+    watch.end(leaves)
+    made = at_work(field, "made")
+    watch.add(made)
+    assert watch.schemas(stays) == {checkpoint.VERSION}
+    assert watch.schemas(made) == {next_version.SCHEMA}
+
+    release.install(ALL_NEXT, *of_controllers("latest"), of=later)
+    watch.holds(controllers=NOW, plugins=NEXT)
+
+    chart.run(release.WHERE, "rollback", helm.RELEASE, first, *OURS, *chart.WAITING)
+    watch.holds(controllers=NOW, plugins=NOW)
+    watch.end(made)
+    last = at_work(field, "last")
+    watch.add(last)
+    assert watch.schemas(last) == {checkpoint.VERSION}
+    watch.end(stays)
+    watch.end(last)
+
+    passing.stop()
+    after = kubelet_calls.count(cluster)
+    sys.stdout.write(f"{before}\n{after}\ncame and went: {dict(passing.served)}\n")
+    assert after.failed == {}
+    assert min(after.prepared - before.prepared, after.unprepared - before.unprepared) > 40
+    assert field.reasons() & FAILURES == set()
+    assert release.left_on(cluster, "cdi", "state/claims") == []
+
+
+def daemons(cluster: api.Cluster, node: str) -> float:
+    """MPS daemons of a node, as its supervisor tells in its metrics."""
+    pod = f"namespaces/{helm.NAMESPACE}/pods/{supervisor(cluster, node)}:8080"
+    found = kubelet_calls.metrics(cluster, pod)
+    return sum(one.value for one in found if one.name == "dra_gpu_mps_daemons")
+
+
+def supervisor(cluster: api.Cluster, node: str) -> str:
+    """The name of a node's pod that runs MPS daemons."""
+    query = (*OURS, *SUPERVISORS, f"--field-selector=spec.nodeName={node}", "--output=name")
+    return cluster.kubectl("get", "pods", *query).strip().rpartition("/")[2]
+
+
+def replace(cluster: api.Cluster, *which: str) -> None:
+    """Delete supervisors' pods, and wait for the next ones."""
+    cluster.kubectl("delete", "pods", *OURS, *which)
+    path = "{.items[*].status.conditions[?(@.type=='Ready')].status}"
+    query = ("get", "pods", *OURS, *SUPERVISORS, f"--output=jsonpath={path}")
+
+    def ready() -> bool:
+        return cluster.kubectl(*query).split() == ["True"] * len(cluster.nodes())
+
+    playground.until(ready, 60, "every node has a supervisor")
+
+
+def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
+    cluster: api.Cluster, later: Path, field: playground.Playground
+) -> None:
+    idle, busy = cluster.nodes()
+    # With the supervisors' version as it is, Helm's own way to wait has an end too.
+    release.install(ALL_NEXT, "--set=mps.image.tag=latest", "--wait=watcher", of=later)
+    release.install(ALL_NEXT, of=later)
+    notes = chart.run(release.WHERE, "get", "notes", helm.RELEASE, *OURS).splitlines()
+    (advice,) = [one for one in notes if "component=mps" in one]
+    listed = cluster.kubectl(*shlex.split(advice)[1:])
+    assert [listed.count(one) for one in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]
+    (shared,) = at_work(field, "before", {"gpu-mps": busy})
+    before = standing.of(field, shared)
+    playground.until(lambda: daemons(cluster, idle) == 0, 20, f"no MPS daemon runs on {idle}")
+    assert daemons(cluster, busy) == 1
+
+    replace(cluster, supervisor(cluster, idle))
+    found = standing.supervisors(cluster, helm.NAMESPACE)
+    assert {node: image for node, (_, image) in found.items()} == {idle: NEXT, busy: NOW}
+    (new,) = at_work(field, "after", {"gpu-mps": idle})
+    assert standing.told(field, new)[0]["mps"] is not None
+    assert standing.of(field, shared) == before
+    for pod in (shared, new):
+        field.delete_pod(pod)
