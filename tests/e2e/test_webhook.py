@@ -33,7 +33,13 @@ NAME, SECRET = "ration-admission", "ration-admission-tls"
 REQUESTS, PACE_S = 1000, 0.05
 UNSAFE: dict[str, tuple[Raw, str]] = {
     "unknown field": ({"kind": "GpuConfig", "shape": "round"}, "shape: is not a field"),
-    "of another device": ({"kind": "MigDeviceConfig"}, "MigDeviceConfig"),
+    "more than there is": (
+        {
+            "kind": "GpuConfig",
+            "sharing": {"strategy": "MPS", "mps": {"activeThreadPercentage": 500}},
+        },
+        "activeThreadPercentage",
+    ),
     "not allowed to claims": ({"kind": "GpuConfig", "crossNamespace": True}, "crossNamespace"),
 }
 
@@ -96,10 +102,10 @@ def test_kubectl_warns_of_time_slicing_without_a_memory_limit(
     field: playground.Playground,
 ) -> None:
     template = playground.a_template("turns", deviceClassName="gpu-timeslice.ration.dev")
-    code, said = kubectl(field, "create", manifest=template)
+    field.create(template)
+    code, said = kubectl(field, "create", manifest=release.a_pod("pod", template="turns"))
     assert code == 0
-    assert "Warning:" in said
-    assert "memory" in said
+    assert re.search(r"Warning: .* a time-sliced share without an amount of memory", said)
 
 
 # A namespace of pods that were written for a device plugin.
