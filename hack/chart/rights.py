@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Object = Mapping[str, Any]
+_CREATED = 201
 _STATUS = ("resource.k8s.io", "resourceclaims/status")
 _BESIDE_STATUS = frozenset(
     {("resource.k8s.io", "resourceclaims/binding"), ("resource.k8s.io", "resourceclaims/driver")}
@@ -114,7 +115,12 @@ def requests(events: Iterable[Object]) -> Iterator[Request]:
         )
         decision = (event.get("annotations") or {}).get("authorization.k8s.io/decision")
         code = (event.get("responseStatus") or {}).get("code", 0)
-        yield Request(event["user"]["username"], asked, code, decision == "allow")
+        one = Request(event["user"]["username"], asked, code, decision == "allow")
+        yield one
+        if code == _CREATED and asked.verb != "create":
+            # What was not there was made by a write of it: asked for while that is served
+            # (kubernetes 1.37, apiserver/pkg/endpoints/handlers/update.go).
+            yield replace(one, asked=replace(asked, verb="create"))
 
 
 def usage(rights: Mapping[str, frozenset[Right]], asked: Iterable[Request]) -> dict[str, Usage]:

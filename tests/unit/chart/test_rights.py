@@ -69,6 +69,14 @@ def test_what_failed_or_was_anothers_or_of_something_else_used_nothing(
     assert told(found, event).unused == (Right("", "nodes", "get"),)
 
 
+@pytest.mark.parametrize("verb", ["update", "patch"])
+def test_a_write_of_what_was_not_there_uses_the_right_to_create_it(verb: str) -> None:
+    found = a_role(a_rule("", "nodes", verb, "create"))
+    create = Right("", "nodes", "create")
+    assert told(found, an_event(verb, "nodes", code=201, name="a")) == Usage((), ())
+    assert told(found, an_event(verb, "nodes", name="a")).unused == (create,)
+
+
 def test_a_subresource_is_a_right_of_its_own() -> None:
     found = a_role(a_rule("", "pods/eviction", "create"))
     event = an_event("create", "pods", subresource="eviction", name="p", namespace="n")
