@@ -102,6 +102,7 @@ bench: setup ## Measure; results go to benchmarks/results/.
 	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.node
 	$(BIN)/python -m benchmarks.control_plane
+	$(BIN)/python -m benchmarks.placement --seeds all
 
 release: setup ## Image, chart, install.yaml, SBOM and checksums, into dist/.
 	$(BIN)/python -m hack.release
