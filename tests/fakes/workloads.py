@@ -13,6 +13,7 @@ Raw = dict[str, Any]
 NAMESPACES = ("team-a", "team-b")
 GPU, MIG = names.CLASS_GPU, "gpu-mig.ration.dev"
 MPS, TURNS = "gpu-mps.ration.dev", "gpu-timeslice.ration.dev"
+SLICE = "gpu-slice.ration.dev"
 OPEN = "open-mps.example.com"
 """A class whose claims may meet those of other namespaces."""
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
@@ -69,7 +70,7 @@ def _request(rng: random.Random, name: str) -> Raw:
 
 
 def _body(rng: random.Random) -> Raw:
-    chosen = rng.choice([GPU, MIG, MIG, MPS, MPS, TURNS, TURNS, OPEN])
+    chosen = rng.choice([GPU, MIG, MIG, MPS, MPS, TURNS, TURNS, OPEN, SLICE, SLICE])
     body: Raw = {"deviceClassName": chosen, "count": rng.choice([1, 1, 1, 2, 3])}
     if chosen == MIG:
         text = f'device.attributes["{names.DRIVER}"].profile == "{rng.choice(PROFILES)}"'
@@ -104,5 +105,6 @@ def _config(rng: random.Random) -> Raw:
         {"kind": "GpuConfig", "sharing": {"strategy": "MPS", "mps": {**mps, **limit}}},
         {"kind": "MigDeviceConfig"},
         {"kind": "MigDeviceConfig", "sharing": {"strategy": "MPS", "mps": limit}},
+        {"kind": "SliceConfig", "isolation": rng.choice(["hardware", "limits", "none"])},
     ]
     return {"apiVersion": names.CONFIG_VERSION, **rng.choice(drawn)}

@@ -40,6 +40,7 @@ pytestmark = rendered.BUILDS_HELM
         ("image.digest=sha256:12", "does not match pattern"),
         ("image.pullPolicy=Sometimes", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
         ("deviceClasses.gpu.extendedResourceName=gpu", "does not match pattern"),
+        ("deviceClasses.slice.isolation=some", "value must be one of 'hardware', 'limits', 'none'"),
         ("deviceClasses.mig.profiles[0].profile=small", "does not match pattern"),
         ("deviceClasses.mig.profiles[0].name=x", "missing property 'profile'"),
         ("serviceMonitor.interval=30", "got number, want string"),
