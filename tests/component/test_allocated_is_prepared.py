@@ -19,7 +19,7 @@ from driver.resources import claims, nodes, publish, slices
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
-WORKLOADS = 1100
+WORKLOADS = 1200
 NODE = ids.NodeName(builders.NODE)
 OWNER = publish.Owner(NODE, "uid")
 
@@ -125,7 +125,7 @@ def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -
         world.start(workloads.draw(rng, number))
         while world.running and rng.random() < 0.3:
             world.end(rng.choice(world.running))
-    assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100
+    assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100, world.given
     assert min(world.by_need[kind] for kind in ("mig", "mps", "ts")) >= 10, world.by_need
     wanted = {
         "NamespacesApart",
