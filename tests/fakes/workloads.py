@@ -70,7 +70,7 @@ def _request(rng: random.Random, name: str) -> Raw:
 
 
 def _body(rng: random.Random) -> Raw:
-    chosen = rng.choice([GPU, GPU, MIG, MIG, MPS, MPS, TURNS, TURNS, OPEN, SLICE, SLICE])
+    chosen = rng.choice([GPU, GPU, MIG, MIG, MPS, MPS, MPS, TURNS, TURNS, OPEN, SLICE, SLICE])
     body: Raw = {"deviceClassName": chosen, "count": rng.choice([1, 1, 1, 2, 3])}
     if chosen == MIG:
         text = f'device.attributes["{names.DRIVER}"].profile == "{rng.choice(PROFILES)}"'

@@ -87,7 +87,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
         ),
         (
             ("deviceClasses.mps.name=gpu.ration.dev",),
-            "two DeviceClasses have the same name: gpu-mig.ration.dev, gpu-timeslice.ration.dev,",
+            "two DeviceClasses have the same name: gpu-mig.ration.dev, gpu-slice.ration.dev,",
         ),
         (
             (
