@@ -1,9 +1,14 @@
 """A request that leaves open which kind of part of a GPU it gets has the smallest that does."""
 
+from pathlib import Path
+
+from driver.controller.admission import checking, configs, review
 from driver.controller.allocation import allocate, ranking, settings
-from driver.resources import claims
+from driver.resources import claims, classes, publish
+from hack.chart import helm
 from tests import neighbours, objects, worlds
-from tests.allocating import decide, devices, placed, workload
+from tests.allocating import NODE, decide, devices, placed, workload
+from tests.fakes import simulated_pool
 
 NO_POLICY = settings.Settings(ranking.Ranking([]), worlds.DECIDING.rules)
 
@@ -82,3 +87,25 @@ def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:
     config = [objects.a_config("SliceConfig")]
     claim = objects.claim("c", objects.first_available("part", *ways), config=config)
     assert devices(decide(view, claim)) == ["two"]
+
+
+def test_the_example_gets_what_it_says() -> None:
+    """On GPUs of 80 GB: a share, a MIG device of 20 GB at most, and turns or a share."""
+    installed = [classes.parse(one) for one in helm.usual("DeviceClass")]
+    pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
+    found = publish.render(pool, publish.Owner(NODE, "uid"), 1)
+    more = [one for one in installed if one.name.startswith("gpu-")]
+    view = worlds.view(*found, found_classes=more)
+    known = configs.Known(worlds.DRIVER, {one.name: one for one in installed})
+    given: dict[str, str] = {}
+    for raw in helm.objects(Path("examples/by-need/gpu-slice.yaml").read_text()):
+        if raw["kind"] == "ResourceClaimTemplate":
+            kind = review.Kind("resource.k8s.io", "v1", raw["kind"])
+            assert checking.check(kind, raw, known) == checking.NOTHING
+            claim = objects.a_claim(raw["metadata"]["name"])
+            claim["spec"] = raw["spec"]["spec"]
+            (device,) = devices(decide(view, claims.parse(claim)))
+            given[raw["metadata"]["name"]] = device.split("-", 5)[-1]
+    assert given["limited"] == "mps"
+    assert given["apart"].startswith(("mig-1g20gb", "mig-2g20gb"))
+    assert given["any"] in {"mps", "ts"}
