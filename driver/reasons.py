@@ -205,6 +205,10 @@ class Reason(StrEnum):
         "NamespacesApart",
         "Claims of two namespaces may share a GPU only where both their classes allow it.",
     )
+    ISOLATION_TOO_WEAK = (
+        "IsolationTooWeak",
+        "The request asks for parts of GPUs that are kept apart better than the device is.",
+    )
     SHARING_DISAGREES = (
         "SharingDisagrees",
         "Claims that share a GPU must agree on what is one setting for all of it.",

@@ -127,7 +127,8 @@ def configuration_page() -> str:
         "# Opaque configuration\n\nWhat `config[].opaque.parameters` of a claim or a class may "
         "hold for this driver. Unknown fields are refused.\n"
     )
-    return head + _model(v1alpha1.GpuConfig) + _model(v1alpha1.MigDeviceConfig)
+    models = (v1alpha1.GpuConfig, v1alpha1.MigDeviceConfig, v1alpha1.SliceConfig)
+    return head + "".join(_model(one) for one in models)
 
 
 def _model(model: type[pydantic.BaseModel]) -> str:

@@ -1,7 +1,8 @@
 """Decoding opaque configuration, strictly, and saying who wins (D13).
 
 The order in an allocation is class configuration first, then the claim's; the last that applies
-to a request wins, and is used whole.
+to a request wins, and is used whole. That is so for each question: how a device is set up is for
+GpuConfig and MigDeviceConfig to say, what kind of part it may be for SliceConfig.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,9 +16,15 @@ from driver.api import nvidia, v1alpha1
 
 Kind = Literal["GpuConfig", "MigDeviceConfig"]
 """What a device can be configured by: MIG devices have a kind of their own."""
-_OURS: Mapping[str, type[v1alpha1.GpuConfig] | type[v1alpha1.MigDeviceConfig]] = {
+_SETTINGS: Mapping[Kind, type[v1alpha1.GpuConfig] | type[v1alpha1.MigDeviceConfig]] = {
     "GpuConfig": v1alpha1.GpuConfig,
     "MigDeviceConfig": v1alpha1.MigDeviceConfig,
+}
+_Model = type[v1alpha1.GpuConfig] | type[v1alpha1.MigDeviceConfig] | type[v1alpha1.SliceConfig]
+_OURS: Mapping[str, _Model] = {
+    "GpuConfig": v1alpha1.GpuConfig,
+    "MigDeviceConfig": v1alpha1.MigDeviceConfig,
+    "SliceConfig": v1alpha1.SliceConfig,
 }
 _STRATEGIES = frozenset({"TimeSlicing", "MPS"})
 _VERSIONS = (names.CONFIG_VERSION, nvidia.VERSION)
@@ -27,7 +34,7 @@ _VERSIONS = (names.CONFIG_VERSION, nvidia.VERSION)
 class Document:
     """A configuration, where it stands, and the requests it names; () for all."""
 
-    config: v1alpha1.Config
+    config: v1alpha1.Document
     where: str
     requests: tuple[str, ...] = ()
 
@@ -35,10 +42,14 @@ class Document:
         """Whether it names a request, by its base name (`main`) or a subrequest (`main/sub`)."""
         return request in self.requests or request.partition("/")[0] in self.requests
 
+    def applies(self, request: str) -> bool:
+        """Whether it is for a request: it names it, or none."""
+        return not self.requests or self.names(request)
+
 
 def config(
     parameters: Mapping[str, object], where: str, *, from_class: bool = False
-) -> v1alpha1.Config:
+) -> v1alpha1.Document:
     """Read one opaque configuration document, ours or NVIDIA's.
 
     Raises:
@@ -48,8 +59,9 @@ def config(
     if version not in _VERSIONS:
         wanted = " or ".join(repr(one) for one in _VERSIONS)
         raise errors.BadInput(f"{where}.apiVersion", f"is {version!r}", wanted)
-    if not isinstance(kind, str) or kind not in _OURS:
-        raise errors.BadInput(f"{where}.kind", f"is {kind!r}", f"one of {', '.join(_OURS)}")
+    known = _OURS if version == names.CONFIG_VERSION else nvidia.KINDS
+    if not isinstance(kind, str) or kind not in known:
+        raise errors.BadInput(f"{where}.kind", f"is {kind!r}", f"one of {', '.join(known)}")
     found = _read(parameters, where, str(version), kind)
     if isinstance(found, v1alpha1.GpuConfig) and found.crossNamespace and not from_class:
         raise errors.BadInput(
@@ -58,7 +70,9 @@ def config(
     return found
 
 
-def _read(parameters: Mapping[str, object], where: str, version: str, kind: str) -> v1alpha1.Config:
+def _read(
+    parameters: Mapping[str, object], where: str, version: str, kind: str
+) -> v1alpha1.Document:
     theirs = version == nvidia.VERSION
     model: type[pydantic.BaseModel] = nvidia.KINDS[kind] if theirs else _OURS[kind]
     try:
@@ -69,22 +83,40 @@ def _read(parameters: Mapping[str, object], where: str, version: str, kind: str)
         raise _bad(error, where, model) from error
 
 
-def winner(documents: Iterable[Document], request: str, kind: Kind) -> v1alpha1.Config:
+def need(documents: Iterable[Document], request: str) -> v1alpha1.SliceConfig | None:
+    """What a request needs a part of a GPU to be, where it leaves open which kind it gets."""
+    found: v1alpha1.SliceConfig | None = None
+    for one in documents:
+        if isinstance(one.config, v1alpha1.SliceConfig) and one.applies(request):
+            found = one.config
+    return found
+
+
+def winner(
+    documents: Iterable[Document], request: str, kind: Kind, *, shared: bool = False
+) -> v1alpha1.Config:
     """The configuration of a request for a device of that kind; the default where none applies.
 
-    A document for all requests is for those whose devices it suits.
+    A document for all requests is for those whose devices it suits, and so is one that names a
+    request that may get either kind (`need`). `shared`: the device is a share of a GPU.
 
     Raises:
         BadInput: a document names the request, and its kind is another's.
     """
-    found: v1alpha1.Config = _OURS[kind]()
-    for one in documents:
-        if one.requests and not one.names(request):
-            continue
-        if one.config.kind == kind:
-            found = one.config
-        elif one.requests:
-            what = f"is {one.config.kind}, and request {request} got a device for {kind}"
+    found: v1alpha1.Config = _SETTINGS[kind]()
+    applying = [one for one in documents if one.applies(request)]
+    is_part = shared or kind == "MigDeviceConfig"
+    either = is_part and need(applying, request) is not None
+    for one in applying:
+        config = one.config
+        if isinstance(config, v1alpha1.SliceConfig):
+            if one.requests and not is_part:
+                what = f"is SliceConfig, and request {request} got a device that is no part of one"
+                raise errors.BadInput(f"{one.where}.kind", what, kind)
+        elif config.kind == kind:
+            found = config
+        elif one.requests and not either:
+            what = f"is {config.kind}, and request {request} got a device for {kind}"
             raise errors.BadInput(f"{one.where}.kind", what, kind)
     return found
 

@@ -14,6 +14,8 @@ from driver import names
 
 Interval = Literal["Default", "Short", "Medium", "Long"]
 """A GPU's time slice, as `nvidia-smi compute-policy` names it."""
+Isolation = Literal["hardware", "limits", "none"]
+"""What keeps a part of a GPU apart from the others, at least."""
 Amount = Annotated[
     str, pydantic.Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$")
 ]
@@ -91,5 +93,20 @@ class MigDeviceConfig(_Strict):
     sharing: MpsSharing | None = None
 
 
+class SliceConfig(_Strict):
+    """How well a part of a GPU has to be kept apart from the others', when any kind of part does.
+
+    `hardware`: a MIG device. `limits`: a MIG device, or a share whose memory and compute MPS limits
+    in each process. `none`: a time-sliced share as well. It decides which part is given, and says
+    nothing of how that is set up: the other kinds do, each of its own devices.
+    """
+
+    apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - as above
+    kind: Literal["SliceConfig"] = "SliceConfig"
+    isolation: Isolation = "limits"
+
+
 Config = GpuConfig | MigDeviceConfig
+"""What sets a device up."""
+Document = Config | SliceConfig
 """Every kind of this version."""

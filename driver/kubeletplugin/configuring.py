@@ -41,12 +41,16 @@ def _configured(
 ) -> Configured | ports.Refused:
     kind: decode.Kind = "MigDeviceConfig" if isinstance(grant.face, faces.MigFace) else "GpuConfig"
     try:
-        config = decode.winner(documents, result.request, kind)
+        shared = isinstance(grant.face, faces.ShareFace)
+        config = decode.winner(documents, result.request, kind, shared=shared)
     except errors.BadInput as problem:
         return _never(reasons.Reason.CONFIG_INVALID, str(problem))
     if not isinstance(grant.face, faces.ShareFace):
         return grant, config
-    given = terms.of_result(result, grant.face.sharing, namespace, config)
+    need = decode.need(documents, result.request)
+    given = terms.too_weak(result, grant.face.sharing, need) or terms.of_result(
+        result, grant.face.sharing, namespace, config
+    )
     if isinstance(given, terms.Conflict):
         return _never(given.reason, given.message)
     return steps.on_terms(grant, given), config

@@ -4,6 +4,7 @@ Amounts are counted by the allocator (KEP-5075); what cannot be had in two ways 
 is looked at here: the way of sharing, the time slice, whose users may meet, whose namespaces.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driver import names, reasons
@@ -11,6 +12,12 @@ from driver.api import v1alpha1
 from driver.resources import claims, quantity
 
 _MIB = 1 << 20
+_WEAK: Mapping[v1alpha1.Isolation, frozenset[str]] = {
+    "hardware": frozenset({names.SHARING_MPS, names.SHARING_TIME_SLICING}),
+    "limits": frozenset({names.SHARING_TIME_SLICING}),
+    "none": frozenset(),
+}
+"""The ways of sharing that isolate less than is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,19 @@ class Conflict:
 
     reason: reasons.Reason
     message: str
+
+
+def too_weak(
+    result: claims.Result, sharing: str, need: v1alpha1.SliceConfig | None
+) -> Conflict | None:
+    """Whether a way of sharing isolates less than a request needs; None where it does well."""
+    if need is None or sharing not in _WEAK[need.isolation]:
+        return None
+    return Conflict(
+        reasons.Reason.ISOLATION_TOO_WEAK,
+        f"{result.device.device} is shared by {sharing}, and the configuration of request "
+        f"{result.request} asks for isolation: {need.isolation}",
+    )
 
 
 def of_result(

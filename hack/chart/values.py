@@ -9,6 +9,7 @@ import pydantic
 
 from driver import names
 from driver.api import offerings as offered
+from driver.api import v1alpha1
 from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
@@ -93,6 +94,16 @@ class MpsClass(DeviceClass):
     """Shares of GPUs under MPS; gpu-mps.ration.dev."""
 
 
+class SliceClass(DeviceClass):
+    """A part of a GPU of any kind, by what is needed of it; gpu-slice.ration.dev."""
+
+    isolation: v1alpha1.Isolation = pydantic.Field(
+        default="limits",
+        description="Of claims that do not say: hardware gives MIG devices, limits MPS shares "
+        "too, none all there is.",
+    )
+
+
 class DeviceClasses(parts.Part):
     """What claims may ask for, one DeviceClass a strategy."""
 
@@ -102,6 +113,9 @@ class DeviceClasses(parts.Part):
     )
     mps: MpsClass = pydantic.Field(default=MpsClass(), description=parts.first_line(MpsClass))
     mig: MigClass = pydantic.Field(default=MigClass(), description=parts.first_line(MigClass))
+    slice: SliceClass = pydantic.Field(
+        default=SliceClass(), description=parts.first_line(SliceClass)
+    )
 
 
 class PodDisruptionBudget(parts.Part):

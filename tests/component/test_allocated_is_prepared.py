@@ -19,7 +19,7 @@ from driver.resources import claims, nodes, publish, slices
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
-WORKLOADS = 1100
+WORKLOADS = 1200
 NODE = ids.NodeName(builders.NODE)
 OWNER = publish.Owner(NODE, "uid")
 
@@ -34,6 +34,7 @@ class World:
     allocator: allocate.Allocator = field(init=False)
     running: list[workloads.Drawn] = field(default_factory=list)
     given: Counter[str] = field(default_factory=Counter)
+    by_need: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -72,6 +73,12 @@ class World:
         prepared = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
         self.given.update(kind_of(one.device) for one in prepared.devices)
+        asked = {way.name: way for one in claim.spec.requests for way in one.ways}
+        self.by_need.update(
+            kind_of(one.device.device)
+            for one in allocation.results
+            if asked[one.request].device_class == workloads.SLICE
+        )
 
     def end(self, drawn: workloads.Drawn) -> None:
         """The pod goes; its claims are unprepared, then deallocated."""
@@ -118,8 +125,15 @@ def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -
         world.start(workloads.draw(rng, number))
         while world.running and rng.random() < 0.3:
             world.end(rng.choice(world.running))
-    assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100
-    wanted = {"NamespacesApart", "SharingDisagrees", "ContainerDaemons", "ConfigInvalid"}
+    assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100, world.given
+    assert min(world.by_need[kind] for kind in ("mig", "mps", "ts")) >= 10, world.by_need
+    wanted = {
+        "NamespacesApart",
+        "SharingDisagrees",
+        "ContainerDaemons",
+        "ConfigInvalid",
+        "IsolationTooWeak",
+    }
     assert wanted <= set(world.refused), world.refused
     for drawn in [*world.running]:
         world.end(drawn)

@@ -168,7 +168,7 @@ def test_devices_are_nvidias_and_only_the_controller_gives_them(cluster: api.Clu
     assert len([one for one in found if one["attributes"]["type"] == {"string": "gpu"}]) == 4
     assert all("ration.dev/allocator" in [taint["key"] for taint in one["taints"]] for one in found)
     classes = cluster.kubectl("get", "deviceclasses", "--output=name").split()
-    stems = ("gpu", "mig", "gpu-mps", "gpu-timeslice")
+    stems = ("gpu", "mig", "gpu-mps", "gpu-timeslice", "gpu-slice")
     expected = {f"deviceclass.resource.k8s.io/{stem}.nvidia.com" for stem in stems}
     assert set(classes) == expected
 

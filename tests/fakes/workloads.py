@@ -13,6 +13,7 @@ Raw = dict[str, Any]
 NAMESPACES = ("team-a", "team-b")
 GPU, MIG = names.CLASS_GPU, "gpu-mig.ration.dev"
 MPS, TURNS = "gpu-mps.ration.dev", "gpu-timeslice.ration.dev"
+SLICE = "gpu-slice.ration.dev"
 OPEN = "open-mps.example.com"
 """A class whose claims may meet those of other namespaces."""
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
@@ -69,7 +70,7 @@ def _request(rng: random.Random, name: str) -> Raw:
 
 
 def _body(rng: random.Random) -> Raw:
-    chosen = rng.choice([GPU, MIG, MIG, MPS, MPS, TURNS, TURNS, OPEN])
+    chosen = rng.choice([GPU, GPU, MIG, MIG, MPS, MPS, MPS, TURNS, TURNS, OPEN, SLICE, SLICE])
     body: Raw = {"deviceClassName": chosen, "count": rng.choice([1, 1, 1, 2, 3])}
     if chosen == MIG:
         text = f'device.attributes["{names.DRIVER}"].profile == "{rng.choice(PROFILES)}"'
@@ -85,11 +86,21 @@ def _body(rng: random.Random) -> Raw:
 
 
 def _configs(rng: random.Random, asked: list[Raw]) -> list[Raw]:
+    by_need = SLICE in str(asked) and rng.random() < 0.6
+    found = [_entry({"apiVersion": names.CONFIG_VERSION, **_need(rng)})] if by_need else []
     if rng.random() < 0.4:
-        return []
+        return found
     for_one = [rng.choice(asked)["name"]] if rng.random() < 0.3 else []
-    entry: Raw = {"opaque": {"driver": names.DRIVER, "parameters": _config(rng)}}
-    return [{**entry, "requests": for_one} if for_one else entry]
+    entry = _entry(_config(rng))
+    return [*found, {**entry, "requests": for_one} if for_one else entry]
+
+
+def _entry(parameters: Raw) -> Raw:
+    return {"opaque": {"driver": names.DRIVER, "parameters": parameters}}
+
+
+def _need(rng: random.Random) -> Raw:
+    return {"kind": "SliceConfig", "isolation": rng.choice(["hardware", "limits", "none", "none"])}
 
 
 def _config(rng: random.Random) -> Raw:
@@ -104,5 +115,6 @@ def _config(rng: random.Random) -> Raw:
         {"kind": "GpuConfig", "sharing": {"strategy": "MPS", "mps": {**mps, **limit}}},
         {"kind": "MigDeviceConfig"},
         {"kind": "MigDeviceConfig", "sharing": {"strategy": "MPS", "mps": limit}},
+        _need(rng),
     ]
     return {"apiVersion": names.CONFIG_VERSION, **rng.choice(drawn)}

@@ -3,11 +3,12 @@
 import collections
 import copy
 import random  # noqa: TID251 - a generator of its own, seeded
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from driver import errors, ids, names
+from driver.api import decode
 from driver.controller.admission import checking, configs, hardware, review
 from driver.devices import faces
 from driver.kubeletplugin import configuring, ports, steps
@@ -36,6 +37,7 @@ KINDS = {
     "gpu-mps.ration.dev": faces.ShareFace,
     "gpu-timeslice.ration.dev": faces.ShareFace,
 }
+SLICE = "gpu-slice.ration.dev"
 LIMITS = [
     {"pinnedMemory": "4Gi"},
     {"pinnedMemory": "500Gi"},
@@ -81,7 +83,8 @@ class Drawing:
     def classes(self) -> dict[str, classes.DeviceClass]:
         """Those that are installed; some bring a document of their own."""
         return {
-            name: replace(one, configs=tuple(self._of_class())) for name, one in CLASSES.items()
+            name: replace(one, configs=(*one.configs, *self._of_class()))
+            for name, one in CLASSES.items()
         }
 
     def _of_class(self) -> Iterator[Raw]:
@@ -114,7 +117,10 @@ class Drawing:
         return entry
 
     def _parameters(self) -> Raw:
-        kind = self._random.choice(("GpuConfig", "GpuConfig", "MigDeviceConfig"))
+        kind = self._random.choice(("GpuConfig",) * 4 + ("MigDeviceConfig",) * 2 + ("SliceConfig",))
+        if kind == "SliceConfig":
+            isolation = self._random.choice(("hardware", "limits", "none"))
+            return {"apiVersion": names.CONFIG_VERSION, "kind": kind, "isolation": isolation}
         theirs = self._random.random() < 0.25
         version = "resource.nvidia.com/v1beta1" if theirs else names.CONFIG_VERSION
         found: Raw = {"apiVersion": version, "kind": kind}
@@ -156,20 +162,36 @@ def _places(value: Any) -> Iterator[tuple[Raw, str]]:
             yield from _places(value[key])
 
 
-def granted(claim: Raw) -> Iterator[tuple[claims.Result, faces.Face]]:
+def granted(
+    claim: Raw, read: Sequence[decode.Document]
+) -> Iterator[tuple[claims.Result, faces.Face]]:
     """Devices of a node with four GPUs, as an allocator would give them."""
     free = [list(faces.of_gpu(gpu, faces.Offering())) for gpu in GPUS]
     at = 0
     for one in claim["spec"]["devices"]["requests"]:
         device_class = one["exactly"]["deviceClassName"]
         for _ in range(one["exactly"]["count"]):
-            face = next(f for f in free[at % 4] if _is_of(f, device_class))
+            may_be = [f for f in free[at % 4] if _is_of(f, device_class)]
             at += 1
-            device = claims.DeviceId(names.DRIVER, "node-1", face.name)
-            yield claims.Result(one["name"], device), face
+            grants = [_result(one["name"], face) for face in may_be]
+            yield next((grant for grant in grants if not _refused([grant], read)), grants[0])
+
+
+def _result(request: str, face: faces.Face) -> tuple[claims.Result, faces.Face]:
+    return claims.Result(request, claims.DeviceId(names.DRIVER, "node-1", face.name)), face
+
+
+def _refused(
+    found: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
+) -> bool:
+    grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
+    answer = configuring.configured(grants, [result for result, _ in found], read, "default")
+    return isinstance(answer, ports.Refused)
 
 
 def _is_of(face: faces.Face, device_class: str) -> bool:
+    if device_class == SLICE:
+        return isinstance(face, faces.MigFace | faces.ShareFace)
     if isinstance(face, faces.ShareFace):
         wanted = device_class == "gpu-mps.ration.dev"
         return KINDS[device_class] is faces.ShareFace and wanted == (
@@ -196,15 +218,12 @@ def refused_by_plugin(claim: Raw, known: dict[str, classes.DeviceClass]) -> bool
         )
         for one in claim["spec"]["devices"]["config"]
     ]
-    found = list(granted(claim))
-    allocation = claims.Allocation(tuple(result for result, _ in found), tuple(brought))
+    allocation = claims.Allocation((), tuple(brought))
     try:
         read = tuple(documents.of_allocation(allocation, names.DRIVER))
     except errors.BadInput:
         return True
-    grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
-    answer = configuring.configured(grants, allocation.results, read, "default")
-    return isinstance(answer, ports.Refused)
+    return _refused([*granted(claim, read)], read)
 
 
 def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:

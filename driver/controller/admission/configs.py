@@ -16,13 +16,14 @@ from driver.controller.admission.selecting import Face, Way
 from driver.resources import claims, classes, fields, quantity, request
 from driver.sharing import terms
 
-_KINDS: Mapping[Face, tuple[decode.Kind, ...]] = {
-    Face.MIG: ("MigDeviceConfig",),
-    Face.UNKNOWN: ("GpuConfig", "MigDeviceConfig"),
+_MAY_BE: Mapping[Face, tuple[Face, ...]] = {
+    Face.UNKNOWN: (Face.WHOLE, Face.MIG),
     Face.NONE: (),
     Face.FOREIGN: (),
 }
-"""Of any other face: GpuConfig."""
+"""What tells of configuration; any other face is itself."""
+_BY_NEED = (Face.MIG, Face.MPS, Face.TIME_SLICED, Face.WHOLE)
+"""What a request by need may get, where selectors leave it open."""
 _ANY = "of the class"
 _SHARED = {Face.MPS: names.SHARING_MPS, Face.TIME_SLICED: names.SHARING_TIME_SLICING}
 
@@ -102,33 +103,39 @@ def _outcome(ways: Sequence[Way], brought: Sequence[decode.Document], known: Kno
     unsure: list[str] = []
     for way in ways:
         every = [*_of_class(way, known, unsure), *brought]
-        answers = [_answer(way, kind, every) for kind in _KINDS.get(way.face, ("GpuConfig",))]
-        refused = [one for one in answers if isinstance(one, str)]
-        settings = [one for one in answers if not isinstance(one, str)]
+        by_need = way.face is Face.UNKNOWN and decode.need(every, way.name) is not None
+        may_be = _BY_NEED if by_need else _MAY_BE.get(way.face, (way.face,))
+        answers = [(face, _answer(way, face, every)) for face in may_be]
+        refused = [one for _, one in answers if isinstance(one, str)]
+        settings = [(face, one) for face, one in answers if not isinstance(one, str)]
         if refused and not settings:
             problems.append(refused[0])
+        elif by_need and len(settings) == 1:
+            # No other kind of part will do, so it is as if the request named it.
+            sure += (Configured(replace(way, face=face), one) for face, one in settings)
         elif len(answers) > 1:
-            unsure += refused or _doubts(way, settings)
+            told = () if by_need else refused
+            unsure += told or _doubts(way, [one for _, one in settings])
         else:
-            sure += (Configured(way, one) for one in settings)
+            sure += (Configured(way, one) for _, one in settings)
     if problems and len(problems) < len(ways):
         # Another alternative can still be had.
         return Outcome(len(ways), tuple(sure), unsure=(*problems, *unsure))
     return Outcome(len(ways), tuple(sure), tuple(problems[:1]), tuple(unsure))
 
 
-def _answer(
-    way: Way, kind: decode.Kind, brought: Sequence[decode.Document]
-) -> v1alpha1.Config | str:
-    """The configuration of a way's devices, or why they cannot have one."""
+def _answer(way: Way, face: Face, brought: Sequence[decode.Document]) -> v1alpha1.Config | str:
+    """The configuration of a way's devices, if they are such, or why they cannot have one."""
+    kind: decode.Kind = "MigDeviceConfig" if face is Face.MIG else "GpuConfig"
     try:
-        config = decode.winner(brought, way.name, kind)
+        config = decode.winner(brought, way.name, kind, shared=face in _SHARED)
     except errors.BadInput as problem:
         return str(problem)
-    if way.face not in _SHARED:
+    if face not in _SHARED:
         return config
-    device = claims.DeviceId("", "", f"the {way.face}")
-    given = terms.of_result(claims.Result(way.name, device), _SHARED[way.face], "", config)
+    result = claims.Result(way.name, claims.DeviceId("", "", f"the {face}"))
+    weak = terms.too_weak(result, _SHARED[face], decode.need(brought, way.name))
+    given = weak or terms.of_result(result, _SHARED[face], "", config)
     return given.message if isinstance(given, terms.Conflict) else config
 
 

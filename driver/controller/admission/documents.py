@@ -29,7 +29,13 @@ _OURS_FOR = {
 }
 """NVIDIA's names and ours for the same."""
 _THEIRS_FOR = {ours: theirs for theirs, ours in _OURS_FOR.items()}
-_MODELS = (v1alpha1.GpuConfig, v1alpha1.TimeSlicing, v1alpha1.TimeSlicingSharing, v1alpha1.Mps)
+_MODELS = (
+    v1alpha1.GpuConfig,
+    v1alpha1.SliceConfig,
+    v1alpha1.TimeSlicing,
+    v1alpha1.TimeSlicingSharing,
+    v1alpha1.Mps,
+)
 _FIELDS = frozenset(name for model in _MODELS for name in model.model_fields)
 
 

@@ -6,8 +6,17 @@ from typing import TypeVar
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, asked, board, outcome, peers, rooms, settings
-from driver.resources import pods
+from driver.controller.allocation import (
+    answers,
+    asked,
+    board,
+    outcome,
+    peers,
+    ranking,
+    rooms,
+    settings,
+)
+from driver.resources import pods, quantity
 
 T = TypeVar("T")
 _LEAST_SHAPES = 64
@@ -45,7 +54,7 @@ class Allocator:
         if best is not None:
             name, fit = best
             rival = found.best({**workload.avoid, name: ""})
-            why = self._settings.ranking.why(fit.candidate, rival[1].scores if rival else None)
+            why = _why(self._settings.ranking, fit, rival[1] if rival else None)
             return outcome.Placement(name, fit.picks, why, fit.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
 
@@ -79,6 +88,13 @@ def allocate(
 ) -> outcome.Placement | outcome.NoFit:
     """Choose a node and devices for a pod's open claims, without remembering anything."""
     return Allocator(deciding).decide(view, workload)
+
+
+def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None) -> str:
+    """Why a node was preferred to the next best one."""
+    if rival is not None and fit.memory < rival.memory:
+        return f"{quantity.of_bytes(fit.memory).text} of GPU memory, the least that does"
+    return judge.why(fit.candidate, rival.scores if rival else None)
 
 
 def _avoided(

@@ -1,6 +1,6 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from driver import reasons
@@ -21,8 +21,9 @@ from driver.controller.allocation import (
 from driver.controller.allocation.policies import base
 from driver.resources import claims, nodes
 
-Standing = tuple[int, ranking.Scores, int]
-"""Lower is better: alternatives that are not the preferred ones, worse scores, idle GPUs (D6)."""
+Standing = tuple[int, int, ranking.Scores, int]
+"""Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
+by need take, worse scores, idle GPUs (D6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Fit:
     candidate: base.Candidate
     picks: tuple[outcome.Pick, ...]
     steps: int
+
+    @property
+    def memory(self) -> int:
+        """The bytes of GPU memory that requests by need take."""
+        return self.standing[1]
 
 
 Answer = Fit | outcome.Refusal | None
@@ -109,10 +115,12 @@ def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     objection = verdicts.objection(picks, spots)
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = scene.candidate(_taken(scene, problem, solved))
+    candidate = scene.candidate(_taken(scene, problem, solved.choices))
     scores = judge.scores(candidate)
     worse = tuple(-score for score in scores)
-    standing = _preferred(solved, made), worse, candidate.before.idle
+    by_need = [one for one in solved.choices if one.offer.by_need]
+    memory = options.memory_of(_taken(scene, problem, by_need))
+    standing = _preferred(solved, made), memory, worse, candidate.before.idle
     return Fit(standing, scores, candidate, picks, solved.steps)
 
 
@@ -161,9 +169,9 @@ def _preferred(solved: search.Solved, made: Sequence[Sequence[offers.Offer]]) ->
 
 
 def _taken(
-    scene: options.Scene, problem: search.Problem, solved: search.Solved
+    scene: options.Scene, problem: search.Problem, choices: Iterable[search.Choice]
 ) -> Iterator[base.Taken]:
-    for one in solved.choices:
+    for one in choices:
         if not one.offer.way.request.admin_access:
             found = scene.taken(problem.spots[one.place], one.offer.takes.get(one.place, {}))
             if found is not None:

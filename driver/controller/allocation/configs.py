@@ -9,6 +9,9 @@ from driver.controller.allocation import outcome
 from driver.resources import claims, fields, request, slices
 from driver.sharing import documents, terms
 
+_Look = tuple[decode.Kind, bool]
+"""All of a device that its configuration depends on: its kind, and whether it is a share."""
+
 
 class Configs:
     """Of one workload; claims are named by their place among the open ones."""
@@ -17,20 +20,31 @@ class Configs:
         self._view = view
         self._workload = workload
         self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}
-        self._found: dict[tuple[int, str, decode.Kind], v1alpha1.Config | errors.BadInput] = {}
+        self._found: dict[tuple[int, str, _Look], v1alpha1.Config | errors.BadInput] = {}
 
     def of(
         self, claim: int, way: request.Request, device: slices.Device
     ) -> v1alpha1.Config | errors.BadInput:
         """The configuration of a device for a way, or what is wrong with it."""
-        kind = _kind(device)
-        key = claim, way.name, kind
+        look = kind, shared = _look(device)
+        key = claim, way.name, look
         if key not in self._found:
             try:
-                self._found[key] = decode.winner(self._of_way(claim, way), way.name, kind)
+                documents = self._of_way(claim, way)
+                self._found[key] = decode.winner(documents, way.name, kind, shared=shared)
             except errors.BadInput as error:
                 self._found[key] = error
         return self._found[key]
+
+    def need(self, claim: int, way: request.Request) -> v1alpha1.SliceConfig | None:
+        """What a way needs a part of a GPU to be, where it leaves open which kind it gets.
+
+        None too where configuration cannot be read; `of` says so.
+        """
+        try:
+            return decode.need(self._of_way(claim, way), way.name)
+        except errors.BadInput:
+            return None
 
     def terms(
         self, claim: int, way: request.Request, device: slices.Device
@@ -46,7 +60,9 @@ class Configs:
         driver = self._view.driver
         result = claims.Result(way.name, claims.DeviceId(driver, "", device.name))
         namespace = self._workload.open[claim].namespace
-        return terms.of_result(result, sharing_of(device), namespace, config)
+        sharing = sharing_of(device)
+        weak = terms.too_weak(result, sharing, self.need(claim, way))
+        return weak or terms.of_result(result, sharing, namespace, config)
 
     def own_daemon(
         self, claim: int, way: request.Request, device: slices.Device
@@ -83,10 +99,10 @@ def of_result(
     allocation: claims.Allocation, result: claims.Result, device: slices.Device, driver: str
 ) -> v1alpha1.Config | None:
     """The configuration of a device that a claim has; None where it cannot be read any more."""
+    kind, shared = _look(device)
     try:
-        return decode.winner(
-            documents.of_allocation(allocation, driver), result.request, _kind(device)
-        )
+        found = documents.of_allocation(allocation, driver)
+        return decode.winner(found, result.request, kind, shared=shared)
     except errors.BadInput:
         return None
 
@@ -96,8 +112,8 @@ def is_mig(device: slices.Device) -> bool:
     return device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG
 
 
-def _kind(device: slices.Device) -> decode.Kind:
-    return "MigDeviceConfig" if is_mig(device) else "GpuConfig"
+def _look(device: slices.Device) -> _Look:
+    return "MigDeviceConfig" if is_mig(device) else "GpuConfig", bool(sharing_of(device))
 
 
 def sharing_of(device: slices.Device) -> str:

@@ -46,7 +46,11 @@ class _Verdicts:
 
     def judge(self, claim: int) -> offers.Judge:
         """Of each device for a claim of the workload, whatever else is chosen."""
-        return offers.Judge(_DISREGARDED, functools.partial(self._why_not, claim))
+        return offers.Judge(
+            _DISREGARDED,
+            functools.partial(self._why_not, claim),
+            lambda way: self._configs.need(claim, way.request) is not None,
+        )
 
     def pacts(
         self, wants: Sequence[asked.Want], spots: Sequence[offers.Spot]

@@ -36,16 +36,27 @@ def anything(_spot: Spot, _way: asked.Way) -> None:
     """Nothing is judged beyond the API."""
 
 
+ByNeed = Callable[[asked.Way], bool]
+"""Whether a request leaves open which kind of part of a GPU it gets."""
+
+
+def never(_way: asked.Way) -> bool:
+    """What a request gets is what it asks."""
+    return False
+
+
 @dataclass(slots=True)
 class Offer:
     """The devices for one way, as places in the list of spots.
 
     `failing` are those on which a selector fails. `takes` is what a share of a device takes of its
     capacities. Of All, `barred` are those without which it cannot be had, and `broken` says why
-    nothing can be decided for the node at all, whatever the alternatives.
+    nothing can be decided for the node at all, whatever the alternatives. `by_need`: of several
+    kinds of parts of a GPU, that of the least memory is to be had.
     """
 
     way: asked.Way
+    by_need: bool = False
     places: list[int] = field(default_factory=list)
     failing: dict[int, str] = field(default_factory=dict)
     takes: dict[int, Mapping[str, quantity.Quantity]] = field(default_factory=dict)
@@ -87,6 +98,7 @@ class Judge:
 
     disregarded: frozenset[str] = frozenset()
     why_not: WhyNot = anything
+    by_need: ByNeed = never
 
 
 def offer(
@@ -96,7 +108,7 @@ def offer(
     judge: Judge,
 ) -> Offer:
     """What the node has for a way."""
-    made = Offer(way)
+    made = Offer(way, judge.by_need(way))
     look_at = _every if way.request.everything else _some
     for place, spot in enumerate(found):
         look_at(made, place, spot, judge)

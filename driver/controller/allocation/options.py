@@ -1,7 +1,8 @@
 """Which devices of a node to try first: policies put the ways to serve a workload in order. Pure.
 
 Ways that nothing tells apart count as one, so the best is the best of all of them. Where requests
-differ from each other, each is given what is best for it alone.
+differ from each other, each is given what is best for it alone. A request by need is given what
+takes the least memory of a GPU, whatever policies say; they decide among what takes as much.
 """
 
 import itertools
@@ -56,7 +57,7 @@ def solve(
     problem: search.Problem, scene: Scene, judge: ranking.Ranking, budget: int | None
 ) -> search.Solved | search.Unsolved:
     """The best solution there is; at most `budget` devices are tried for each."""
-    if not judge.cares:
+    if not judge.cares and not any(one.by_need for want in problem.offers for one in want):
         return search.solve(problem, budget)
     for narrowed in _Options(problem, scene, judge).best_first():
         found = search.solve(narrowed, budget)
@@ -112,7 +113,8 @@ class _Options:
             takens.setdefault(kind, taken)
         if len(groups) == 1:
             return [*groups.values()]
-        return self._ordered((groups[kind], [taken]) for kind, taken in takens.items())
+        found = ((groups[kind], [taken]) for kind, taken in takens.items())
+        return self._ordered(found, by_need=offer.by_need)
 
     def _sorted(self, offer: offers.Offer) -> list[int]:
         return [*itertools.chain.from_iterable(self._singles(offer))]
@@ -130,11 +132,17 @@ class _Options:
         )
 
     def _ordered(
-        self, found: Iterable[tuple[list[int], Sequence[base.Taken | None]]]
+        self,
+        found: Iterable[tuple[list[int], Sequence[base.Taken | None]]],
+        *,
+        by_need: bool = False,
     ) -> list[list[int]]:
-        scored = [(self._scores(takens), places) for places, takens in found]
-        scored.sort(key=lambda one: (tuple(-score for score in one[0]), one[1]))
-        return [places for _, places in scored]
+        scored = [
+            (memory_of(takens) if by_need else 0, self._scores(takens), places)
+            for places, takens in found
+        ]
+        scored.sort(key=lambda one: (one[0], tuple(-score for score in one[1]), one[2]))
+        return [places for *_, places in scored]
 
     def _scores(self, takens: Iterable[base.Taken | None]) -> ranking.Scores:
         known = (one for one in takens if one is not None)
@@ -147,6 +155,11 @@ class _Options:
 
     def _taken(self, offer: offers.Offer, place: int) -> base.Taken | None:
         return self._scene.taken(self._problem.spots[place], offer.takes.get(place, {}))
+
+
+def memory_of(takens: Iterable[base.Taken | None]) -> int:
+    """How many bytes of GPU memory are taken."""
+    return sum(one.memory for one in takens if one is not None)
 
 
 def _narrow(offer: offers.Offer, places: Sequence[int]) -> offers.Offer:

@@ -4,18 +4,18 @@ Nodes are alike where nothing but names and UUIDs tells the devices that they re
 the same of them are in use. Whether a pod fits is for each node to say.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from driver.controller import view as cluster
 from driver.controller.allocation import asked
-from driver.resources import claims, pool
+from driver.resources import claims, fields, pool
 
 
 def look(view: cluster.ClusterView, shares: Iterable[pool.Share]) -> Hashable | None:
     """The same for nodes that are alike, of what they reach; None for one that is like no other.
 
     A pool of which it does not reach all makes a node so, one that has no look, and a share in use
-    that is configured (its terms may be of any kind).
+    that is configured (its terms may be of any kind), but for what its claim needed.
     """
     found: list[Hashable] = []
     for share in shares:
@@ -34,7 +34,9 @@ def _use(view: cluster.ClusterView, device: claims.DeviceId) -> Hashable | None:
     amounts: dict[str, int] = {}
     namespaces: set[str] = set()
     for holder in view.holders(device):
-        if holder.result.share_id and holder.allocation.configs:
+        if holder.result.share_id and not all(
+            _is_need(one.opaque) for one in holder.allocation.configs
+        ):
             return None
         if holder.result.share_id:
             namespaces.add(holder.namespace)
@@ -50,17 +52,29 @@ def tells_uuids(
 ) -> bool:
     """Whether a workload's answer may depend on UUIDs: then no node is like another for it.
 
-    Selectors and constraints say what they read; configuration may be for one device.
+    Selectors and constraints say what they read; configuration may be for one device, unless it
+    tells a need.
     """
     ways = [way for want in wants for way in want.ways]
     return (
         any(_reads_uuids(way) for way in ways)
-        or any(view.classes[way.request.device_class].configs for way in ways)
         or any(
-            claim.spec.configs or any(pool.is_uuid(one.attribute) for one in claim.spec.constraints)
+            not _is_need(one)
+            for way in ways
+            for one in view.classes[way.request.device_class].configs
+        )
+        or any(
+            any(not _is_need(one.opaque) for one in claim.spec.configs)
+            or any(pool.is_uuid(one.attribute) for one in claim.spec.constraints)
             for claim in found
         )
     )
+
+
+def _is_need(opaque: fields.Raw) -> bool:
+    """Whether a configuration says what kind of part will do, and nothing of how it is set up."""
+    parameters = opaque.get("parameters")
+    return isinstance(parameters, Mapping) and parameters.get("kind") == "SliceConfig"
 
 
 def _reads_uuids(way: asked.Way) -> bool:

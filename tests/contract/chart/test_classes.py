@@ -19,6 +19,7 @@ def test_the_usual_classes_have_their_public_names_and_no_extended_resource() ->
         "gpu-timeslice.ration.dev",
         "gpu-mps.ration.dev",
         "gpu-mig.ration.dev",
+        "gpu-slice.ration.dev",
     }
     assert not [one for one in there.values() if "extendedResourceName" in one]
 
@@ -30,6 +31,7 @@ def test_classes_are_named_by_the_driver() -> None:
         "gpu-timeslice.example.com",
         "gpu-mps.example.com",
         "gpu-mig.example.com",
+        "gpu-slice.example.com",
     }
 
 
@@ -48,3 +50,22 @@ def test_a_mig_profile_may_have_a_class_and_an_extended_resource() -> None:
     assert "gpu-mig-1g.10gb.me.nvidia.com" in there
     assert '.profile == "3g.40gb"' in there["half.example.com"]["selectors"][0]["cel"]["expression"]
     assert there["turns.example.com"]["extendedResourceName"] == "nvidia.com/gpu.shared"
+
+
+def test_the_class_by_need_has_parts_and_what_shares_the_controller_gives() -> None:
+    there = found("--set=driverName=gpu.nvidia.com", "--set=deviceClasses.slice.isolation=hardware")
+    (selector,) = there["gpu-slice.nvidia.com"]["selectors"]
+    of = 'device.attributes["gpu.nvidia.com"]'
+    assert selector["cel"]["expression"].split(" && ", 1) == [
+        'device.driver == "gpu.nvidia.com"',
+        f'({of}.type == "mig" || ({of}.type == "gpu-share" && {of}.allocator == "controller"))',
+    ]
+    (config,) = there["gpu-slice.nvidia.com"]["config"]
+    assert config["opaque"] == {
+        "driver": "gpu.nvidia.com",
+        "parameters": {
+            "apiVersion": names.CONFIG_VERSION,
+            "kind": "SliceConfig",
+            "isolation": "hardware",
+        },
+    }

@@ -40,6 +40,7 @@ pytestmark = rendered.BUILDS_HELM
         ("image.digest=sha256:12", "does not match pattern"),
         ("image.pullPolicy=Sometimes", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
         ("deviceClasses.gpu.extendedResourceName=gpu", "does not match pattern"),
+        ("deviceClasses.slice.isolation=some", "value must be one of 'hardware', 'limits', 'none'"),
         ("deviceClasses.mig.profiles[0].profile=small", "does not match pattern"),
         ("deviceClasses.mig.profiles[0].name=x", "missing property 'profile'"),
         ("serviceMonitor.interval=30", "got number, want string"),
@@ -86,7 +87,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
         ),
         (
             ("deviceClasses.mps.name=gpu.ration.dev",),
-            "two DeviceClasses have the same name: gpu-mig.ration.dev, gpu-timeslice.ration.dev,",
+            "two DeviceClasses have the same name: gpu-mig.ration.dev, gpu-slice.ration.dev,",
         ),
         (
             (

@@ -13,7 +13,8 @@ def a_document(kind: str = "GpuConfig", version: str = VERSION, **fields: Any) -
     return {"apiVersion": version, "kind": kind, **fields}
 
 
-def sharing(config: v1alpha1.Config) -> v1alpha1.Sharing | None:
+def sharing(config: v1alpha1.Document) -> v1alpha1.Sharing | None:
+    assert not isinstance(config, v1alpha1.SliceConfig)
     return config.sharing
 
 
@@ -28,7 +29,19 @@ def test_an_empty_configuration_is_the_device_as_it_is() -> None:
     [
         ({}, "config[0].apiVersion: is None; expected 'resource.ration.dev/v1alpha1' or"),
         (a_document(version="v1"), "config[0].apiVersion: is 'v1'"),
-        (a_document("Gpu"), "config[0].kind: is 'Gpu'; expected one of GpuConfig, MigDeviceConfig"),
+        (
+            a_document("Gpu"),
+            "config[0].kind: is 'Gpu'; expected one of GpuConfig, MigDeviceConfig, SliceConfig",
+        ),
+        (
+            a_document("SliceConfig", NVIDIA),
+            "config[0].kind: is 'SliceConfig'; expected one of GpuConfig, MigDeviceConfig",
+        ),
+        (a_document("SliceConfig", isolation="some"), "config[0].isolation"),
+        (
+            a_document("SliceConfig", sharing={}),
+            "config[0].sharing: is not a field; expected one of apiVersion, isolation, kind",
+        ),
         ({"apiVersion": VERSION, "kind": ["GpuConfig"]}, "config[0].kind"),
         (
             a_document(share={}),
@@ -125,7 +138,7 @@ def test_time_slicing_of_a_mig_device_says_nothing() -> None:
     assert found == v1alpha1.MigDeviceConfig()
 
 
-def doc(config: v1alpha1.Config, *requests: str) -> decode.Document:
+def doc(config: v1alpha1.Document, *requests: str) -> decode.Document:
     return decode.Document(config, "config[0]", requests)
 
 
@@ -158,3 +171,37 @@ def test_a_document_that_names_a_request_of_another_kind_is_refused() -> None:
         "config[0].kind: is GpuConfig, and request main got a device for MigDeviceConfig; "
         "expected MigDeviceConfig"
     )
+
+
+BY_NEED = v1alpha1.SliceConfig(isolation="none")
+
+
+def test_a_part_by_need_is_limited_in_each_process_at_least() -> None:
+    found = decode.config(a_document("SliceConfig"), "config[0]")
+    assert found == v1alpha1.SliceConfig(isolation="limits")
+
+
+def test_the_last_need_that_applies_to_a_request_wins() -> None:
+    usual, other = v1alpha1.SliceConfig(), v1alpha1.SliceConfig(isolation="hardware")
+    documents = [doc(usual, "main"), doc(BY_NEED), doc(other, "other")]
+    assert decode.need(documents, "main/sub") is BY_NEED
+    assert decode.need([doc(other, "other")], "main") is None
+
+
+@pytest.mark.parametrize("requests", [(), ("main",)])
+def test_what_is_needed_of_a_part_says_nothing_of_how_it_is_set_up(
+    requests: tuple[str, ...],
+) -> None:
+    crossing = v1alpha1.GpuConfig(crossNamespace=True)
+    documents = [doc(crossing, "main"), doc(BY_NEED, *requests)]
+    assert decode.winner(documents, "main", "GpuConfig", shared=True) is crossing
+    assert decode.winner(documents, "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
+
+
+def test_a_whole_gpu_is_no_part_that_a_request_could_need() -> None:
+    with pytest.raises(errors.BadInput, match=r"config\[0\].kind: is SliceConfig"):
+        decode.winner([doc(BY_NEED, "main")], "main", "GpuConfig")
+    assert decode.winner([doc(BY_NEED)], "main", "GpuConfig") == v1alpha1.GpuConfig()
+    mistaken = [doc(BY_NEED), doc(v1alpha1.MigDeviceConfig(), "main")]
+    with pytest.raises(errors.BadInput, match="is MigDeviceConfig"):
+        decode.winner(mistaken, "main", "GpuConfig")

@@ -258,3 +258,32 @@ def test_a_share_that_was_half_unprepared_has_all_its_settings_when_it_is_prepar
             node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
         assert isinstance(prepare(node, claim), ports.Prepared)
         assert settings() == whole
+
+
+def need(isolation: str) -> dict[str, Any]:
+    return {"apiVersion": VERSION, "kind": "SliceConfig", "isolation": isolation}
+
+
+@pytest.mark.parametrize("face", ["mps", "ts", "mig-1g10gb-0"])
+def test_a_part_by_need_is_prepared_as_if_its_kind_had_been_named(
+    tmp_path: Path, face: str
+) -> None:
+    prepared: list[str] = []
+    for at, configs in enumerate(([], [need("none")])):
+        root = tmp_path / str(at)
+        root.mkdir()
+        node = gpunode.GpuNode(root)
+        claim = a_share(1, face, configs=configs)
+        assert isinstance(prepare(node, claim), ports.Prepared)
+        prepared.append(json.dumps(edits(node, claim)).replace(str(root), ""))
+    assert prepared[0] == prepared[1]
+
+
+@pytest.mark.parametrize(("face", "isolation"), [("mps", "hardware"), ("ts", "limits")])
+def test_a_share_that_isolates_less_than_is_needed_is_refused_for_good(
+    node: gpunode.GpuNode, face: str, isolation: str
+) -> None:
+    answer = prepare(node, a_share(1, face, configs=[need(isolation)]))
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.ISOLATION_TOO_WEAK, True)
+    assert node.files() == {}

@@ -82,3 +82,21 @@ def test_two_shares_in_one_container_do_not_hide_each_other() -> None:
     names = ("gpu-0000-53-00-0-ts", "gpu-0000-64-00-0-ts")
     found = {key for name in names for key in terms.share_environment(name, given())}
     assert found == {"RATION_GPU_0000_53_00_0_TS", "RATION_GPU_0000_64_00_0_TS"}
+
+
+@pytest.mark.parametrize(
+    ("isolation", "enough"),
+    [("hardware", set()), ("limits", {"mps"}), ("none", {"mps", "time-slicing"})],
+)
+def test_a_share_isolates_as_much_as_is_needed_or_is_refused(
+    isolation: v1alpha1.Isolation, enough: set[str]
+) -> None:
+    need = v1alpha1.SliceConfig(isolation=isolation)
+    share = builders.a_result("gpu-0000-53-00-0-mps")
+    for sharing in ("mps", "time-slicing"):
+        found = terms.too_weak(share, sharing, need)
+        assert (found is None) == (sharing in enough)
+        if found is not None:
+            assert found.reason is reasons.Reason.ISOLATION_TOO_WEAK
+            assert f"asks for isolation: {isolation}" in found.message
+        assert terms.too_weak(share, sharing, None) is None

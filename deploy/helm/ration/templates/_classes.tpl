@@ -1,5 +1,6 @@
-{{/* (dict "root" $ "stem" "gpu-mps" "values" .Values.deviceClasses.mps "expression" "..."
-     "profile" "1g.10gb"?): one DeviceClass. */}}
+{{/* (dict "root" $ "stem" "gpu-mps" "values" .Values.deviceClasses.mps
+     "attributes" (list (list "type" "mig")) "also" "a CEL expression"? "parameters" (dict ...)?):
+     one DeviceClass. */}}
 {{- define "ration.deviceClass" -}}
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -15,6 +16,16 @@ spec:
           {{- range .attributes }}
           && device.attributes["{{ $.root.Values.driverName }}"].{{ index . 0 }} == "{{ index . 1 }}"
           {{- end }}
+          {{- with .also }}
+          && ({{ . }})
+          {{- end }}
+  {{- with .parameters }}
+  config:
+    - opaque:
+        driver: {{ $.root.Values.driverName }}
+        parameters:
+          {{- toYaml . | nindent 10 }}
+  {{- end }}
   {{- with .values.extendedResourceName }}
   extendedResourceName: {{ . }}
   {{- end }}

@@ -39,7 +39,7 @@
 {{- define "ration.validateClasses" -}}
 {{- $names := list }}
 {{- $resources := list }}
-{{- range $stem, $one := dict "gpu" .Values.deviceClasses.gpu "gpu-timeslice" .Values.deviceClasses.timeSlicing "gpu-mps" .Values.deviceClasses.mps "gpu-mig" .Values.deviceClasses.mig }}
+{{- range $stem, $one := dict "gpu" .Values.deviceClasses.gpu "gpu-timeslice" .Values.deviceClasses.timeSlicing "gpu-mps" .Values.deviceClasses.mps "gpu-mig" .Values.deviceClasses.mig "gpu-slice" .Values.deviceClasses.slice }}
 {{- if $one.enabled }}
 {{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" $one)) }}
 {{- $resources = append $resources $one.extendedResourceName }}

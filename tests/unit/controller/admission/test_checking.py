@@ -6,7 +6,7 @@ from driver import names
 from driver.controller.admission import checking, configs, hardware, review
 from driver.resources import classes, slices
 from tests import objects
-from tests.unit.controller.admission.cluster import CLASSES, KNOWN, MIG, MPS, SLICED
+from tests.unit.controller.admission.cluster import CLASSES, KNOWN, MIG, MPS, SLICE, SLICED
 
 Raw = dict[str, Any]
 LIMITED = {"strategy": "MPS", "mps": {"pinnedMemory": "4Gi"}}
@@ -233,3 +233,52 @@ def test_the_largest_that_is_published_is_found_among_slices() -> None:
     assert hardware.of_slice(other, names.DRIVER) == hardware.UNKNOWN
     found = hardware.largest(hardware.of_slice(one, names.DRIVER) for one in (mine, whole))
     assert found == hardware.Hardware(80 << 30, 10 << 30)
+
+
+def needs(isolation: str, *requests: str) -> Raw:
+    return objects.a_config("SliceConfig", *requests, isolation=isolation)
+
+
+@pytest.mark.parametrize("isolation", ["hardware", "limits", "none"])
+def test_of_a_part_by_need_any_isolation_can_be_asked(isolation: str) -> None:
+    request = a_request(SLICE, count=2, capacity={"requests": {"memory": "20Gi"}})
+    assert of_claim(request, config=[needs(isolation)]) == checking.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("device_class", "isolation", "words"),
+    [
+        (SLICED, "limits", "is shared by time-slicing"),
+        (SLICED, "hardware", "asks for isolation: hardware"),
+        (MPS, "hardware", "is shared by mps"),
+        (names.CLASS_GPU, "none", "request gpu got a device that is no part of one"),
+    ],
+)
+def test_an_isolation_that_the_class_does_not_have_is_refused(
+    device_class: str, isolation: str, words: str
+) -> None:
+    assert words in problem(a_request(device_class), config=[needs(isolation, "gpu")])
+    selectors = {"selectors": [{"cel": {"expression": CLASSES[device_class].selectors[0]}}]}
+    obj = {**objects.a_class("one"), "spec": {**selectors, "config": [needs(isolation)]}}
+    assert said(obj, a_kind("DeviceClass")).problems
+
+
+def test_a_wrong_word_for_isolation_is_named_by_its_path_with_a_hint() -> None:
+    at = "spec.devices.config[0].opaque.parameters"
+    assert problem(config=[needs("some")]).startswith(f"{at}.isolation: ")
+    misspelt = objects.a_config("SliceConfig", isolaton="none")
+    assert "(did you mean isolation?)" in problem(config=[misspelt])
+
+
+def test_what_only_some_parts_by_need_can_have_is_a_warning() -> None:
+    mps = objects.a_config("GpuConfig", "gpu", sharing=PLAIN_MPS)
+    found = of_claim(a_request(SLICE), config=[mps])
+    assert not found.problems
+    assert "strategy MPS depends on what class gpu-slice.ration.dev gives it" in found.warnings[0]
+
+
+def test_a_part_by_need_that_only_hardware_isolates_is_judged_as_a_mig_device() -> None:
+    entry = objects.a_config("MigDeviceConfig", sharing={"strategy": "MPS"})
+    config = [needs("hardware"), entry]
+    assert of_claim(a_request(SLICE), config=config) == checking.NOTHING
+    assert "expected a MIG device alone" in problem(a_request(SLICE, count=2), config=config)

@@ -26,6 +26,7 @@ def test_the_classes_that_are_installed_say_which_face_they_are_for() -> None:
         "gpu-timeslice.ration.dev": Face.TIME_SLICED,
         "gpu-mps.ration.dev": Face.MPS,
         "gpu-mig.ration.dev": Face.MIG,
+        "gpu-slice.ration.dev": Face.UNKNOWN,
     }
 
 

@@ -55,7 +55,7 @@ class Asked:
 
 def fit(name: ids.NodeName, free: int) -> answers.Fit:
     room = base.Room(0, 0, (), base.Wiring(()))
-    return answers.Fit((0, (), free), (), base.Candidate(name, room, room, ()), (), 0)
+    return answers.Fit((0, 0, (), free), (), base.Candidate(name, room, room, ()), (), 0)
 
 
 def test_everybody_is_asked_once_and_then_who_changed() -> None:

@@ -140,3 +140,44 @@ def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
     found = refusal(decide(of_capability("6.1.0"), claim))
     assert found.node_reason is Reason.CONFIG_INVALID
     assert "gpu-0 has compute capability 6.1" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("isolation", "given"),
+    [("hardware", ["mig"]), ("limits", ["mig", "mps"]), ("none", ["mig", "mps", "turns"])],
+)
+def test_a_part_by_need_is_isolated_as_much_as_is_asked(isolation: str, given: list[str]) -> None:
+    view = node(
+        objects.with_values(objects.a_device("mig"), type="mig"),
+        objects.a_share_device("mps", neighbours.MPS),
+        objects.a_share_device("turns", neighbours.TURNS),
+    )
+    config = [objects.a_config("SliceConfig", isolation=isolation)]
+    part = objects.a_request("part", len(given), deviceClassName=worlds.ANY)
+    assert sorted(devices(decide(view, objects.claim("c", part, config=config)))) == given
+    more = objects.a_request("part", len(given) + 1, deviceClassName=worlds.ANY)
+    answer = decide(view, objects.claim("c", more, config=config))
+    assert counts(answer).get(Reason.ISOLATION_TOO_WEAK, 0) == 3 - len(given)
+
+
+def test_namespaces_meet_on_parts_by_need_where_both_classes_let_them() -> None:
+    """The need of a claim does not undo what its class says of shares."""
+    need = objects.a_config("SliceConfig", isolation="none")
+    held = neighbours.holder("x", "share", neighbours.OPEN, namespace="team-b", from_class=True)
+    view = shared(neighbours.TURNS, held)
+    assert devices(decide(view, asking(need, device_class="open"))) == ["share"]
+    assert counts(decide(view, asking(need))) == {Reason.NAMESPACES_APART: 1}
+
+
+def test_a_class_by_need_may_set_up_shares_and_have_parts_all_the_same() -> None:
+    need = objects.a_config("SliceConfig")
+    by_need = objects.device_class("by-need", "true", config=[need, neighbours.OPEN])
+    part = objects.with_values(objects.a_device("mig"), type="mig")
+    view = worlds.view(objects.a_slice("node-a", [part]), found_classes=[by_need])
+    request = objects.a_request("part", deviceClassName="by-need")
+    assert devices(decide(view, objects.claim("c", request))) == ["mig"]
+
+
+def test_a_whole_gpu_is_not_given_to_a_request_for_a_part_by_need() -> None:
+    claim = objects.claim("c", config=[objects.a_config("SliceConfig", "gpu")])
+    assert counts(decide(node(objects.a_device("gpu-0")), claim)) == {Reason.CONFIG_INVALID: 1}

@@ -118,3 +118,11 @@ def test_a_constraint_on_uuids_tells_by_them() -> None:
 
 def test_configuration_may_be_for_one_device() -> None:
     assert tells(objects.claim("c", objects.a_request(), config=[objects.a_config()]))
+
+
+def test_what_is_needed_of_a_part_is_for_no_device_by_name() -> None:
+    need = objects.a_config("SliceConfig")
+    assert not tells(objects.claim("c", objects.a_request(), config=[need]))
+    assert tells(objects.claim("c", objects.a_request(), config=[need, objects.a_config()]))
+    held = (neighbours.holder(f"of-{name}", "ts", need, node=name) for name in (A, B))
+    assert alike(two(SHARES, SHARES, *held))

@@ -1,0 +1,220 @@
+"""A claim that says what it needs gets no more of a GPU than a claim that names a mechanism."""
+
+import collections
+import random  # noqa: TID251 - the same every time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from driver import ids, names
+from driver.api import v1alpha1
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import allocate, assemble, outcome
+from driver.resources import claims, classes, nodes, publish, quantity, slices
+from hack.chart import helm
+from tests import allocating, objects, worlds
+from tests.fakes import simulated_pool
+
+WORLDS, MIXES = 20, 25
+CLASSES = [classes.parse(one) for one in helm.usual("DeviceClass")]
+SLICE, MIG, MPS, TURNS, GPU = (
+    f"{stem}.ration.dev" for stem in ("gpu-slice", "gpu-mig", "gpu-mps", "gpu-timeslice", "gpu")
+)
+NOTHING = ""
+MECHANISMS: dict[v1alpha1.Isolation, tuple[str, ...]] = {
+    "hardware": (MIG,),
+    "limits": (MIG, MPS),
+    "none": (MIG, MPS, TURNS),
+}
+MACHINES = ("hgx-h100", "dgx-a100", "a30", "l4", "mixed", "hgx-h200", "rtx-pro-6000", "hgx-b200")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a claim asks; an empty amount is not asked, nor is isolation that is None."""
+
+    memory: str
+    compute: str
+    isolation: v1alpha1.Isolation | None
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        return MECHANISMS[self.isolation or "limits"]
+
+    def claim(self, name: str, device_class: str, namespace: str, *selectors: str) -> claims.Claim:
+        said = {"memory": self.memory, "compute": self.compute}
+        asked = {key: amount for key, amount in said.items() if amount}
+        more = {"capacity": {"requests": asked}} if asked else {}
+        request = objects.a_request("part", 1, *selectors, deviceClassName=device_class, **more)
+        own = self.isolation if device_class == SLICE else None
+        config = [objects.a_config("SliceConfig", isolation=own)] if own else []
+        return objects.claim(name, request, config=config, namespace=namespace)
+
+
+@dataclass
+class World:
+    """Some nodes, claims that come and go, and the allocator."""
+
+    rng: random.Random
+    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+    running: list[claims.Claim] = field(default_factory=list)
+    devices: dict[claims.DeviceId, slices.Device] = field(default_factory=dict)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.allocator = allocate.Allocator(worlds.DECIDING)
+        for one in CLASSES:
+            self.view.put_class(one.name, one)
+        for at in range(self.rng.choice((1, 2, 3))):
+            self._add(f"node-{at}", self.rng.choice(MACHINES))
+
+    def _add(self, name: str, machine: str) -> None:
+        raw = objects.a_node(name)
+        raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
+        self.view.put_node(ids.NodeName(name), nodes.parse(raw))
+        pool = simulated_pool.of_machine(name, "controller", machine)
+        for one in publish.render(pool, publish.Owner(ids.NodeName(name), "uid"), 1):
+            part = slices.parse(one)
+            self.view.put_slice(part.name, part)
+            for device in part.devices:
+                found = claims.DeviceId(names.DRIVER, part.pool, device.name)
+                self.devices[found] = device
+
+    @property
+    def profiles(self) -> list[str]:
+        found = {one.attributes.get(names.ATTR_PROFILE) for one in self.devices.values()}
+        return sorted(str(one) for one in found - {None})
+
+    def name(self) -> str:
+        self.number += 1
+        return f"claim-{self.number}"
+
+    def ask(self, claim: claims.Claim) -> outcome.Placement | None:
+        found = self.allocator.decide(self.view, allocating.workload(claim))
+        return found if isinstance(found, outcome.Placement) else None
+
+    def give(self, claim: claims.Claim, placement: outcome.Placement) -> None:
+        workload = allocating.workload(claim)
+        made = assemble.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
+        flight = cluster.InFlight(workload.pod, placement.node, made)
+        self.view.fly(flight)
+        self.view.land(flight)
+        status = {"allocation": claims.render_allocation(made[claim.key])}
+        held = objects.claim(claim.name, status=status, namespace=claim.namespace)
+        self.view.put_claim(held.key, held)
+        self.running.append(held)
+
+    def stir(self) -> None:
+        """Claims of every class come, and some go."""
+        for _ in range(self.rng.randrange(6)):
+            device_class = self.rng.choice((GPU, MIG, MIG, MPS, MPS, TURNS))
+            namespace = self.rng.choice(("default", "team-b"))
+            more = (
+                [is_of("profile", self.rng.choice([*self.profiles, "none"]))]
+                if device_class == MIG
+                else []
+            )
+            need = Need(
+                self.rng.choice(("2Gi", "9Gi")) if device_class in {MPS, TURNS} else "", "", None
+            )
+            claim = need.claim(self.name(), device_class, namespace, *more)
+            found = self.ask(claim)
+            if found is not None:
+                self.give(claim, found)
+        while self.running and self.rng.random() < 0.35:
+            gone = self.running.pop(self.rng.randrange(len(self.running)))
+            self.view.put_claim(gone.key, None)
+
+    def memory(self, placement: outcome.Placement) -> int:
+        """The bytes of GPU memory that a placement takes."""
+        (pick,) = placement.picks
+        capacity = self.devices[pick.device].capacity[names.CAP_MEMORY].value
+        return (pick.result.consumed[names.CAP_MEMORY] if pick.shared else capacity).units
+
+    def rivals(self, need: Need, namespace: str) -> Iterator[int]:
+        """What claims take that name a mechanism of the same isolation, and a product.
+
+        Of MIG's profiles the smallest one that does.
+        """
+        served: set[tuple[str, str]] = set()
+        for device_class, product, _, profile in self._named(need.mechanisms):
+            if (device_class, product) in served:
+                continue
+            selectors = [is_of("productName", product)]
+            selectors += [is_of("profile", profile)] if profile else []
+            found = self.ask(need.claim(self.name(), device_class, namespace, *selectors))
+            if found is not None:
+                served.add((device_class, product))
+                yield self.memory(found)
+
+    def _named(self, mechanisms: Iterable[str]) -> list[tuple[str, str, int, str]]:
+        found = {
+            (
+                kind_of(one),
+                str(one.attributes[names.ATTR_PRODUCT]),
+                one.capacity[names.CAP_MEMORY].value.units,
+                str(one.attributes.get(names.ATTR_PROFILE, "")),
+            )
+            for one in self.devices.values()
+        }
+        return sorted(one for one in found if one[0] in mechanisms)
+
+
+def is_of(attribute: str, value: str) -> str:
+    return f'device.attributes["{names.DRIVER}"].?{attribute}.orValue("") == "{value}"'
+
+
+def a_need(rng: random.Random) -> Need:
+    return Need(
+        rng.choice(("", "1Gi", "4Gi", "9Gi", "12Gi", "20Gi", "30Gi", "45Gi", "100Gi")),
+        rng.choice(("", "", "5", "14", "40", "60", "95")),
+        rng.choice((None, "hardware", "limits", "none")),
+    )
+
+
+def kind_of(device: slices.Device) -> str:
+    shown = device.attributes
+    if shown[names.ATTR_TYPE] == names.TYPE_SHARE:
+        return MPS if shown[names.ATTR_SHARING] == names.SHARING_MPS else TURNS
+    return {names.TYPE_MIG: MIG, names.TYPE_GPU: GPU}[str(shown[names.ATTR_TYPE])]
+
+
+def test_a_claim_by_need_takes_no_more_memory_than_one_that_names_a_mechanism() -> None:
+    seen: collections.Counter[tuple[str, str]] = collections.Counter()
+    for seed in range(WORLDS):
+        world = World(random.Random(seed))  # noqa: S311 - a seed, no secret
+        for _ in range(MIXES):
+            world.stir()
+            seen[asked(world)] += 1
+    met = {("hardware", MIG), ("limits", MIG), ("limits", MPS), ("none", MPS), ("none", TURNS)}
+    unmet = {(isolation, NOTHING) for isolation in MECHANISMS}
+    assert min(seen[one] for one in met | unmet) >= 5, seen
+
+
+def asked(world: World) -> tuple[str, str]:
+    """Ask for a part by need, and by every mechanism; what isolation it was, and what was had."""
+    need, namespace = a_need(world.rng), world.rng.choice(("default", "team-b"))
+    isolation = need.isolation or "limits"
+    claim = need.claim(world.name(), SLICE, namespace)
+    found = world.ask(claim)
+    rivals = [*world.rivals(need, namespace)]
+    assert (found is not None) == bool(rivals), (need, rivals)
+    if found is None:
+        return isolation, NOTHING
+    assert world.memory(found) == min(rivals), (need, found)
+    satisfied(world, need, found)
+    if world.rng.random() < 0.5:
+        world.give(claim, found)
+    return isolation, kind_of(world.devices[found.picks[0].device])
+
+
+def satisfied(world: World, need: Need, found: outcome.Placement) -> None:
+    """The face is of a mechanism that isolates enough, and the claim has of it what it asks."""
+    (pick,) = found.picks
+    device = world.devices[pick.device]
+    assert kind_of(device) in need.mechanisms
+    had = {name: one.value for name, one in device.capacity.items()}
+    had |= pick.result.consumed
+    for name, amount in (("memory", need.memory), ("compute", need.compute)):
+        if amount:
+            assert had[name].nanos >= quantity.parse(amount).nanos
