@@ -94,7 +94,9 @@ class Packing:
         free = sum(self.room(one) for one in domain.inside if not self._enter(one))
         most = [*itertools.accumulate(fresh, initial=free)]
         fewest = next((at for at, held in enumerate(most) if held >= self._wanted), len(fresh))
-        return _Bound(self._wanted, most[: fewest + 1], _DIGIT * (2 * self._depth - len(domain.path)))
+        return _Bound(
+            self._wanted, most[: fewest + 1], _DIGIT * (2 * self._depth - len(domain.path))
+        )
 
     def _ways(self, domain: topology.Domain, bound: "_Bound | None" = None) -> list[_Way]:
         """The cheapest ways to hold ever more, up to all; the first costs nothing."""
@@ -185,9 +187,7 @@ class _Bound:
         return more >= 0 and holds + self.most[more] >= self.wanted
 
 
-def _joined(
-    way: _Way, more: Sequence[_Way], entering: int, bound: _Bound | None
-) -> Iterator[_Way]:
+def _joined(way: _Way, more: Sequence[_Way], entering: int, bound: _Bound | None) -> Iterator[_Way]:
     """Ways that add a domain; those of the domain hold more and cost more, one by one."""
     for one in more:
         cost, holds = way.cost + entering + one.cost, way.holds + one.holds

@@ -1,4 +1,4 @@
-"""A gang's answers: a place for every member, or how many find one in each domain, and why not more."""
+"""A gang's answers: a place for every member, or how many find one in each domain and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from driver.controller.allocation.gangs import topology
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A member's place. A claim that several members have is open in the one of them that gets
-    devices for it; in the others it is settled.
+    """A member's place.
+
+    A claim that several members have is open in the one of them that gets devices for it; in the
+    others it is settled.
     """
 
     workload: outcome.Workload

@@ -2,9 +2,9 @@
 
 The finest level is tried first: all in one domain of it, then in one of the next coarser level, up
 to the one that is required. Inside a domain members of one shape are planned together (`packing`),
-the shape that has the least to choose from first. Alike members are placed as near each other as
-can be; of members that differ that is not promised, and where they share nodes tightly a place may
-be missed.
+the shape that has the least to choose from first; if that fails the largest shape first. Alike
+members are placed as near each other as can be; of members that differ that is not promised, and
+where they share nodes tightly a place may be missed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,8 @@ class _Seating:
         self._chart = topology.chart(view, asked)
         self._trial = trial.Trial(view, gang, deciding)
         self._groups: list[tuple[Sequence[int], _Fillings]] = []
-        self._rank: dict[int, int] = {}
+        self._known: dict[int, tuple[Sequence[int], _Fillings]] = {}
+        self._orders: list[dict[int, int]] = []
         self._missed: dict[topology.Path, result.Shortage] = {}
 
     def answer(self) -> result.Seated | result.Unseated:
@@ -53,7 +54,7 @@ class _Seating:
         self._look()
         for depth in range(self._asked.depth, self._asked.least - 1, -1):
             for domain in self._candidates(depth):
-                if self._seated(domain):
+                if any(self._seated(domain, order) for order in self._orders):
                     seats = tuple(seat for _, seat in sorted(self._trial.seats, key=_by_member))
                     return result.Seated(seats, domain.path)
         domains = self._chart.whole.at(self._asked.least)
@@ -62,15 +63,21 @@ class _Seating:
         return result.Unseated(self._wanted, None, tuple(found), self._chart.unlabelled)
 
     def _look(self) -> None:
-        """How many of each shape every node takes; the shape with the least choice comes first."""
+        """How many of each shape every node takes; the shape with the least choice comes first.
+
+        Where that comes to nothing, the largest shape does.
+        """
         whole = self._chart.whole
         found = [
             (members, self._fillings(members, whole))
             for members in self._trial.groups(range(self._wanted))
         ]
         found.sort(key=lambda one: (_room(one[1], whole) / len(one[0]), one[0]))
-        self._groups = [*found]
-        self._rank = {at: rank for rank, (members, _) in enumerate(found) for at in members}
+        self._groups = found
+        self._known = {at: one for one in found for at in one[0]}
+        tight = [members for members, _ in found]
+        large = sorted(tight, key=lambda one: self._trial.size(one[0]), reverse=True)
+        self._orders = [_ranks(tight), *([] if tight == large else [_ranks(large)])]
 
     def _fillings(self, members: Sequence[int], domain: topology.Domain) -> _Fillings:
         return {name: self._trial.filling(members, name) for name in domain.nodes}
@@ -81,7 +88,7 @@ class _Seating:
         Of members that are not all still waiting, or have claims settled since, nothing is known:
         then devices that several nodes reach may be gone.
         """
-        at_first, known = self._groups[self._rank[members[0]]]
+        at_first, known = self._known[members[0]]
         if at_first != members or self._trial.changed(members[0]):
             return self._fillings(members, domain)
         entered = self._trial.entered
@@ -101,18 +108,26 @@ class _Seating:
             return found
         members, known = self._groups[0]
         pack = self._packing(known, len(members))
-        costs = {one.path: plan.cost for one in found if (plan := pack.plan(one)) is not None}
-        return sorted(found, key=lambda one: (costs[one.path], pack.room(one), one.path))
+        plans = {one.path: plan for one in found if (plan := pack.plan(one)) is not None}
+        return sorted(
+            found,
+            key=lambda one: (
+                plans[one.path].cost,
+                pack.room(one),
+                sorted(known[name].standing for name in plans[one.path].counts),
+                one.path,
+            ),
+        )
 
     def _packing(self, known: _Fillings, wanted: int) -> packing.Packing:
         slots = {name: packing.Slots(one.count, one.standing) for name, one in known.items()}
         return packing.Packing(slots, self._trial.entered, wanted, self._asked.depth)
 
-    def _seated(self, domain: topology.Domain) -> bool:
+    def _seated(self, domain: topology.Domain, order: Mapping[int, int]) -> bool:
         """Whether all found places in a domain; if not, none has one."""
         left = [*range(self._wanted)]
         while left:
-            members = min(self._trial.groups(left), key=lambda one: (self._rank[one[0]], one))
+            members = min(self._trial.groups(left), key=lambda one: (order[one[0]], one))
             known = self._now(members, domain)
             plan = self._packing(known, len(members)).plan(domain)
             sat = self._sit(members, plan, domain) if plan else ()
@@ -123,9 +138,7 @@ class _Seating:
             left = [at for at in left if at not in sat]
         return True
 
-    def _sit(
-        self, members: Sequence[int], plan: packing.Plan, domain: topology.Domain
-    ) -> set[int]:
+    def _sit(self, members: Sequence[int], plan: packing.Plan, domain: topology.Domain) -> set[int]:
         """The members that a plan found places for.
 
         Devices that several nodes reach may be gone before a plan is through: what it was to give
@@ -156,9 +169,7 @@ class _Seating:
     def _shortage(self, domain: topology.Domain) -> result.Shortage:
         """Of a domain that was not tried, for a shape alone has not room enough in it."""
         fits = self._at_most(domain, {*range(self._wanted)})
-        short = (
-            known for members, known in self._groups if _room(known, domain) < len(members)
-        )
+        short = (known for members, known in self._groups if _room(known, domain) < len(members))
         known = next(short, {})
         inside = {name: known[name] for name in domain.nodes if name in known}
         return result.Shortage(domain.path, fits, _refusals(inside))
@@ -168,6 +179,11 @@ class _Seating:
             min(_room(known, domain), sum(at in members for at in those))
             for those, known in self._groups
         )
+
+
+def _ranks(groups: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Of each member the place of its group."""
+    return {at: rank for rank, members in enumerate(groups) for at in members}
 
 
 def _by_member(one: tuple[int, result.Seat]) -> int:

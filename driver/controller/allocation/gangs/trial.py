@@ -82,6 +82,12 @@ class Trial:
         rest = tuple(one for one in found.open if one.key not in self._given)
         return replace(found, open=rest, settled=(*found.settled, *given))
 
+    def size(self, at: int) -> tuple[int, int]:
+        """How much a member asks: devices, then CPUs."""
+        asked_for = [one.ways[0] for claim in self._gang[at].open for one in claim.spec.requests]
+        count = sum(claims.MAX_RESULTS if one.everything else one.count for one in asked_for)
+        return count, self._gang[at].pod.requests.get("cpu", 0)
+
     def blocker(self) -> outcome.NoFit | None:
         """What keeps a member from every node, whichever it is."""
         for members in self.groups(range(len(self._gang))):
@@ -91,8 +97,9 @@ class Trial:
         return None
 
     def groups(self, members: Sequence[int]) -> list[list[int]]:
-        """Members that no node can tell apart, together; one that has an open claim in common
-        with others stands alone.
+        """Members that no node can tell apart, together.
+
+        One that has an open claim in common with others stands alone.
         """
         found: dict[Hashable, list[int]] = {}
         for at in members:
