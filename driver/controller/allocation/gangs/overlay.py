@@ -101,11 +101,10 @@ class Overlay:
         if not ours:
             return self._below.left(of)
         if key not in self._left:
+            drawn = [one for name in ours - self._below.used(of) for one in _drawn(of, name)]
             left = dict(self._below.left(of))
-            for name in ours - self._below.used(of):
-                for counter, amount in pool.drawn(of.devices[name]):
-                    if counter in left:
-                        left[counter] -= amount
+            for counter, amount in drawn:
+                left[counter] -= amount
             self._left[key] = left
         return self._left[key]
 
@@ -141,3 +140,8 @@ class Overlay:
             total[resource] = total.get(resource, 0) + amount
         count = below.count + ours.count
         self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count)
+
+
+def _drawn(of: pool.Pool, name: str) -> list[tuple[pool.Counter, int]]:
+    """What a device draws on the counters that its pool has."""
+    return [one for one in pool.drawn(of.devices[name]) if one[0] in of.counters]

@@ -68,11 +68,11 @@ class _Seating:
         Where that comes to nothing, the largest shape does.
         """
         whole = self._chart.whole
-        found = [
+        found: list[tuple[Sequence[int], _Fillings]] = [
             (members, self._fillings(members, whole))
             for members in self._trial.groups(range(self._wanted))
         ]
-        found.sort(key=lambda one: (_room(one[1], whole) / len(one[0]), one[0]))
+        found.sort(key=lambda one: (_room(one[1], whole) / len(one[0]), one[0][0]))
         self._groups = found
         self._known = {at: one for one in found for at in one[0]}
         tight = [members for members, _ in found]
