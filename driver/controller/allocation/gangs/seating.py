@@ -85,11 +85,11 @@ class _Seating:
     def _now(self, members: Sequence[int], domain: topology.Domain) -> _Fillings:
         """How many nodes take now: where nobody sits as many as at first.
 
-        Of members that are not all still waiting, or have claims settled since, nothing is known:
-        then devices that several nodes reach may be gone.
+        That is not so any more of members that do not all wait still, of those that had claims
+        settled since, and once devices are taken that several nodes reach.
         """
         at_first, known = self._known[members[0]]
-        if at_first != members or self._trial.changed(members[0]):
+        if at_first != members or self._trial.changed(members[0]) or self._trial.roams:
             return self._fillings(members, domain)
         entered = self._trial.entered
         return {

@@ -69,6 +69,12 @@ class Trial:
         """The nodes on which members sit."""
         return frozenset(seat.placement.node for _, seat in self._seats)
 
+    @property
+    def roams(self) -> bool:
+        """Whether one that sits has a device that other nodes may reach."""
+        picks = (pick for _, seat in self._seats for pick in seat.placement.picks)
+        return any(pick.reach.node is None for pick in picks)
+
     def changed(self, at: int) -> bool:
         """Whether a claim of a member was settled by one that sits."""
         return self.member(at) is not self._gang[at]

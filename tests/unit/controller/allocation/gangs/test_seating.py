@@ -145,6 +145,14 @@ def test_devices_that_several_nodes_reach_are_given_once() -> None:
     assert answer.shortages[0].fits == 3
 
 
+def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() -> None:
+    there = [gangs.node(name) for name in ("node-a", "node-c", "node-z")]
+    view = worlds.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=there)
+    only = {"kubernetes.io/hostname": "node-a"}
+    gang = [gangs.member("leader", 2, nodeSelector=only), *gangs.alike(2)]
+    assert gangs.where(gangs.place(view, gang)) == {"node-a": 1, "node-z": 2}
+
+
 def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
     missing = objects.claim("claim", objects.a_request(deviceClassName="none"))
     found = replace(gangs.member("one"), open=(missing,))
