@@ -15,8 +15,9 @@ from driver.controller.allocation import (
     ranking,
     rooms,
     settings,
+    shapes,
 )
-from driver.resources import pods, quantity
+from driver.resources import quantity
 
 T = TypeVar("T")
 _LEAST_SHAPES = 64
@@ -63,11 +64,11 @@ class Allocator:
         if workload.settled:
             return board.Board()
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_SHAPES)
-        return _remembered(self._boards, _shape(workload), board.Board, most)
+        return _remembered(self._boards, shapes.of(workload), board.Board, most)
 
     def _told_of(self, workload: outcome.Workload) -> answers.Told:
         """Workloads that no device can tell apart share what nodes told."""
-        return _remembered(self._told, _of_devices(workload), answers.Told, _LEAST_SHAPES)
+        return _remembered(self._told, shapes.of_devices(workload), answers.Told, _LEAST_SHAPES)
 
 
 def _remembered(
@@ -107,27 +108,3 @@ def _avoided(
             refusal = outcome.Refusal(reasons.Reason.NODE_BACKED_OFF, words)
             out.setdefault(refusal, []).append(name)
     return dict(out)
-
-
-def _shape(workload: outcome.Workload) -> Hashable:
-    """All of a workload that a node's answer depends on."""
-    return _of_devices(workload), _of_pod(workload.pod)
-
-
-def _of_devices(workload: outcome.Workload) -> Hashable:
-    """All of it that matters for devices, but the CPUs of the pod."""
-    pod = workload.pod
-    named = {entry.claim: entry.name for entry in pod.claims}
-    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open)
-    return pod.namespace, asked_as, pod.containers
-
-
-def _of_pod(pod: pods.Pod) -> Hashable:
-    return (
-        tuple(sorted(pod.node_selector.items())),
-        pod.affinity,
-        tuple((one.key, one.operator, one.value, one.effect) for one in pod.tolerations),
-        tuple(sorted(pod.requests.items())),
-        pod.host_ports,
-        pod.volume_claims,
-    )

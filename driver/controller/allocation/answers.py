@@ -63,26 +63,32 @@ class Question:
 
 def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answer:
     """Whether a node has what a workload wants; as nodes that are alike told, where they did."""
-    view, driver = question.view, question.deciding.rules.driver
-    shares = view.shares(node.name)
-    if driver and not any(share.pool.driver == driver for share in shares):
+    if not reaches(question, node):
         return None
-    refused = nodefit.refusal(view, node, question.workload)
+    refused = nodefit.refusal(question.view, node, question.workload)
     if refused is not None:
         return refused
-    look = None if told is None else _look(question, node)
-    if told is None or look is None:
-        return _of_devices(question, node)
-    known = told.get(look)
+    found = None if told is None else look(question, node)
+    if told is None or found is None:
+        return of_devices(question, node)
+    known = told.get(found)
     if known is None:
         if len(told) >= _MOST_TOLD:
             told.clear()
-        known = told[look] = _of_devices(question, node)
+        known = told[found] = of_devices(question, node)
     return known
 
 
-def _look(question: Question, node: nodes.Node) -> Hashable | None:
-    """All that an answer depends on: devices, and what policies see."""
+def reaches(question: Question, node: nodes.Node) -> bool:
+    """Whether a node reaches any device of the driver that decides."""
+    driver = question.deciding.rules.driver
+    return not driver or any(
+        share.pool.driver == driver for share in question.view.shares(node.name)
+    )
+
+
+def look(question: Question, node: nodes.Node) -> Hashable | None:
+    """All that an answer depends on: devices, and what policies see; None: like no other's."""
     devices = question.rooms.look(question.view, node)
     if devices is None:
         return None
@@ -92,7 +98,7 @@ def _look(question: Question, node: nodes.Node) -> Hashable | None:
     return devices, grain(cpu), grain(after)
 
 
-def _of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
+def of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     """The answer of a node that the pod fits, as far as the node itself is concerned."""
     view, wants, verdicts = question.view, question.wants, question.verdicts
     shares, spots = view.shares(node.name), offers.spots(view, node)

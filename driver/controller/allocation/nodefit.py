@@ -100,3 +100,16 @@ def _lacking(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
             unit = "m" if name == "cpu" else ""
             return f"asks {asked}{unit} {name}, {max(free, 0)}{unit} free"
     return ""
+
+
+def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:
+    """How many pods like this one a node has room for, where it has room for one."""
+    if pod.host_ports:
+        return 1
+    use = view.use.get(node.name, _UNUSED)
+    free = [
+        (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // asked
+        for name, asked in pod.requests.items()
+        if asked
+    ]
+    return min([node.allocatable.get(_PODS, 0) - use.count, *free])

@@ -1,0 +1,241 @@
+"""A gang being seated on trial: who has sat down where, and how many more a node would take. Pure.
+
+Every seat counts for those that come after it, and can be taken back. Of nodes that are alike one
+is filled for all.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from driver import ids, reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import (
+    answers,
+    asked,
+    assemble,
+    nodefit,
+    outcome,
+    peers,
+    rooms,
+    settings,
+    shapes,
+)
+from driver.controller.allocation.gangs import overlay, result
+from driver.resources import claims, nodes
+
+_UNSEEN: answers.Standing = (0, 0, (), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How many members of one shape a node takes, and why not one more.
+
+    `standing` is that of the first. `refusal` is None where all of them were taken, and on a node
+    that reaches no device of ours.
+    """
+
+    count: int
+    refusal: outcome.Refusal | None
+    standing: answers.Standing = _UNSEEN
+
+
+class Trial:
+    """Of one gang, members called by their places in it."""
+
+    def __init__(
+        self,
+        view: cluster.ClusterView,
+        gang: Sequence[outcome.Workload],
+        deciding: settings.Settings,
+    ) -> None:
+        self._view = overlay.Overlay(view)
+        self._gang = gang
+        self._deciding = deciding
+        self._rooms = rooms.Rooms()
+        self._seats: list[tuple[int, result.Seat]] = []
+        self._given: dict[ids.Key, claims.Claim] = {}
+        self._questions: dict[ids.Key, answers.Question] = {}
+        self._alike: dict[Hashable, Filling] = {}
+        self._shapes: dict[int, Hashable] = {}
+        self._common = _common(gang)
+
+    @property
+    def seats(self) -> tuple[tuple[int, result.Seat], ...]:
+        """Who sits, in the order in which they sat down."""
+        return tuple(self._seats)
+
+    @property
+    def entered(self) -> frozenset[ids.NodeName]:
+        """The nodes on which members sit."""
+        return frozenset(seat.placement.node for _, seat in self._seats)
+
+    @property
+    def roams(self) -> bool:
+        """Whether one that sits has a device that other nodes may reach."""
+        picks = (pick for _, seat in self._seats for pick in seat.placement.picks)
+        return any(pick.reach.node is None for pick in picks)
+
+    def changed(self, at: int) -> bool:
+        """Whether a claim of a member was settled by one that sits."""
+        return self.member(at) is not self._gang[at]
+
+    def member(self, at: int) -> outcome.Workload:
+        """A member as it is now: claims that it has in common with one that sits are settled."""
+        found = self._gang[at]
+        given = [self._given[one.key] for one in found.open if one.key in self._given]
+        if not given:
+            return found
+        rest = tuple(one for one in found.open if one.key not in self._given)
+        return replace(found, open=rest, settled=(*found.settled, *given))
+
+    def size(self, at: int) -> tuple[int, int]:
+        """How much a member asks: devices, then CPUs."""
+        asked_for = [one.ways[0] for claim in self._gang[at].open for one in claim.spec.requests]
+        count = sum(claims.MAX_RESULTS if one.everything else one.count for one in asked_for)
+        return count, self._gang[at].pod.requests.get("cpu", 0)
+
+    def blocker(self) -> outcome.NoFit | None:
+        """What keeps a member from every node, whichever it is."""
+        for members in self.groups(range(len(self._gang))):
+            found = asked.wants(self._view, self._gang[members[0]].open)
+            if isinstance(found, outcome.NoFit):
+                return found
+        return None
+
+    def groups(self, members: Sequence[int]) -> list[list[int]]:
+        """Members that no node can tell apart, together.
+
+        One that has an open claim in common with others stands alone.
+        """
+        found: dict[Hashable, list[int]] = {}
+        for at in members:
+            found.setdefault(self._key(at), []).append(at)
+        return [*found.values()]
+
+    def filling(self, members: Sequence[int], name: ids.NodeName) -> Filling:
+        """How many of members of one shape a node takes."""
+        node, first = self._view.nodes[name], self.member(members[0])
+        if name in first.avoid:
+            why = outcome.Refusal(reasons.Reason.NODE_BACKED_OFF, first.avoid[name])
+            return Filling(0, why)
+        question = self._question(first)
+        if first.open and not answers.reaches(question, node):
+            return Filling(0, None)
+        refused = nodefit.refusal(self._view, node, first)
+        if refused is not None:
+            return Filling(0, refused)
+        found = self._of_devices(members, node)
+        most = nodefit.most(self._view, node, first.pod)
+        if most >= found.count:
+            return found
+        return Filling(most, self._crowded(members, node, most), found.standing)
+
+    def seat(self, at: int, name: ids.NodeName, why: str) -> bool:
+        """Whether a member found a place on a node; it sits there then."""
+        member, node = self.member(at), self._view.nodes[name]
+        if nodefit.refusal(self._view, node, member) is not None:
+            return False
+        found = answers.of_devices(self._question(member), node)
+        if not isinstance(found, answers.Fit):
+            return False
+        placement = outcome.Placement(name, found.picks, why, found.steps)
+        made = assemble.allocations(self._view, member, placement, stamped="")
+        self._view.take(cluster.InFlight(member.pod, name, made))
+        for one in member.open:
+            if one.key in self._common:
+                self._given[one.key] = replace(one, allocation=made[one.key])
+        self._seats.append((at, result.Seat(member, placement)))
+        return True
+
+    def rise(self, count: int) -> None:
+        """The last ones stand up again."""
+        self._view.undo(count)
+        for _ in range(count):
+            _, seat = self._seats.pop()
+            for one in seat.workload.open:
+                self._given.pop(one.key, None)
+        if self._common:
+            self._alike.clear()
+
+    def _key(self, at: int) -> Hashable:
+        member = self.member(at)
+        if any(one.key in self._common for one in member.open):
+            return at
+        if at not in self._shapes:
+            self._shapes[at] = shapes.of(self._gang[at]), frozenset(member.avoid.items())
+        settled = tuple(one.key for one in member.settled)
+        return self._shapes[at], settled
+
+    def _question(self, member: outcome.Workload) -> answers.Question:
+        """What is asked of nodes for a member, in the rooms as they are now."""
+        if self._rooms.renew(self._view):
+            self._alike.clear()
+        key = member.pod.key
+        found = self._questions.get(key)
+        if found is None or found.workload is not member:
+            wants = asked.wants(self._view, member.open)
+            # `blocker` was asked before, so what is open can be asked for.
+            known = () if isinstance(wants, outcome.NoFit) else wants
+            verdicts = self._deciding.rules.of(self._view, member)
+            found = self._questions[key] = answers.Question(
+                self._view, self._rooms, member, known, self._deciding, verdicts
+            )
+        return found
+
+    def _of_devices(self, members: Sequence[int], node: nodes.Node) -> Filling:
+        """As far as devices go; as nodes that are alike were filled, where they were."""
+        first = self.member(members[0])
+        question = self._question(first)
+        if peers.tells_uuids(self._view, first.open, question.wants):
+            return self._filled(members, node)
+        look = answers.look(question, node)
+        if look is None:
+            return self._filled(members, node)
+        key = self._key(members[0]), look
+        known = self._alike.get(key)
+        if known is None or (known.refusal is None and known.count < len(members)):
+            known = self._alike[key] = self._filled(members, node)
+        if known.count < len(members):
+            return known
+        return Filling(len(members), None, known.standing)
+
+    def _filled(self, members: Sequence[int], node: nodes.Node) -> Filling:
+        """A node is filled and emptied again."""
+        standing, refusal = _UNSEEN, None
+        count = 0
+        for at in members:
+            member = self.member(at)
+            found = answers.of_devices(self._question(member), node)
+            if not isinstance(found, answers.Fit):
+                refusal = found
+                break
+            standing = standing if count else found.standing
+            made = outcome.Placement(node.name, found.picks, "")
+            given = assemble.allocations(self._view, member, made, stamped="")
+            self._view.take(cluster.InFlight(member.pod, node.name, given))
+            count += 1
+        self._view.undo(count)
+        return Filling(count, refusal, standing)
+
+    def _crowded(
+        self, members: Sequence[int], node: nodes.Node, count: int
+    ) -> outcome.Refusal | None:
+        """Why a node with so many of them has no room for the next."""
+        for at in members[:count]:
+            self._view.take(cluster.InFlight(self._gang[at].pod, node.name, {}))
+        refused = nodefit.refusal(self._view, node, self.member(members[count]))
+        self._view.undo(count)
+        return refused
+
+
+def _common(gang: Sequence[outcome.Workload]) -> frozenset[ids.Key]:
+    """Open claims that more than one member has."""
+    return frozenset(_repeated(one.key for member in gang for one in member.open))
+
+
+def _repeated(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:
+    seen: set[ids.Key] = set()
+    for key in keys:
+        if key in seen:
+            yield key
+        seen.add(key)

@@ -1,0 +1,30 @@
+"""What of a workload its answers depend on: workloads of one shape get the same answers. Pure."""
+
+from collections.abc import Hashable
+
+from driver.controller.allocation import outcome
+from driver.resources import pods
+
+
+def of(workload: outcome.Workload) -> Hashable:
+    """All of a workload that a node's answer depends on, settled claims and `avoid` apart."""
+    return of_devices(workload), _of_pod(workload.pod)
+
+
+def of_devices(workload: outcome.Workload) -> Hashable:
+    """All of it that matters for devices, but the CPUs of the pod."""
+    pod = workload.pod
+    named = {entry.claim: entry.name for entry in pod.claims}
+    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open)
+    return pod.namespace, asked_as, pod.containers
+
+
+def _of_pod(pod: pods.Pod) -> Hashable:
+    return (
+        tuple(sorted(pod.node_selector.items())),
+        pod.affinity,
+        tuple((one.key, one.operator, one.value, one.effect) for one in pod.tolerations),
+        tuple(sorted(pod.requests.items())),
+        pod.host_ports,
+        pod.volume_claims,
+    )

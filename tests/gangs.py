@@ -1,0 +1,99 @@
+"""Gangs in tests: nodes with labels, alike members, and what came of them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import result, seating, topology
+from driver.resources import claims, nodes
+from tests import objects, worlds
+
+BLOCK, RACK = "example.com/block", "example.com/rack"
+LEVELS = (BLOCK, RACK)
+Answer = result.Seated | result.Unseated
+
+
+def node(
+    name: str, block: str | None = None, rack: str | None = None, cpu: str = "64"
+) -> nodes.Node:
+    """A node with the labels of its levels."""
+    raw = objects.a_node(name)
+    found = {BLOCK: block, RACK: rack}
+    raw["metadata"]["labels"] |= {key: value for key, value in found.items() if value is not None}
+    raw["status"]["allocatable"]["cpu"] = cpu
+    return nodes.parse(raw)
+
+
+def world(
+    sizes: Mapping[str, int], there: Sequence[nodes.Node], *taken: claims.Claim
+) -> picture.Picture:
+    """Nodes, of which those in `sizes` have so many GPUs."""
+    made = picture.build(
+        names.DRIVER,
+        worlds.caches(
+            there, [objects.a_parsed_slice(one, count) for one, count in sizes.items()], taken
+        ),
+    )
+    assert isinstance(made, picture.Picture)
+    return made
+
+
+def racks(sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim) -> picture.Picture:
+    """Blocks of racks of nodes with so many GPUs: `node-<block>-<rack>-<number>`."""
+    found = {
+        f"node-{b}-{r}-{n}": (node(f"node-{b}-{r}-{n}", f"b{b}", f"r{r}"), count)
+        for b, block in enumerate(sizes)
+        for r, rack in enumerate(block)
+        for n, count in enumerate(rack)
+    }
+    there = [one for one, _ in found.values()]
+    return world({name: count for name, (_, count) in found.items()}, there, *taken)
+
+
+def member(name: str, gpus: int = 1, cpu: str = "1", **spec: Any) -> outcome.Workload:
+    """A pod with one claim, or with none."""
+    found = [objects.claim(f"{name}-gpu", objects.a_request(count=gpus))] if gpus else []
+    entries = [{"name": "gpu", "resourceClaimName": one.name} for one in found]
+    asking = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    pod = objects.pod(name, resourceClaims=entries, containers=asking, **spec)
+    return outcome.Workload(pod, tuple(found))
+
+
+def alike(count: int, gpus: int = 1) -> list[outcome.Workload]:
+    """So many members that only their names tell apart."""
+    return [member(f"worker-{at:03}", gpus) for at in range(count)]
+
+
+def place(
+    view: cluster.ClusterView,
+    pods: Sequence[outcome.Workload],
+    required: str | None = None,
+    preferred: str | None = None,
+) -> Answer:
+    asked = topology.Topology(LEVELS, required, preferred)
+    return seating.place(pods, view, asked, worlds.DECIDING)
+
+
+def seated(answer: Answer) -> result.Seated:
+    assert isinstance(answer, result.Seated), answer
+    return answer
+
+
+def unseated(answer: Answer) -> result.Unseated:
+    assert isinstance(answer, result.Unseated), answer.domain
+    return answer
+
+
+def where(answer: Answer) -> dict[str, int]:
+    """How many members are on each node."""
+    return dict(Counter(str(one.node) for one in seated(answer).placements))
+
+
+def domains(view: cluster.ClusterView, answer: Answer, depth: int) -> set[tuple[str, ...]]:
+    """The domains, so many levels deep, that the members are in."""
+    found = [view.nodes[ids.NodeName(name)].labels for name in where(answer)]
+    return {tuple(labels[key] for key in LEVELS[:depth]) for labels in found}

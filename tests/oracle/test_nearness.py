@@ -1,0 +1,46 @@
+"""Gangs' places beside the nearest there are, on 200 random clusters of eight nodes."""
+
+import statistics
+
+from driver.controller.allocation.gangs import result
+from tests import gangs
+from tests.oracle import nearness
+
+SEEDS = range(200)
+
+
+def ours(case: nearness.Case) -> int | None:
+    """The cost of our places."""
+    members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
+    required = gangs.BLOCK if case.required else None
+    answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
+    if isinstance(answer, result.Unseated):
+        return None
+    found = [str(one.node).split("-") for one in answer.placements]
+    return nearness.cost([(int(b), int(r), int(n)) for _, b, r, n in found])
+
+
+def test_gangs_are_as_near_as_can_be() -> None:
+    ratios: list[float] = []
+    impossible = mixed = 0
+    for seed in SEEDS:
+        case = nearness.draw(seed)
+        best, found = nearness.optimum(case), ours(case)
+        assert (best is None) == (found is None), (seed, case, best, found)
+        if best is None or found is None:
+            impossible += 1
+            continue
+        ratios.append(best / found)
+        mixed += len({*case.sizes}) > 1
+        if len({*case.sizes}) == 1:
+            assert found == best, (seed, case)
+    assert statistics.mean(ratios) >= 0.98
+    assert min(impossible, mixed) >= 10
+
+
+def test_the_optimum_is_the_one_that_can_be_counted_by_hand() -> None:
+    free = (((2, 2), (3,)), ((3,), (3,)))
+    assert nearness.optimum(nearness.Case(free, (1,) * 4, required=False)) == 10_102
+    assert nearness.optimum(nearness.Case(free, (1,) * 7, required=True)) == 10_203
+    assert nearness.optimum(nearness.Case(free, (1,) * 8, required=True)) is None
+    assert nearness.optimum(nearness.Case(free, (3, 3, 3), required=False)) == 20_303

@@ -1,0 +1,93 @@
+"""Places for gangs: all or nothing, no trace, the same every time, inside what is required."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver.controller import picture
+from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import result, seating, topology
+from tests import gangs, objects, worlds
+from tests.properties import drawing
+
+SIZES = st.lists(
+    st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=2), min_size=1, max_size=2),
+    min_size=1,
+    max_size=2,
+)
+LEVEL = st.sampled_from([None, gangs.BLOCK, gangs.RACK])
+
+
+@st.composite
+def members(draw: st.DrawFn) -> list[outcome.Workload]:
+    """Workers, at times with a leader, in any order."""
+    found = gangs.alike(draw(st.integers(1, 6)), draw(st.integers(1, 2)))
+    if draw(st.booleans()):
+        found.append(gangs.member("leader", draw(st.integers(0, 3)), cpu="60"))
+    return draw(st.permutations(found))
+
+
+@settings(max_examples=100, deadline=None)
+@given(SIZES, members(), LEVEL, st.sampled_from([None, gangs.RACK]))
+def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
+    sizes: list[list[list[int]]],
+    gang: list[outcome.Workload],
+    required: str | None,
+    preferred: str | None,
+) -> None:
+    view = gangs.racks(sizes)
+    before, mark = drawing.shown(view), view.mark
+    answer = gangs.place(view, gang, required, preferred)
+    assert (drawing.shown(view), view.mark) == (before, mark)
+    assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
+    if isinstance(answer, result.Unseated):
+        assert all(one.fits < len(gang) for one in answer.shortages)
+        return
+    assert [one.workload.pod.name for one in answer.seats] == [one.pod.name for one in gang]
+    devices = Counter(pick.device for one in answer.placements for pick in one.picks)
+    assert not devices or max(devices.values()) == 1
+    if required is not None:
+        assert len(gangs.domains(view, answer, gangs.LEVELS.index(required) + 1)) == 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawing.published(), st.lists(st.integers(0, 9), min_size=1, max_size=4), st.data())
+def test_what_a_gang_is_given_could_be_given_one_by_one(
+    published: list[drawing.Raw], numbers: list[int], data: st.DataObject
+) -> None:
+    view = drawing.fresh(published)
+    gang = [data.draw(drawing.workloads(at * 10 + n)) for at, n in enumerate(numbers)]
+    before = drawing.shown(view)
+    answer = seating.place(gang, view, topology.Topology(), worlds.DECIDING)
+    assert drawing.shown(view) == before
+    if isinstance(answer, result.Unseated):
+        return
+    for seat in answer.seats:
+        free_of_others(view, seat)
+        drawing.put(view, drawing.written(view, seat.workload, seat.placement))
+    for of in view.pools.values():
+        assert all(left >= 0 for left in view.left(of).values())
+
+
+def free_of_others(view: picture.Picture, seat: result.Seat) -> None:
+    """What a seat takes for itself nobody else has."""
+    for pick in seat.placement.picks:
+        if not pick.result.admin_access and not pick.shared:
+            assert not view.holders(pick.device)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.permutations(["node-a", "node-b", "node-c"]), st.integers(1, 5))
+def test_equal_nodes_are_taken_by_name_in_whatever_order_they_came(
+    order: list[str], count: int
+) -> None:
+    view = gangs.world(dict.fromkeys(order, 2), [gangs.node(name, "b", "r") for name in order])
+    used = [*gangs.where(gangs.place(view, gangs.alike(count), gangs.RACK))]
+    assert used == sorted(view.nodes)[: -(-count // 2)]
+
+
+def test_a_taint_of_the_view_below_is_seen() -> None:
+    sick = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, drawing.SICK])
+    view = worlds.view(objects.a_slice("node-a", [sick, objects.a_device("gpu-1")]))
+    gangs.unseated(gangs.place(view, gangs.alike(2)))
