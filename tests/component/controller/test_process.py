@@ -202,10 +202,10 @@ def test_a_leader_whose_lease_is_taken_ends_itself(
 
 
 def test_a_flag_that_makes_no_sense_is_named() -> None:
-    command = [sys.executable, "-m", "driver.controller", "--policy=best", "--metrics-address=x"]
+    command = [sys.executable, "-m", "driver.controller", "--policies=best", "--metrics-address=x"]
     done = subprocess.run(
         command, cwd=HERE, capture_output=True, text=True, check=False, timeout=30
     )
     assert done.returncode == 1
-    assert "'best' is no policy; expected one of pack" in done.stderr
+    assert "'best' is no policy; expected some of fragmentation, islands," in done.stderr
     assert "'x' is not address:port" in done.stderr
