@@ -23,7 +23,8 @@ class ControllerConfig(settings.ClusterSettings):
     policies: str = pydantic.Field(
         default=",".join(policies.DEFAULT),
         description="Placement policies, the first one first; a later one decides between what the "
-        f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}.",
+        f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}. With none "
+        "the first devices that do are taken, in kube-scheduler's order.",
     )
     writers: int = pydantic.Field(
         default=8, ge=1, le=64, description="Threads that write decisions."

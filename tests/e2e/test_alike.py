@@ -2,10 +2,12 @@
 
 Two nodes of one cluster, of equal machines, one a side; scenarios/*.yaml say what is asked. The
 pods of a scenario run or wait on both alike, and what stands in the claims is the same down to the
-devices, their shares and their configuration.
+devices, their shares and their configuration. Our controllers have no placement policy meanwhile:
+kube-scheduler has none.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -27,7 +29,10 @@ SMOKE = {
 def sides(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[tuple[alike.Side, alike.Side]]:
     shared = ("--share-domain=cluster",)
     grounds = [playground.Playground.open(cluster, kube) for _ in range(2)]
+    meanwhile = ExitStack()
     try:
+        for one in cluster.controllers():
+            meanwhile.enter_context(cluster.with_flags(one, "--policies="))
         playground.add_node(cluster, THEIRS, allocator="scheduler", plugin_flags=shared)
         playground.add_node(cluster, OURS, allocator="controller", plugin_flags=shared)
         theirs, ours = grounds
@@ -38,6 +43,7 @@ def sides(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[tuple[alike
         for name in (THEIRS, OURS):
             if name in cluster.nodes():
                 cluster.remove_node(name)
+        meanwhile.close()
 
 
 def test_there_are_sixty_scenarios_at_least() -> None:

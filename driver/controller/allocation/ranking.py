@@ -48,8 +48,8 @@ class Ranking:
 
 
 def of(words: str, usual: mix.Mix = mix.PRIOR) -> Ranking:
-    """The policies named, `topology,pack`, in that order. Raises BadInput."""
-    names = [one.strip() for one in words.split(",")]
+    """The policies named, `topology,pack`, in that order; "": none. Raises BadInput."""
+    names = [one.strip() for one in words.split(",")] if words.strip() else []
     wrong = [one for one in names if one not in policies.POLICIES]
     if wrong:
         known = ", ".join(sorted(policies.POLICIES))
