@@ -41,6 +41,13 @@ def a_cluster() -> Iterator[api.Cluster]:
             hack("down")
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[api.Cluster]:
+    """Of a module of tests; each names it as its own."""
+    with a_cluster() as found:
+        yield found
+
+
 def install(*flags: str, of: Path = helm.CHART) -> None:
     """The release as `flags` of helm and a chart say, this checkout's by default."""
     chart.install(WHERE, "--set=controller.replicas=2", *flags, of=of)

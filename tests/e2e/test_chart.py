@@ -16,18 +16,13 @@ from hack.cluster import api
 from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+cluster = release.cluster
 OURS = (
     "clusterroles,clusterrolebindings,deviceclasses,validatingwebhookconfigurations,"
     "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
     "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
 )
 OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[api.Cluster]:
-    with release.a_cluster() as found:
-        yield found
 
 
 @pytest.fixture

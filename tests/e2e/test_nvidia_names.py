@@ -73,13 +73,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         ground.close()
 
 
-@pytest.fixture
-def other_field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    ground = a_field(cluster)
-    try:
-        yield ground
-    finally:
-        ground.close()
+other_field = field
 
 
 def a_field(cluster: api.Cluster) -> playground.Playground:

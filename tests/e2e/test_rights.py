@@ -14,14 +14,14 @@ from driver import names
 from driver.kube import client, resource
 from driver.kube.client import PatchType
 from hack.cluster import api
-from tests.e2e import playground, release, test_chart, thief
+from tests.e2e import playground, release, thief
 from tests.e2e.thief import Call, Raw, Thief, patch
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 ACCOUNT = "ration-kubeletplugin"
 SLICES = resource.RESOURCE_SLICES.path()
 OTHERS = "other.test.ration.dev"
-cluster = test_chart.cluster
+cluster = release.cluster
 NOT_MINE = "may only write slices of its own node"
 NOT_MY_CLAIM = "may only write the status of claims with devices of its own node"
 

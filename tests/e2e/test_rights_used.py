@@ -17,10 +17,10 @@ from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
-from tests.e2e import playground, release, test_chart, test_clients, test_refusals, thief
+from tests.e2e import playground, release, test_clients, test_refusals, thief
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-cluster = test_chart.cluster
+cluster = release.cluster
 EVERYTHING = (
     "--set=controller.replicas=2",
     "--set=controller.labelNodes=true",

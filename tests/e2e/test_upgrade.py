@@ -21,6 +21,7 @@ from hack.image import build
 from tests.e2e import kubelet_calls, next_version, passersby, playground, release, standing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+cluster = release.cluster
 CONTROLLERS = ("controller", "admission")
 ROLLED = (*(f"deployment/ration-{one}" for one in CONTROLLERS), "daemonset/ration-kubeletplugin")
 OURS = (f"--namespace={helm.NAMESPACE}",)
@@ -29,12 +30,6 @@ ALL_NEXT = f"--set=image.tag={next_version.TAG}"
 NOW, NEXT = "ration.local/driver:latest", next_version.IMAGE
 SHARES = {"gpu-timeslice": {"memory": "4Gi"}, "gpu-mps": {"memory": "4Gi", "compute": "10"}}
 FAILURES = {"FailedPrepareDynamicResources", "PrepareFailed", "UnprepareFailed"}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[api.Cluster]:
-    with release.a_cluster() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from hack.cluster import api
 from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+cluster = release.cluster
 Raw = dict[str, Any]
 GROUP = "resource.ration.dev/v1alpha1"
 NAME, SECRET = "ration-admission", "ration-admission-tls"
@@ -42,12 +43,6 @@ UNSAFE: dict[str, tuple[Raw, str]] = {
     ),
     "not allowed to claims": ({"kind": "GpuConfig", "crossNamespace": True}, "crossNamespace"),
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[api.Cluster]:
-    with release.a_cluster() as found:
-        yield found
 
 
 @pytest.fixture

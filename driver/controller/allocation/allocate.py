@@ -95,7 +95,7 @@ def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None) ->
     """Why a node was preferred to the next best one."""
     if rival is not None and fit.memory < rival.memory:
         return f"{quantity.of_bytes(fit.memory).text} of GPU memory, the least that does"
-    return judge.why(fit.candidate, rival.scores if rival else None)
+    return judge.why(fit.candidate, fit.scores, rival.scores if rival else None)
 
 
 def _avoided(

@@ -30,18 +30,14 @@ class Ranking:
         """What each policy says of a candidate."""
         return tuple(one.score(candidate) for one in self._policies)
 
-    def named(self, candidate: base.Candidate) -> dict[str, int]:
-        """What each policy says, by name."""
-        return {one.name: one.score(candidate) for one in self._policies}
-
-    def why(self, candidate: base.Candidate, rival: Scores | None) -> str:
+    def why(self, candidate: base.Candidate, own: Scores, rival: Scores | None) -> str:
         """Why a candidate was preferred to another node's, in the words of the policy that decided.
 
-        Where all score the two alike the last policy speaks. None: no other node fits.
+        Both by their `scores`. Where all score the two alike the last policy speaks. None: no other
+        node fits.
         """
         if rival is None:
             return "the only node that fits"
-        own = self.scores(candidate)
         deciding = (one for one, a, b in zip(self._policies, own, rival, strict=True) if a != b)
         order = [*deciding, *reversed(self._policies)]
         return next(filter(None, (one.explain(candidate) for one in order)), "the first by name")

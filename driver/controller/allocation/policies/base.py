@@ -4,6 +4,7 @@ GPUs are told apart by what matters for placing alone: cards that are equal are 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from driver import ids, names
@@ -37,7 +38,7 @@ class Model:
     memory: int
     parts: tuple[Part, ...] = ()
 
-    @property
+    @cached_property
     def slices(self) -> int:
         """Every memory slice, as a bit mask."""
         found = 0

@@ -28,8 +28,9 @@ def test_with_no_policy_named_nobody_cares() -> None:
 
 def test_the_policy_that_decided_says_why() -> None:
     judge = ranking.of("topology,pack")
-    why = judge.why(USED, judge.scores(FRESH))
+    own = judge.scores(USED)
+    why = judge.why(USED, own, judge.scores(FRESH))
     assert why == "the fullest node that still fits: 1 of 2 GPUs were free, 0 are left"
-    assert judge.why(USED, None) == "the only node that fits"
-    assert judge.why(USED, judge.scores(USED)) == why
-    assert ranking.of("").why(USED, ()) == "the first by name"
+    assert judge.why(USED, own, None) == "the only node that fits"
+    assert judge.why(USED, own, own) == why
+    assert ranking.of("").why(USED, (), ()) == "the first by name"
