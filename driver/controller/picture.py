@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import held, load, stock
+from driver.controller import changes, held, load, stock
 from driver.controller import view as cluster
 from driver.resources import (
     claims,
@@ -23,8 +23,6 @@ from driver.resources import (
     taint_rules,
     volumes,
 )
-
-_LONGEST_LOG = 1 << 16
 
 
 class _Shown:
@@ -41,8 +39,7 @@ class _Shown:
         self._shares: dict[ids.NodeName, tuple[pool.Share, ...]] = {}
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
         self._world = 0
-        self._log: list[ids.NodeName] = []
-        self._first_mark = 0
+        self._changes = changes.Changes()
 
     @property
     def driver(self) -> str:
@@ -104,13 +101,11 @@ class _Shown:
     @property
     def mark(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._first_mark + len(self._log)
+        return self._changes.mark
 
     def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        if mark < self._first_mark:
-            return None
-        return self.mark, self._log[mark - self._first_mark :]
+        return self._changes.since(mark)
 
 
 class Picture(_Shown):
@@ -134,7 +129,7 @@ class Picture(_Shown):
             self._classes.pop(name, None)
         else:
             self._classes[name] = one
-        self._forget()
+        self._changes.forget()
 
     def put_slice(self, name: str, one: slices.Slice | None) -> None:
         """A ResourceSlice came, changed or went."""
@@ -153,7 +148,7 @@ class Picture(_Shown):
         self._stock.put_rule(name, rule)
         self._shares.clear()
         self._left.clear()
-        self._forget()
+        self._changes.forget()
 
     def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """A claim came, changed or went."""
@@ -168,12 +163,12 @@ class Picture(_Shown):
     def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
         if self._volumes.put_bound(key, bound):
-            self._forget()
+            self._changes.forget()
 
     def put_volume(self, name: str, volume: volumes.Volume | None) -> None:
         """A PersistentVolume came, changed or went."""
         if self._volumes.put_volume(name, volume):
-            self._forget()
+            self._changes.forget()
 
     def fly(self, decision: cluster.InFlight) -> None:
         """A decision is being written: what it gives is given."""
@@ -204,15 +199,10 @@ class Picture(_Shown):
 
     def _touch(self, names: Iterable[ids.NodeName]) -> None:
         found = [*names]
-        if stock.EVERYWHERE in found or len(self._log) + len(found) > _LONGEST_LOG:
-            self._forget()
+        if stock.EVERYWHERE in found:
+            self._changes.forget()
         else:
-            self._log += found
-
-    def _forget(self) -> None:
-        """Anything may have changed."""
-        self._first_mark += len(self._log) + 1
-        self._log.clear()
+            self._changes.add(found)
 
 
 @dataclass(frozen=True, slots=True)

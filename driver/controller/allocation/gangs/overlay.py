@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import held, load
+from driver.controller import changes, held, load
 from driver.controller import view as cluster
 from driver.resources import claims, classes, nodes, pool, selectors
 
@@ -22,8 +22,7 @@ class Overlay:
         self._load = load.Load()
         self._use = dict(below.use)
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
-        self._log: list[ids.NodeName] = []
-        self._first_mark = 0
+        self._changes = changes.Changes()
 
     def take(self, decision: cluster.InFlight) -> None:
         """Let a decision count: the last one, for `undo`."""
@@ -111,22 +110,19 @@ class Overlay:
     @property
     def mark(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._first_mark + len(self._log)
+        return self._changes.mark
 
     def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        if mark < self._first_mark:
-            return None
-        return self.mark, self._log[mark - self._first_mark :]
+        return self._changes.since(mark)
 
     def _changed(self, node: ids.NodeName, devices: Iterable[claims.DeviceId]) -> None:
         self._weigh(node)
-        self._log.append(node)
+        self._changes.add([node])
         for key in {(device.driver, device.pool) for device in devices}:
             self._left.pop(key, None)
             if any(one.node != node for one in self._below.pools[key].slices):
-                self._first_mark += len(self._log) + 1
-                self._log.clear()
+                self._changes.forget()
 
     def _weigh(self, node: ids.NodeName) -> None:
         ours, below = self._load.use.get(node), self._below.use.get(node, _NOTHING)
