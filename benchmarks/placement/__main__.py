@@ -48,7 +48,11 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
             full.setdefault(policy, []).append(100 * used[-1] / trace.capacity)
             at = _when_all_is_asked(trace, arriving)
             asked.setdefault(policy, []).append(100 * used[at] / trace.capacity)
-            print(f"{name} {seed} {policy}: {full[policy][-1]:.2f} %", flush=True)
+            print(
+                f"{name} {seed} {policy}: {full[policy][-1]:.2f} %, "
+                f"{asked[policy][-1]:.2f} % when 100 % is asked",
+                flush=True,
+            )
     return [
         *(
             record.figure(f"{name}: GPUs in use beside {one}", "%", full["ours"], full[one], bar)
