@@ -66,3 +66,21 @@ def test_the_words_say_how_much_becomes_useless() -> None:
     assert policy.explain(spoilt) == "7.00 of a GPU become useless to what is usually asked"
     better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
     assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
+
+
+def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
+    usual = mix.Mix((), cpu_per_gpu=4000)
+    scarce, ample = (rooms.room(rooms.idle(), rooms.idle(), cpu=cpu) for cpu in (8000, 80_000))
+    assert score(usual, scarce, *rooms.whole(0), cpu=8000) < score(
+        usual, ample, *rooms.whole(0), cpu=8000
+    )
+    assert score(usual, scarce, *rooms.whole(0), cpu=4000) == score(
+        usual, ample, *rooms.whole(0), cpu=4000
+    )
+
+
+def test_a_kind_that_others_need_is_kept_for_them() -> None:
+    usual = mix.Mix((), scarce={"T4": 2.0})
+    wanted = score(usual, rooms.room(rooms.idle(rooms.T4)), *rooms.whole(0))
+    plain = score(usual, rooms.room(rooms.idle()), *rooms.whole(0))
+    assert wanted < plain
