@@ -87,7 +87,7 @@ def text_of(path: str) -> str:
     try:
         if path == STDIN:
             return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise errors.BadInput(path, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:

@@ -139,7 +139,7 @@ def test_objects_without_a_namespace_or_uid_get_those_that_their_names_give() ->
     assert one.uid == again.uid != other.uid
 
 
-WRONG = (
+WRONG: tuple[Any, ...] = (
     None,
     1,
     -5,
