@@ -56,6 +56,7 @@ def live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, .
     unseen: list[str] = []
     for kind, one, versions in (
         ("ResourceClaimTemplate", resource.RESOURCE_CLAIM_TEMPLATES, ("v1",)),
+        ("PriorityClass", resource.PRIORITY_CLASSES, ("v1",)),
         ("PersistentVolumeClaim", resource.PVCS, ("v1",)),
         ("PersistentVolume", resource.PVS, ("v1",)),
         ("DeviceTaintRule", resource.DEVICE_TAINT_RULES, ("v1", "v1beta2")),

@@ -34,9 +34,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Not the controller's to decide, in words."""
+    """Not the controller's to decide, in words; what asks no device does not matter."""
 
     why: str
+    matters: bool = True
 
 
 Answer = Bound | outcome.NoFit | Aside
@@ -114,8 +115,7 @@ class Desk:
         self, pod: pods.Pod, found: tuple[claims.Claim, ...]
     ) -> outcome.Workload | outcome.NoFit | Aside:
         if not found:
-            left = "has no claim: kube-scheduler chooses its node"
-            return outcome.Workload(pod, ()) if self._every_pod else Aside(left)
+            return self._without_claims(pod)
         match turn.of_pod(pod, found, None, 0.0, _NO_PATIENCE):
             case turn.Decide(open=open_claims, settled=settled):
                 return self._asked(pod, open_claims, settled)
@@ -123,6 +123,15 @@ class Desk:
                 return Aside(why)
             case _:
                 return outcome.Workload(pod, (), found)
+
+    def _without_claims(self, pod: pods.Pod) -> outcome.Workload | Aside:
+        """One that has its node takes of it."""
+        if pod.node is not None:
+            self.view.put_pod(pod.key, pod)
+            return Aside(f"has no claim, and takes of {pod.node}", matters=False)
+        if not self._every_pod:
+            return Aside("has no claim: kube-scheduler chooses its node", matters=False)
+        return outcome.Workload(pod, ())
 
     def _asked(
         self,

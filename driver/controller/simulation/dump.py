@@ -43,6 +43,14 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class Priority:
+    """A PriorityClass; pods that name none have the `usual` one."""
+
+    value: int
+    usual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """An object, by kind and `namespace/name`, that cannot be read: which field, and what of it."""
 
@@ -63,6 +71,7 @@ class Dump:
 
     caches: picture.Caches
     templates: Mapping[ids.Key, Template] = field(default_factory=dict)
+    priorities: Mapping[ids.Key, Priority] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
 
@@ -88,6 +97,10 @@ def _template(obj: fields.Raw) -> Template:
     )
 
 
+def _priority(obj: fields.Raw) -> Priority:
+    return Priority(fields.integer(obj, "value"), fields.flag(obj, "globalDefault"))
+
+
 KINDS: Mapping[str, Kind] = {
     "Node": Kind(("v1",), nodes.parse),
     "ResourceSlice": Kind(_DRA, slices.parse),
@@ -98,6 +111,7 @@ KINDS: Mapping[str, Kind] = {
     "PersistentVolumeClaim": Kind(("v1",), volumes.parse_claim, namespaced=True),
     "PersistentVolume": Kind(("v1",), volumes.parse_volume),
     "DeviceTaintRule": Kind(_RULES, taint_rules.parse),
+    "PriorityClass": Kind(("scheduling.k8s.io/v1",), _priority),
 }
 """What deciding looks at."""
 
@@ -125,7 +139,13 @@ def read(documents: Iterable[Mapping[str, Any]], namespace: str = NAMESPACE) -> 
             problems.append(Problem(name, key, "", "is there twice; the first one counts"))
         else:
             found[name][key] = one
-    return Dump(_caches(found), found["ResourceClaimTemplate"], tuple(problems), ignored)
+    return Dump(
+        _caches(found),
+        found["ResourceClaimTemplate"],
+        found["PriorityClass"],
+        tuple(problems),
+        ignored,
+    )
 
 
 def unfold(documents: Iterable[object]) -> Iterator[Any]:

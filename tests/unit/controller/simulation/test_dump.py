@@ -11,6 +11,7 @@ from tests import objects
 from tests.properties import drawing
 
 DRA = "resource.k8s.io/v1"
+SCHEDULING = "scheduling.k8s.io/v1"
 
 
 def raw(kind: str, obj: objects.Raw, version: str = "v1") -> objects.Raw:
@@ -35,6 +36,7 @@ def a_cluster() -> list[objects.Raw]:
         raw("PersistentVolumeClaim", bound),
         raw("PersistentVolume", {"metadata": objects.meta("disk", None), "spec": only_here}),
         raw("DeviceTaintRule", {"metadata": objects.meta("rule", None), **rule}, DRA),
+        raw("PriorityClass", {"metadata": objects.meta("high", None), "value": 7}, SCHEDULING),
     ]
 
 
@@ -48,6 +50,7 @@ def test_every_kind_is_read_into_the_picture_that_the_controller_has() -> None:
     taints = view.pools["gpu.ration.dev", "node-a"].devices["gpu-7"].taints
     assert "example.com/old" in {one.key for one in taints}
     assert [*found.templates] == ["default/one-gpu"]
+    assert found.priorities == {"high": dump.Priority(7)}
 
 
 def test_a_list_counts_as_what_is_in_it_whether_or_not_its_items_say_what_they_are() -> None:
@@ -158,7 +161,7 @@ WRONG: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("at", range(10))
 def test_no_value_in_no_field_ends_the_reading(at: int) -> None:
     obj = a_cluster()[at]
     for path in places(obj):
