@@ -77,9 +77,23 @@ def read(path: str) -> list[Any]:
         BadInput: it cannot be read, is no YAML or JSON, or holds nothing.
     """
     found = [one for name, text in _texts(path) for one in load(text, name)]
+    return _some(found, path)
+
+
+def parse(text: str, where: str) -> list[Any]:
+    """The documents of a text. Raises BadInput where there is none."""
+    return _some(load(text, where), where)
+
+
+def _some(found: list[Any], where: str) -> list[Any]:
     if not found:
-        raise errors.BadInput(path, "is empty", "Kubernetes objects, as YAML or JSON")
+        raise errors.BadInput(where, "is empty", "Kubernetes objects, as YAML or JSON")
     return found
+
+
+def called(path: str) -> str:
+    """How a path is called in words."""
+    return "standard input" if path == STDIN else path
 
 
 def text_of(path: str) -> str:
@@ -100,4 +114,4 @@ def _texts(path: str) -> Iterator[tuple[str, str]]:
             if one.suffix in _ENDINGS and one.is_file():
                 yield str(one), text_of(str(one))
         return
-    yield "standard input" if path == STDIN else path, text_of(path)
+    yield called(path), text_of(path)

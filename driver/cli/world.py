@@ -30,10 +30,13 @@ def read(source: str | None, kubeconfig: Path | None = None) -> World:
         BadInput: a file cannot be read.
         ApiError: the API server refused, or was not reached.
     """
-    if source is not None:
-        return World(dump.read(texts.read(source)))
-    objects, unseen = live(cluster.connect(kubeconfig))
+    objects, unseen = raw(source, kubeconfig)
     return World(dump.read(objects), unseen)
+
+
+def raw(source: str | None, kubeconfig: Path | None = None) -> tuple[list[Any], tuple[str, ...]]:
+    """As `read`, the objects as they are; and what may not be seen, in words."""
+    return live(cluster.connect(kubeconfig)) if source is None else (texts.read(source), ())
 
 
 def live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, ...]]:
