@@ -105,7 +105,8 @@ class _Maker:
             for name, count in self._plugins.items()
         )
         if self._renamed:
-            found.append(f"{self._renamed} names of pods are taken: created under others")
+            which = "1 pod's name is" if self._renamed == 1 else f"{self._renamed} pods' names are"
+            found.append(f"{which} taken: created under another")
         return found
 
     def _claim(self, pod: pods.Pod, entry: str, template: str) -> claims.Claim | None:
