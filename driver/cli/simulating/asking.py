@@ -70,7 +70,7 @@ def find(asked: Asked) -> Found:
     waits = sum(1 for pod in there.dump.caches.pods.values() if pod.claims and pod.node is None)
     notes = (*there.notes, *wanted.notes, *made.notes)
     if waits:
-        notes += (f"{waits} pods of the cluster wait or are on their way: not tried again",)
+        notes += (f"pods of the cluster that have no node yet: {waits}, not tried here",)
     return Found(
         made.caches,
         (*made.tasks, *traced),

@@ -160,7 +160,7 @@ def total(report: replay.Report) -> str:
     counts = dict.fromkeys((_PLACED, _WAITS, _LEFT_OUT), 0)
     for fate in report.fates:
         counts[state(fate)] += 1
-    found = f"{counts[_PLACED]} of {len(report.fates)} pods placed"
+    found = f"{counts[_PLACED]} of {_pods(len(report.fates))} placed"
     if counts[_WAITS]:
         found += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
     if counts[_LEFT_OUT]:
@@ -176,9 +176,13 @@ def timed(report: replay.Report) -> str:
     most = max(waited, default=0.0) / _HOUR_S
     return (
         f"over the time: {_share(round(report.mean), report.capacity)} in use on average, "
-        f"{_share(report.most, report.capacity)} at most; {len(waited)} pods had to wait, "
+        f"{_share(report.most, report.capacity)} at most; {_pods(len(waited))} had to wait, "
         f"{mean:.2f} h on average, {most:.2f} h at most"
     )
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 def _gpus(thousandths: int) -> str:
