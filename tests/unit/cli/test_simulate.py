@@ -133,6 +133,37 @@ def test_a_cluster_that_cannot_be_read_exits_2_with_its_place(
     assert (answer.exit_code, words in answer.output) == (2, True), answer.output
 
 
+def test_pods_of_device_plugins_are_converted_where_that_is_asked(tmp_path: Path) -> None:
+    limits = {"nvidia.com/gpu": 2, "cpu": 1}
+    spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "old"}}
+    text = yaml.safe_dump({**job, "spec": {"parallelism": 2, "template": {"spec": spec}}})
+    words = ["-f", written(tmp_path, "f.yaml", text), "--cluster", CLUSTER, "-o", "json"]
+    left = json.loads(simulate(*words).output)
+    assert [one["state"] for one in left["pods"]] == ["left out", "left out"]
+    assert left["notes"] == [
+        "2 pods ask nvidia.com/gpu without a claim: left out, but for --convert"
+    ]
+    answer = simulate(*words, "--convert")
+    assert answer.exit_code == 1
+    made = json.loads(answer.output)
+    assert [(one["state"], len(one["devices"])) for one in made["pods"]] == [
+        ("placed", 2),
+        ("waits", 0),
+    ]
+    assert made["notes"] == []
+
+
+def test_what_no_webhook_would_convert_is_told_with_its_place(tmp_path: Path) -> None:
+    spec = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1.5"}}}]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "old"}, "spec": spec}
+    path = written(tmp_path, "f.yaml", yaml.safe_dump(pod))
+    answer = simulate("-f", path, "--cluster", CLUSTER, "--convert")
+    assert answer.exit_code == 2
+    place = "Pod old: spec.containers[0].resources.limits[nvidia.com/gpu]: is 1.5"
+    assert place in answer.output
+
+
 def test_without_files_the_flag_is_named() -> None:
     answer = simulate("--cluster", CLUSTER)
     assert (answer.exit_code, "-f: holds no pod" in answer.output) == (2, True)
@@ -193,7 +224,9 @@ def test_with_a_timeline_pods_come_and_go_and_wait(tmp_path: Path) -> None:
     ]
     answer = simulate(*words)
     assert answer.exit_code == 0
-    assert "0.75 of 1 (75.00 %) in use on average" in " ".join(answer.output.split())
+    assert "GPUs in use: 0.75 of 1 (75.00 %) on average, 1 of 1 (100.00 %) at most" in " ".join(
+        answer.output.split()
+    )
     assert "1 pod had to wait, 1.00 h on average, 1.00 h at most" in " ".join(answer.output.split())
 
 
