@@ -230,6 +230,23 @@ def test_with_a_timeline_pods_come_and_go_and_wait(tmp_path: Path) -> None:
     assert "1 pod had to wait, 1.00 h on average, 1.00 h at most" in " ".join(answer.output.split())
 
 
+def test_a_pod_of_two_lists_is_refused(tmp_path: Path) -> None:
+    lists = [written(tmp_path, name, PODS_CSV) for name in ("a.csv", "b.csv")]
+    nodes = written(tmp_path, "n.csv", NODES_CSV)
+    answer = simulate("-f", lists[0], "-f", lists[1], "--cluster", nodes)
+    assert (answer.exit_code, "b.csv: pod p-0 stands in two lists" in answer.output) == (2, True)
+
+
+def test_a_trace_may_run_on_a_dump_and_manifests_on_a_traces_nodes(tmp_path: Path) -> None:
+    pods, nodes = written(tmp_path, "p.csv", PODS_CSV), written(tmp_path, "n.csv", NODES_CSV)
+    on_dump = json.loads(simulate("-f", pods, "--cluster", CLUSTER, "-o", "json").output)
+    assert on_dump["pods"][1]["devices"][0]["consumed"]["compute"] == "50"
+    both = [json.dumps(a_pod()), json.dumps(a_claim())]
+    files = [written(tmp_path, f"{n}.json", text) for n, text in enumerate(both)]
+    on_trace = simulate("-f", files[0], "-f", files[1], "--cluster", nodes, "-o", "json")
+    assert json.loads(on_trace.output)["pods"][0]["devices"][0]["device"] == "gpu-0"
+
+
 def test_a_timeline_without_times_is_refused(tmp_path: Path) -> None:
     bare = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1000\n"
     nodes = written(tmp_path, "n.csv", NODES_CSV)
