@@ -69,6 +69,16 @@ def test_where_all_are_placed_the_exit_code_is_0(tmp_path: Path) -> None:
     assert (answer.exit_code, "1 of 1 pod placed" in answer.output) == (0, True)
 
 
+def test_pods_that_share_a_claim_share_its_devices(tmp_path: Path) -> None:
+    two = {**a_pod(), "metadata": {"name": "two"}}
+    path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), two, a_claim()]))
+    answer = simulate("-f", path, "--cluster", CLUSTER, "-o", "json")
+    one, other = json.loads(answer.output)["pods"]
+    assert (one["node"], len(one["devices"]), other["devices"]) == (other["node"], 1, [])
+    assert other["why"] == "Uses what its claims have already"
+    assert answer.exit_code == 0
+
+
 def test_a_class_that_is_not_there_is_told_as_the_controller_tells_it(tmp_path: Path) -> None:
     both = [a_pod(), a_claim(deviceClassName="none.example.com")]
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all(both))
