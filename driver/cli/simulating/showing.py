@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from driver.cli import output as out
-from driver.controller.allocation import outcome, words
+from driver.controller.allocation import explanation, outcome, words
 from driver.controller.simulation import desk, replay, use
 
 MOST_ROWS = 200
@@ -248,11 +248,23 @@ def _pod(fate: replay.Fate, lacking: Mapping[str, str], *, timeline: bool) -> di
         "node": bound.placement.node if bound else None,
         "devices": [*_devices(bound)] if bound else [],
         "why": why(fate, lacking),
+        **_explained(fate),
     }
     if timeline:
         made |= {"arrived": fate.task.at, "placed": fate.placed, "left": fate.left}
         made["waited"] = fate.waited
     return made
+
+
+def _explained(fate: replay.Fate) -> dict[str, Any]:
+    """Everything that the controller knows of why."""
+    match fate.answer:
+        case desk.Bound(placement=placement, made=made) if made:
+            return {"considered": explanation.of_placement(placement)["considered"]}
+        case outcome.NoFit() as no:
+            return explanation.of_no_fit(no)
+        case _:
+            return {}
 
 
 def _devices(bound: desk.Bound) -> Iterator[dict[str, Any]]:

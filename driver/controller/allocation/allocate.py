@@ -23,6 +23,8 @@ from driver.resources import quantity
 
 T = TypeVar("T")
 _LEAST_SHAPES = 256
+_MOST_CONSIDERED = 3
+"""Nodes that a decision tells of, the best ones."""
 _MOST_ANSWERS = 1 << 19
 """Of all nodes to all shapes: what is remembered is bounded, whatever the cluster's size."""
 
@@ -56,14 +58,14 @@ class Allocator:
         alike = not peers.tells_uuids(view, workload.open, wants)
         told = self._told_of(workload, judge) if alike else None
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
-        best = found.best(workload.avoid)
-        if best is not None:
-            name, fit = best
-            rival = found.best({**workload.avoid, name: ""})
-            why = _why(judge, fit, rival[1] if rival else None)
-            picks = answers.picks(question, view.nodes[name], fit)
-            return outcome.Placement(name, picks, why, fit.steps)
-        return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
+        best = found.best(_MOST_CONSIDERED, workload.avoid)
+        if not best:
+            return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
+        name, fit = best[0]
+        picks = answers.picks(question, view.nodes[name], fit)
+        why = _why(judge, *(one for _, one in best[:2]))
+        considered = tuple(_considered(judge, *one) for one in best)
+        return outcome.Placement(name, picks, why, fit.steps, considered)
 
     def _board(
         self, view: cluster.ClusterView, workload: outcome.Workload, judge: ranking.Ranking
@@ -100,7 +102,12 @@ def allocate(
     return Allocator(deciding).decide(view, workload)
 
 
-def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None) -> str:
+def _considered(judge: ranking.Ranking, name: ids.NodeName, fit: answers.Fit) -> outcome.Considered:
+    preferred, memory, *_ = fit.standing
+    return outcome.Considered(name, judge.named(fit.scores), preferred, memory)
+
+
+def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None = None) -> str:
     """Why a node was preferred to the next best one."""
     if rival is not None and fit.memory < rival.memory:
         return f"{quantity.of_bytes(fit.memory).text} of GPU memory, the least that does"

@@ -37,23 +37,23 @@ class Board:
         for name in sorted(names):
             self.put(name, ask(name) if name in view.nodes else None)
 
-    def best(self, avoid: Mapping[ids.NodeName, str]) -> tuple[ids.NodeName, answers.Fit] | None:
-        """The node of the lowest rank that is not to be avoided."""
+    def best(
+        self, most: int, avoid: Mapping[ids.NodeName, str]
+    ) -> list[tuple[ids.NodeName, answers.Fit]]:
+        """So many nodes at most, those of the lowest ranks that are not to be avoided."""
         aside: list[Rank] = []
-        answer: tuple[ids.NodeName, answers.Fit] | None = None
-        while self._heap and answer is None:
-            top = self._heap[0]
-            standing, name = top
+        found: dict[ids.NodeName, answers.Fit] = {}
+        while self._heap and len(found) < most:
+            rank = heapq.heappop(self._heap)
+            standing, name = rank
             fit = self._fits.get(name)
-            if fit is None or fit.standing != standing:
-                heapq.heappop(self._heap)
-            elif name in avoid:
-                aside.append(heapq.heappop(self._heap))
-            else:
-                answer = name, fit
-        for one in aside:
-            heapq.heappush(self._heap, one)
-        return answer
+            if fit is not None and fit.standing == standing and name not in found:
+                aside.append(rank)
+                if name not in avoid:
+                    found[name] = fit
+        for rank in aside:
+            heapq.heappush(self._heap, rank)
+        return [*found.items()]
 
     def fits(self, name: ids.NodeName) -> bool:
         """Whether a node does."""

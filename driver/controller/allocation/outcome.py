@@ -46,13 +46,32 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
+class Considered:
+    """A node that would have done.
+
+    `scores` are the policies', 0 to 100, the first one first. Before them count `way`, how far down
+    its alternatives the workload goes there, and `memory`, the bytes of GPU memory that requests by
+    need would take; less of both is better.
+    """
+
+    node: ids.NodeName
+    scores: Mapping[str, int]
+    way: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the workload goes and what it gets. `why` is for people."""
+    """Where the workload goes and what it gets. `why` is for people.
+
+    `considered` are the best nodes, the chosen one first.
+    """
 
     node: ids.NodeName
     picks: tuple[Pick, ...]
     why: str
     steps: int = 0
+    considered: tuple[Considered, ...] = ()
 
     def of_claim(self, place: int) -> tuple[Pick, ...]:
         """The picks of one claim, in the order of its requests."""

@@ -39,7 +39,8 @@ class Fragmentation:
         grown = round(self._grown(candidate))
         if grown <= 0:
             return "no GPU becomes useless to what is usually asked"
-        return f"{grown / base.FULL:.2f} of a GPU become useless to what is usually asked"
+        lost = f"{grown / base.FULL:.2f} of a GPU become useless to what is usually asked"
+        return f"the least waste: {lost}"
 
     def _grown(self, candidate: base.Candidate) -> float:
         grown = self._useless(candidate.after) - self._useless(candidate.before)

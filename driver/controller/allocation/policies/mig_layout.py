@@ -26,7 +26,8 @@ class MigLayout:
     def explain(self, candidate: base.Candidate) -> str:
         """How much of what the card could hold is lost."""
         lost = [_lost(*_change(candidate, one)) for one in _parts(candidate)]
-        return f"{sum(lost)} % of a GPU's MIG placements are given up" if lost else ""
+        text = f"{sum(lost)} % of a GPU's MIG placements are given up, the fewest there are"
+        return text if lost else ""
 
 
 def _parts(candidate: base.Candidate) -> list[base.Taken]:

@@ -49,8 +49,11 @@ class Asked:
         return self.found.get(name)
 
     def best(self, *avoid: ids.NodeName) -> str | None:
-        found = self.board.best(dict.fromkeys(avoid, "words"))
+        found = self.best_of(1, *avoid)
         return found[0] if found else None
+
+    def best_of(self, most: int, *avoid: ids.NodeName) -> list[ids.NodeName]:
+        return [name for name, _ in self.board.best(most, dict.fromkeys(avoid, "words"))]
 
 
 def fit(name: ids.NodeName, free: int) -> answers.Fit:
@@ -113,3 +116,13 @@ def test_where_it_is_not_known_what_changed_everybody_is_asked_again() -> None:
     asked = Asked(a=fit(A, 1))
     asked.view.changed = None
     assert asked.renew() == [A, B, C]
+
+
+def test_the_best_ones_are_told_in_their_order_and_stay() -> None:
+    asked = Asked(a=fit(A, 2), b=fit(B, 1), c=fit(C, 3))
+    assert asked.best_of(2) == [B, A]
+    assert asked.best_of(5) == [B, A, C]
+    assert asked.best_of(5, A) == [B, C]
+    asked.change(B, fit(B, 9))
+    asked.change(B, fit(B, 1))
+    assert asked.best_of(5) == [B, A, C]

@@ -63,7 +63,8 @@ def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
 def test_the_words_say_how_much_becomes_useless() -> None:
     policy = fragmentation.Fragmentation(EIGHT)
     spoilt = rooms.candidate(rooms.room(*[rooms.idle()] * 8), *rooms.whole(0))
-    assert policy.explain(spoilt) == "7.00 of a GPU become useless to what is usually asked"
+    words = "the least waste: 7.00 of a GPU become useless to what is usually asked"
+    assert policy.explain(spoilt) == words
     better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
     assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
 

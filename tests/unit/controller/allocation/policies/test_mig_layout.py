@@ -29,5 +29,5 @@ def test_the_words_say_how_much_of_a_gpu_is_given_up() -> None:
     one = rooms.candidate(rooms.room(rooms.idle()), taken)
     assert (LAYOUT.score(one), LAYOUT.explain(one)) == (
         0,
-        "100 % of a GPU's MIG placements are given up",
+        "100 % of a GPU's MIG placements are given up, the fewest there are",
     )

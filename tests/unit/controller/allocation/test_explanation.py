@@ -1,0 +1,56 @@
+import json
+
+from driver import ids, reasons
+from driver.controller.allocation import allocate, explanation, outcome
+from tests import allocating, objects, worlds
+
+FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
+
+
+def decided(count: int) -> outcome.Placement | outcome.NoFit:
+    claim = objects.claim("c", objects.a_request("gpu", count))
+    return allocate.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
+
+
+def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
+    found = explanation.of_placement(allocating.placed(decided(1)))
+    assert [one["node"] for one in found["considered"]] == ["node-a", "node-b", "node-c"]
+    assert found["considered"][0]["scores"] == {
+        "mig-layout": 100,
+        "topology": 100,
+        "fragmentation": 56,
+        "islands": 100,
+        "pack": 0,
+    }
+    assert found["why"].endswith("2 of 2 GPUs were free, 1 are left")
+
+
+def test_a_refusal_tells_what_every_node_lacks() -> None:
+    found = explanation.of_no_fit(allocating.refused(decided(3)))
+    assert found == {
+        "refusals": [
+            {
+                "nodes": ["node-a", "node-b", "node-c", "node-d"],
+                "fits": 2,
+                "wanted": 3,
+                "devices": {},
+            }
+        ]
+    }
+
+
+def test_what_holds_everywhere_is_told_once() -> None:
+    answer = outcome.NoFit(reasons.Reason.CLASS_MISSING, "claim x: no class y")
+    assert explanation.of_no_fit(answer) == {
+        "reason": "ClassMissing",
+        "detail": "claim x: no class y",
+    }
+
+
+def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
+    refusal = outcome.Refusal(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
+    found = explanation.of_no_fit(outcome.NoFit(nodes={refusal: [ids.NodeName("node-a")]}))
+    assert found["refusals"] == [
+        {"nodes": ["node-a"], "reason": "NodeFull", "detail": "asks 9000m cpu, 8000m free"}
+    ]
+    assert json.loads(json.dumps(found)) == found
