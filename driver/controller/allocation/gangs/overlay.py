@@ -97,4 +97,3 @@ class Overlay(layer.Layer):
             total[resource] = total.get(resource, 0) + amount
         count = below.count + ours.count
         self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count)
-

@@ -17,9 +17,7 @@ _NOBODY: frozenset[str] = frozenset()
 class Absence(layer.Layer):
     """A ClusterView once some tenants are gone, and the claims that nobody else has."""
 
-    def __init__(
-        self, below: cluster.ClusterView, leaving: Collection[tenants.Tenant]
-    ) -> None:
+    def __init__(self, below: cluster.ClusterView, leaving: Collection[tenants.Tenant]) -> None:
         super().__init__(below)
         self._claims = tenants.freed(leaving)
         self._pods = {one.key for one in leaving}

@@ -167,9 +167,7 @@ class Best:
     all_seen: bool = True
 
 
-def best(
-    search: Search, found: Iterable[tuple[nodes.Node, Sequence[tenants.Tenant]]]
-) -> Best:
+def best(search: Search, found: Iterable[tuple[nodes.Node, Sequence[tenants.Tenant]]]) -> Best:
     """Of nodes with their tenants, that on which it costs least; of equals the first one.
 
     Of nodes that are alike only the first is tried.

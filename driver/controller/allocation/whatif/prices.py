@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
-from driver import ids
 from driver.controller import view as cluster
 from driver.controller.allocation import anatomy, rooms
 from driver.controller.allocation.whatif import tenants
@@ -29,7 +28,7 @@ class Fewest:
 
     def __init__(self, view: cluster.ClusterView) -> None:
         self._view = view
-        self._known: dict[ids.Key, int] = {}
+        self._known: dict[str, int] = {}
 
     def of(self, leaving: Sequence[tenants.Tenant]) -> Cost:
         """How many they are, and the bytes of GPU memory that nobody has once they are gone."""

@@ -48,9 +48,7 @@ def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
 class Tenants:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
-    def __init__(
-        self, view: cluster.ClusterView, find_claim: FindClaim, find_pod: FindPod
-    ) -> None:
+    def __init__(self, view: cluster.ClusterView, find_claim: FindClaim, find_pod: FindPod) -> None:
         self._view = view
         self._find_claim = find_claim
         self._find_pod = find_pod
