@@ -12,6 +12,7 @@ import structlog
 
 from driver import clock, ids, reasons
 from driver.controller import (
+    advising,
     attending,
     feed,
     memory,
@@ -24,6 +25,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, assemble, outcome, ownership, settings, words
+from driver.controller.allocation.whatif import words as whatif_words
 from driver.kube import workqueue
 from driver.resources import claims, pods
 
@@ -68,6 +70,7 @@ class Reconciler:
         self._view = picture.Picture(settings.driver)
         self._feed = feed.Feed(found, self._view)
         self._allocator = allocate.Allocator(settings.deciding)
+        self._adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
         self._owners = ownership.Owners()
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
@@ -238,7 +241,7 @@ class Reconciler:
         if isinstance(answer, outcome.Placement):
             self._place(item, workload, answer)
             return
-        self._no_fit(pod, due, answer)
+        self._no_fit(pod, due, answer, workload)
         ends = self._memory.next_end(pod.uid, now)
         if ends is not None:
             self._items.add_after(item, ends - now)
@@ -256,19 +259,36 @@ class Reconciler:
         self._memory.fly(decision)
         self._view.fly(decision)
         self._memory.waiting.discard(item.key)
-        self._memory.told.pop(pod.uid, None)
+        self._memory.hush(pod.uid)
         self._writers.allocate(item, writers.Decision(workload, placement, made))
 
-    def _no_fit(self, pod: pods.Pod, due: turn.Decide, answer: outcome.NoFit) -> None:
+    def _no_fit(
+        self,
+        pod: pods.Pod,
+        due: turn.Decide,
+        answer: outcome.NoFit,
+        workload: outcome.Workload | None = None,
+    ) -> None:
         """Say why, once for each new answer; free what half a decision left behind."""
         self._tools.metrics.decided("no_fit")
         message = words.no_fit(answer)
         if self._memory.told.get(pod.uid) != message:
             self._memory.told[pod.uid] = message
+            message = self._advised(message, workload, answer)
             self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, message)
             _log.info("no fit", pod=pod.key, answer=message)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
+
+    def _advised(
+        self, message: str, workload: outcome.Workload | None, answer: outcome.NoFit
+    ) -> str:
+        """A refusal with the nearest fit, which is kept."""
+        near = None if workload is None else self._adviser.advise(self._view, workload, answer)
+        if workload is None or near is None:
+            return message
+        self._memory.advice[workload.pod.uid] = near
+        return whatif_words.joined(message, whatif_words.of(near))
 
     def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
         lasts = self._memory.back_off(pod.uid, back.node, back.words, now)

@@ -9,6 +9,8 @@ from driver.resources import nodes
 
 LOOK = 1
 """Steps of looking at one device, or of weighing one set of pods."""
+NODE = 10
+"""Steps of looking who is on a node."""
 ASK = 100
 """Steps of asking a node for all its devices."""
 

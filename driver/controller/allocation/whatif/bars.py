@@ -11,7 +11,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import asked as requested
 from driver.controller.allocation import offers, tally
 from driver.controller.allocation.whatif import absence, asking, sets, tenants
-from driver.resources import claims, nodes, pool
+from driver.resources import nodes, pool
 
 _Where = tuple[cluster.PoolKey, str]
 
@@ -42,14 +42,14 @@ class Bars:
         self._asked = asked
         self._there = there
         self._meter = meter
-        self._spots = offers.spots(view, node)
+        self._spots = offers.spots(absence.Absence(view, there), node)
         self._shares = view.shares(node.name)
         self._judges = [asked.verdicts.judge(want.claim) for want in asked.wants]
         self._near = _near(view, self._shares, there)
         self._absent: dict[sets.Members, absence.Absence] = {}
         self._free: dict[tuple[_Place, sets.Members], bool] = {}
         self._blind = False
-        self._places = self._found(node)
+        self._places = self._found()
 
     def letters(self) -> list[sets.Members]:
         """Sets of which every set that would do, and holds no smaller one, is a union."""
@@ -95,16 +95,14 @@ class Bars:
             for one in places
         )
 
-    def _found(self, node: nodes.Node) -> list[list[list[_Place]]]:
+    def _found(self) -> list[list[list[_Place]]]:
         """By request and way, the devices that would do if all tenants were gone."""
-        emptied = absence.Absence(self._view, self._there)
-        spots = offers.spots(emptied, node)
         made: list[list[list[_Place]]] = []
         for at, want in enumerate(self._asked.wants):
             found: list[list[_Place]] = []
             for number, way in enumerate(want.ways):
-                offer = offers.offer(way, spots, self._shares, self._judges[at])
-                self._meter.count(asking.LOOK * len(offer.places))
+                offer = offers.offer(way, self._spots, self._shares, self._judges[at])
+                self._meter.count(asking.LOOK * len(self._spots))
                 # An error ends the search of a node, so who is in the way says nothing there.
                 self._blind = self._blind or bool(offer.broken or offer.failing)
                 found.append([self._place(at, number, spot) for spot in offer.places])
@@ -179,10 +177,9 @@ def _near(
     found: dict[_Where, set[int]] = {}
     for share in shares:
         key = (share.pool.driver, share.pool.name)
-        for name in view.used(share.pool):
-            for holder in view.holders(claims.DeviceId(*key, name)):
-                for group in _groups(key, name, share.pool):
-                    found.setdefault(group, set()).update(users.get(holder.claim, ()))
+        for name, claim in tenants.holdings(view, share.pool):
+            for group in _groups(key, name, share.pool):
+                found.setdefault(group, set()).update(users.get(claim, ()))
     return found
 
 

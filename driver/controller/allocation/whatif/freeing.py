@@ -178,6 +178,7 @@ def best(search: Search, found: Iterable[tuple[nodes.Node, Sequence[tenants.Tena
     for node, there in found:
         if search.meter.spent:
             return Best(chosen, all_seen=False)
+        search.meter.count(asking.NODE)
         look = alike.of(node, there)
         if look is not None and look in seen:
             continue

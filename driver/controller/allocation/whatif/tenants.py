@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from driver import ids
 from driver.controller import view as cluster
-from driver.resources import claims, pods
+from driver.resources import claims, pods, pool
 
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 FindPod = Callable[[ids.Key], pods.Pod | None]
@@ -45,6 +45,13 @@ def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
     return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
 
 
+def holdings(view: cluster.ClusterView, of: pool.Pool) -> Iterator[tuple[str, ids.Key]]:
+    """Who has which device of a pool: its name, and a claim."""
+    for name in view.used(of):
+        for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
+            yield name, holder.claim
+
+
 class Tenants:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
@@ -71,14 +78,8 @@ class Tenants:
 
     def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
         """The claims that hold a device that a node reaches."""
-        return {
-            holder.claim
-            for share in self._view.shares(node)
-            for name in self._view.used(share.pool)
-            for holder in self._view.holders(
-                claims.DeviceId(share.pool.driver, share.pool.name, name)
-            )
-        }
+        shares = self._view.shares(node)
+        return {claim for share in shares for _, claim in holdings(self._view, share.pool)}
 
     def _leases_of(self, pod: pods.Pod) -> Iterator[Lease]:
         for key in pod.claim_keys:
