@@ -61,7 +61,7 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
 
 def _ours(trace: openb.Trace, arriving: Sequence[openb.Pod]) -> list[int]:
     judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
-    return ours.replay(trace, arriving, judge)
+    return ours.run(trace, arriving, judge)
 
 
 def _others(trace: openb.Trace, arriving: Sequence[openb.Pod], seed: int) -> dict[str, list[int]]:

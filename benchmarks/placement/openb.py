@@ -4,43 +4,20 @@
 shuffled, placed one by one, and none leaves. The data is not part of this project.
 """
 
-import csv
 import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-FULL = 1000
+from driver.controller.simulation import openb
+
+Node = openb.Node
+Pod = openb.Pod
+FULL = openb.FULL
 DEMAND = 1.3
 TRACES = ("default", "multigpu50", "gpuspec33")
 SEEDS = range(42, 52)
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-class Node(NamedTuple):
-    """CPU in milli, memory in MiB."""
-
-    name: str
-    cpu: int
-    memory: int
-    gpus: int
-    model: str
-
-
-class Pod(NamedTuple):
-    """What a pod asks: `gpus` of `milli` thousandths each, of one of `models` where it says so."""
-
-    cpu: int
-    memory: int
-    gpus: int
-    milli: int
-    models: tuple[str, ...]
-
-    @property
-    def demand(self) -> int:
-        """GPU thousandths."""
-        return self.gpus * self.milli
 
 
 @dataclass(frozen=True)
@@ -64,26 +41,12 @@ def folder() -> Path | None:
 
 
 def load(at: Path, name: str) -> Trace:
-    """Read a trace.
-
-    Raises:
-        KeyError, ValueError: a file is not as its schema says.
-    """
-    with (at / "openb_node_list_gpu_node.csv").open(newline="") as file:
-        nodes = tuple(
-            Node(r["sn"], int(r["cpu_milli"]), int(r["memory_mib"]), int(r["gpu"]), r["model"])
-            for r in csv.DictReader(file)
-        )
-    with (at / f"openb_pod_list_{name}.csv").open(newline="") as file:
-        pods = tuple(_pod(row) for row in csv.DictReader(file))
-    return Trace(nodes, pods)
-
-
-def _pod(row: dict[str, str]) -> Pod:
-    gpus = int(row["num_gpu"])
-    models = tuple(sorted(filter(None, (row.get("gpu_spec") or "").split("|"))))
-    milli = int(row["gpu_milli"]) if gpus else 0
-    return Pod(int(row["cpu_milli"]), int(row["memory_mib"]), gpus, milli, models)
+    """Read a trace. Raises BadInput."""
+    nodes, pods = "openb_node_list_gpu_node.csv", f"openb_pod_list_{name}.csv"
+    return Trace(
+        openb.read_nodes((at / nodes).read_text(), nodes),
+        tuple(row.pod for row in openb.read_pods((at / pods).read_text(), pods)),
+    )
 
 
 def arrivals(trace: Trace, seed: int) -> list[Pod]:

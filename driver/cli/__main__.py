@@ -2,7 +2,7 @@
 
 import typer
 
-from driver.cli import doctor, migrate, reasons, version
+from driver.cli import doctor, dumping, migrate, reasons, simulate, version
 
 app = typer.Typer(
     name="ration",
@@ -11,8 +11,10 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command("doctor")(doctor.examine)
+app.command("dump", help=dumping.HELP)(dumping.show)
 app.command("migrate", help=migrate.HELP)(migrate.show)
 app.command("reasons")(reasons.show)
+app.command("simulate", help=simulate.HELP)(simulate.show)
 app.command("version")(version.show)
 
 

@@ -22,11 +22,8 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="table, json or y
 
 def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
     """Print rows that share their keys."""
-    if output is Format.JSON:
-        print(json.dumps(list(rows), indent=2))
-        return
-    if output is Format.YAML:
-        print(yaml.safe_dump(list(rows), sort_keys=False), end="")
+    if output is not Format.TABLE:
+        show_document(list(rows), output)
         return
     import rich.console  # noqa: PLC0415 - rich is loaded only where a table is drawn
     import rich.markup  # noqa: PLC0415
@@ -36,3 +33,11 @@ def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
     for row in rows:
         table.add_row(*map(rich.markup.escape, row.values()))
     rich.console.Console().print(table)
+
+
+def show_document(document: object, output: Format) -> None:
+    """Print what programs read."""
+    if output is Format.YAML:
+        print(yaml.safe_dump(document, sort_keys=False), end="")
+    else:
+        print(json.dumps(document, indent=2))

@@ -223,9 +223,7 @@ class Caches:
     persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
 
 
-def build(
-    driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()
-) -> cluster.ClusterView:
+def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()) -> Picture:
     """The picture of all that caches hold, and of decisions in flight, made at once."""
     made = Picture(driver)
     for name, one in caches.slices.items():

@@ -217,7 +217,7 @@ class Reconciler:
             self._items.add_after(item, _STALE_WAIT_S)
             return True
         self._feed.bring()
-        mine = self._mine(pod, due.open)
+        mine = self._owners.mine(self._view, pod, due.open)
         if not mine:
             return False
         self._memory.waiting.add(item.key)
@@ -345,18 +345,3 @@ class Reconciler:
             self._memory.unreserved.pop(claim.key, None)
             return None
         return self._memory.unreserved.setdefault(claim.key, now)
-
-    def _mine(
-        self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
-    ) -> tuple[claims.Claim, ...] | outcome.NoFit:
-        """The claims that are ours to allocate now (D2, D23)."""
-        mine: list[claims.Claim] = []
-        for claim in open_claims:
-            whose = self._owners.of(self._view, claim)
-            if whose is ownership.Ownership.MIXED:
-                detail = f"claim {claim.key} also asks devices of another driver"
-                return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
-            leave = whose is ownership.Ownership.SHARED and not pod.verdict.passed_over
-            if whose is not ownership.Ownership.FOREIGN and not leave:
-                mine.append(claim)
-        return tuple(mine)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from weakref import WeakKeyDictionary
 
+from driver import reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import asked, matching, outcome
-from driver.resources import claims, pool, request
+from driver.resources import claims, pods, pool, request
 
 _Matchers = tuple[matching.Matcher, ...]
 _Says = tuple[bool, bool]
@@ -43,6 +44,21 @@ class Owners:
             kinds = [self._of_request(view, claim, one) for one in claim.spec.requests]
             self._known[claim.spec] = _together(kinds)
         return self._known[claim.spec]
+
+    def mine(
+        self, view: cluster.ClusterView, pod: pods.Pod, open_claims: Sequence[claims.Claim]
+    ) -> tuple[claims.Claim, ...] | outcome.NoFit:
+        """Those of a pod's open claims that are ours to allocate now (D2, D23)."""
+        found: list[claims.Claim] = []
+        for claim in open_claims:
+            whose = self.of(view, claim)
+            if whose is Ownership.MIXED:
+                detail = f"claim {claim.key} also asks devices of another driver"
+                return outcome.NoFit(reasons.Reason.FOREIGN_DEVICES, detail)
+            leave = whose is Ownership.SHARED and not pod.verdict.passed_over
+            if whose is not Ownership.FOREIGN and not leave:
+                found.append(claim)
+        return tuple(found)
 
     def _of_request(
         self, view: cluster.ClusterView, claim: claims.Claim, one: request.Request

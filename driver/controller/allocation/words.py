@@ -10,8 +10,12 @@ _MAX_NODES = 8
 
 def placement(found: outcome.Placement) -> str:
     """`Allocated gpu-0000-18-00-0 on node-a: the fullest node that still fits: ...`."""
-    devices = ", ".join(_device(pick) for pick in found.picks)
-    return f"Allocated {devices} on {found.node}: {found.why}"
+    return f"Allocated {devices(found)} on {found.node}: {found.why}"
+
+
+def devices(found: outcome.Placement) -> str:
+    """`gpu-0000-18-00-0, gpu-0000-3b-00-0-mps (memory 20Gi, compute 25)`."""
+    return ", ".join(_device(pick) for pick in found.picks)
 
 
 def _device(pick: outcome.Pick) -> str:

@@ -1,0 +1,63 @@
+"""`ration dump`: what of a cluster decides about GPUs, to simulate it elsewhere."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from driver import errors
+from driver.cli import output as out
+from driver.cli import world
+from driver.cli.cluster import Kubeconfig
+from driver.controller.simulation import dump, stripping
+
+_UNREACHED, _BAD = 3, 2
+HELP = (
+    "Print what of a cluster decides where GPUs go, for `ration simulate --cluster`.\n\n"
+    "Nodes, ResourceSlices, DeviceClasses, claims and their templates, pods that run or wait, "
+    "PersistentVolumes, DeviceTaintRules and PriorityClasses; of each only what decides. Env, "
+    "args, images, labels and annotations of pods are left out, and Secrets and ConfigMaps are not "
+    "read. Names of pods, nodes and namespaces are in it, labels of nodes, and the configuration "
+    "of claims: look at it before you give it away.\n\n"
+    "  ration dump > cluster.yaml\n\n"
+    "  ration dump -o json | gzip > cluster.json.gz\n\n"
+    "  kubectl get nodes,resourceslices,deviceclasses -o yaml | ration dump --cluster -\n\n"
+    "Exit codes: 0 it is printed; 2 the input cannot be read; 3 the API server refused or was not "
+    "reached."
+)
+_Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="In place of the live cluster: files of its objects, to leave out what does not "
+        "decide; a file, a folder, or -.",
+        show_default=False,
+    ),
+]
+_Output = Annotated[out.Format, typer.Option("--output", "-o", help="yaml or json")]
+
+
+def show(
+    *,
+    cluster: _Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    output: _Output = out.Format.YAML,
+) -> None:
+    """Print what of a cluster decides where GPUs go."""
+    try:
+        found, unseen = world.raw(cluster, kubeconfig)
+    except errors.ApiError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_UNREACHED) from error
+    except errors.BadInput as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_BAD) from error
+    for one in unseen:
+        typer.echo(f"not seen: {one}", err=True)
+    objects = [one for one in dump.unfold(found) if isinstance(one, dict)]
+    kept = [short for one in objects if (short := stripping.stripped(one)) is not None]
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": kept}
+    if output is out.Format.JSON:
+        print(json.dumps(document, separators=(",", ":")))
+    else:
+        print(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False), end="")

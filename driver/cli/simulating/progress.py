@@ -1,0 +1,46 @@
+"""How far long work is, on standard error: a bar for people, now and then a line for logs."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+from driver import clock
+
+_EVERY_S = 5.0
+
+
+class Told(Protocol):
+    """Hears how much is done, and of how much."""
+
+    def __call__(self, done: int, of: int, /) -> None:
+        """So much."""
+        ...
+
+
+@contextlib.contextmanager
+def shown(what: str, time: clock.Clock) -> Iterator[Told]:
+    """Tells of work that takes more than a moment."""
+    if not sys.stderr.isatty():
+        yield _Lines(what, time)
+        return
+    import rich.console  # noqa: PLC0415 - rich is loaded only where a bar is drawn
+    import rich.progress  # noqa: PLC0415
+
+    console = rich.console.Console(stderr=True)
+    with rich.progress.Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+class _Lines:
+    def __init__(self, what: str, time: clock.Clock) -> None:
+        self._what = what
+        self._time = time
+        self._next = time.monotonic() + _EVERY_S
+
+    def __call__(self, done: int, of: int, /) -> None:
+        now = self._time.monotonic()
+        if now >= self._next and done < of:
+            self._next = now + _EVERY_S
+            print(f"{self._what}: {done} of {of}", file=sys.stderr, flush=True)

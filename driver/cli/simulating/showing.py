@@ -1,0 +1,265 @@
+"""The answer of `ration simulate`: for people a table and a sum, for programs everything."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from driver.cli import output as out
+from driver.controller.allocation import outcome, words
+from driver.controller.simulation import desk, replay, use
+
+MOST_ROWS = 200
+"""Pods of a table; more are summed up by what became of them."""
+_MOMENTS = 12
+_HOUR_S = 3600.0
+_WAITS = "waits"
+_LEFT_OUT = "left out"
+_PLACED = "placed"
+Row = dict[str, str]
+
+
+def state(fate: replay.Fate) -> str:
+    """`placed`, `waits` or `left out`."""
+    if isinstance(fate.answer, desk.Bound):
+        return _PLACED
+    left_out = isinstance(fate.answer, desk.Aside) and not fate.answer.matters
+    return _LEFT_OUT if left_out else _WAITS
+
+
+def is_all_placed(report: replay.Report) -> bool:
+    """Whether every pod that asks for devices has a place."""
+    return not any(state(one) == _WAITS for one in report.fates)
+
+
+def why(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
+    """The controller's words."""
+    match fate.answer:
+        case desk.Bound() as bound:
+            return _of_bound(bound)
+        case outcome.NoFit() as no:
+            return words.no_fit(no)
+        case desk.Aside() as aside:
+            return lacking.get(fate.task.pod.key, aside.why)
+        case None:
+            return ""
+
+
+def _of_bound(bound: desk.Bound) -> str:
+    found = words.placement(bound.placement) if bound.made else _shared(bound)
+    if bound.others:
+        found += f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
+    return found
+
+
+def _shared(bound: desk.Bound) -> str:
+    if not bound.pod.claims:
+        return bound.placement.why
+    return "Uses what its claims have already"
+
+
+# For people.
+
+
+def print_table(
+    report: replay.Report, lacking: Mapping[str, str], notes: Sequence[str], *, timeline: bool
+) -> None:
+    """A table, with a timeline some moments of it, the sum, and notes."""
+    out.show(table(report, lacking), out.Format.TABLE)
+    if timeline:
+        print()
+        out.show(course(report), out.Format.TABLE)
+    print()
+    print(total(report))
+    if timeline:
+        print(timed(report))
+    for one in notes:
+        print(f"note: {one}")
+
+
+def table(report: replay.Report, lacking: Mapping[str, str]) -> list[Row]:
+    """A row a pod; of many, a row for each thing that became of them."""
+    fates = report.fates
+    return _summed(fates, lacking) if len(fates) > MOST_ROWS else [*_rows(fates, lacking)]
+
+
+def _rows(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> Iterator[Row]:
+    for fate in fates:
+        bound = fate.answer if isinstance(fate.answer, desk.Bound) else None
+        told = why(fate, lacking)
+        if bound is not None and bound.made:
+            told = bound.placement.why
+            if bound.others:
+                told += f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
+        yield {
+            "pod": fate.task.pod.key,
+            "state": state(fate),
+            "node": bound.placement.node if bound else "-",
+            "devices": words.devices(bound.placement) if bound and bound.made else "-",
+            "why": told,
+        }
+
+
+def _summed(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> list[Row]:
+    counts: dict[tuple[str, str], int] = {}
+    for fate in fates:
+        told = _kind(fate, lacking)
+        counts[state(fate), told] = counts.get((state(fate), told), 0) + 1
+    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return [{"pods": str(n), "state": what, "why": told} for (what, told), n in order]
+
+
+def _kind(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
+    """Why, without what differs from pod to pod."""
+    match fate.answer:
+        case outcome.NoFit(blocker=blocker) if blocker is not None:
+            return str(blocker)
+        case outcome.NoFit(nodes=nodes):
+            reasons: dict[str, int] = {}
+            for refusal, names in nodes.items():
+                for one in _reasons(refusal):
+                    reasons[one] = reasons.get(one, 0) + len(names)
+            found = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+            return ", ".join(name for name, _ in found[:3]) or "no node has devices"
+        case desk.Aside():
+            return why(fate, lacking)
+        case _:
+            return ""
+
+
+def _reasons(refusal: outcome.Refusal) -> list[str]:
+    if refusal.node_reason is not None:
+        return [refusal.node_reason]
+    return [str(reason) for reason, _ in refusal.devices[:1]] or ["devices do not fit together"]
+
+
+def course(report: replay.Report) -> list[Row]:
+    """Some moments of a timeline, evenly over the time it took."""
+    found = report.course
+    if not found:
+        return []
+    first, last = found[0].at, found[-1].at
+    rows: list[Row] = []
+    place = 0
+    for number in range(_MOMENTS + 1):
+        at = first + (last - first) * number / _MOMENTS
+        while place + 1 < len(found) and found[place + 1].at <= at:
+            place += 1
+        one = found[place]
+        rows.append(
+            {
+                "hours": f"{(at - first) / _HOUR_S:.1f}",
+                "gpus in use": _share(one.used, report.capacity),
+                "running": str(one.running),
+                "waiting": str(one.waiting),
+            }
+        )
+    return rows
+
+
+def total(report: replay.Report) -> str:
+    """One line: `3 of 4 pods placed, 1 waits; GPUs in use: 5 of 16 (31.2 %), 3 before`."""
+    counts = dict.fromkeys((_PLACED, _WAITS, _LEFT_OUT), 0)
+    for fate in report.fates:
+        counts[state(fate)] += 1
+    found = f"{counts[_PLACED]} of {len(report.fates)} pods placed"
+    if counts[_WAITS]:
+        found += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
+    if counts[_LEFT_OUT]:
+        found += f", {counts[_LEFT_OUT]} left out"
+    before = f", {_gpus(report.before)} before" if report.before else ""
+    return f"{found}; GPUs in use: {_share(report.used, report.capacity)}{before}"
+
+
+def timed(report: replay.Report) -> str:
+    """One line about a timeline."""
+    waited = [one.waited for one in report.fates if one.waited]
+    mean = sum(waited) / len(waited) / _HOUR_S if waited else 0.0
+    most = max(waited, default=0.0) / _HOUR_S
+    return (
+        f"over the time: {_share(round(report.mean), report.capacity)} in use on average, "
+        f"{_share(report.most, report.capacity)} at most; {len(waited)} pods had to wait, "
+        f"{mean:.2f} h on average, {most:.2f} h at most"
+    )
+
+
+def _gpus(thousandths: int) -> str:
+    return f"{thousandths / use.FULL:g}"
+
+
+def _share(used: int, capacity: int) -> str:
+    return f"{_gpus(used)} of {_gpus(capacity)} ({_percent(used, capacity):.2f} %)"
+
+
+def _percent(used: float, capacity: int) -> float:
+    return 100 * used / capacity if capacity else 0.0
+
+
+# For programs.
+
+
+def document(
+    report: replay.Report, lacking: Mapping[str, str], notes: Sequence[str], *, timeline: bool
+) -> dict[str, Any]:
+    """All of it: `gpus` in GPUs, times in seconds."""
+    counted: Callable[[str], int] = lambda what: sum(  # noqa: E731 - three times below
+        1 for one in report.fates if state(one) == what
+    )
+    made: dict[str, Any] = {
+        "pods": [_pod(one, lacking, timeline=timeline) for one in report.fates],
+        "total": {
+            "pods": len(report.fates),
+            "placed": counted(_PLACED),
+            "waiting": counted(_WAITS),
+            "leftOut": counted(_LEFT_OUT),
+            "gpus": report.capacity / use.FULL,
+            "gpusInUseBefore": report.before / use.FULL,
+            "gpusInUse": report.used / use.FULL,
+            "gpusInUsePercent": round(_percent(report.used, report.capacity), 2),
+        },
+        "notes": [*notes],
+    }
+    if timeline:
+        made["total"] |= {
+            "gpusInUseMean": report.mean / use.FULL,
+            "gpusInUseMost": report.most / use.FULL,
+        }
+        made["course"] = [
+            {
+                "at": one.at,
+                "gpusInUse": one.used / use.FULL,
+                "percent": round(_percent(one.used, report.capacity), 2),
+                "running": one.running,
+                "waiting": one.waiting,
+            }
+            for one in report.course
+        ]
+    return made
+
+
+def _pod(fate: replay.Fate, lacking: Mapping[str, str], *, timeline: bool) -> dict[str, Any]:
+    pod = fate.task.pod
+    bound = fate.answer if isinstance(fate.answer, desk.Bound) else None
+    made: dict[str, Any] = {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "state": state(fate),
+        "node": bound.placement.node if bound else None,
+        "devices": [*_devices(bound)] if bound else [],
+        "why": why(fate, lacking),
+    }
+    if timeline:
+        made |= {"arrived": fate.task.at, "placed": fate.placed, "left": fate.left}
+        made["waited"] = fate.waited
+    return made
+
+
+def _devices(bound: desk.Bound) -> Iterator[dict[str, Any]]:
+    for claim in bound.made:
+        for result in claim.allocation.results if claim.allocation else ():
+            yield {
+                "claim": claim.name,
+                "request": result.request,
+                "driver": result.device.driver,
+                "pool": result.device.pool,
+                "device": result.device.device,
+                "consumed": {name: amount.text for name, amount in result.consumed.items()},
+            }

@@ -1,0 +1,118 @@
+"""What of an object is needed to decide, so that a cluster can be simulated elsewhere. Pure.
+
+A list of what is kept, not of what is left out: env, args, images and annotations of pods stay
+where they are, whatever the API is to have yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from driver import names
+
+Raw = Mapping[str, Any]
+_Keep = Mapping[str, Any]
+"""What is kept of an object: by field True for all of it, else what is kept of it, or a function.
+
+Of a list, of each element.
+"""
+
+
+def _some(*keys: str) -> _Keep:
+    return dict.fromkeys(keys, True)
+
+
+def _conditions(*types: str) -> Callable[[object], object]:
+    def keep(found: object) -> object:
+        wanted = _some("type", "status", "reason", "message")
+        known = found if isinstance(found, Sequence) else ()
+        return [_kept(one, wanted) for one in known if _says(one, "type") in types]
+
+    return keep
+
+
+def _owner(found: object) -> object:
+    """The controller alone: what belongs together, and of which kind."""
+    known = found if isinstance(found, Sequence) else ()
+    wanted = _some("kind", "name", "uid", "controller")
+    return [_kept(one, wanted) for one in known if _says(one, "controller")]
+
+
+def _volumes(found: object) -> object:
+    """Those that are bound to nodes."""
+    wanted = {"name": True, "persistentVolumeClaim": _some("claimName"), "ephemeral": {}}
+    known = found if isinstance(found, Sequence) else ()
+    return [
+        _kept(one, wanted)
+        for one in known
+        if _says(one, "persistentVolumeClaim") or _says(one, "ephemeral")
+    ]
+
+
+def _says(obj: object, key: str) -> object:
+    return obj.get(key) if isinstance(obj, Mapping) else None
+
+
+_META = _some("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_CONTAINER: _Keep = {
+    "name": True,
+    "restartPolicy": True,
+    "resources": _some("requests", "claims"),
+    "ports": _some("hostPort", "hostIP", "protocol", "containerPort"),
+}
+_POD: _Keep = {
+    "metadata": {**_META, "creationTimestamp": True, "ownerReferences": _owner},
+    "spec": {
+        **_some("nodeName", "nodeSelector", "tolerations", "schedulingGates", "schedulerName"),
+        **_some("priority", "resourceClaims", "overhead"),
+        "affinity": {"nodeAffinity": _some("requiredDuringSchedulingIgnoredDuringExecution")},
+        "resources": _some("requests"),
+        "containers": _CONTAINER,
+        "initContainers": _CONTAINER,
+        "volumes": _volumes,
+    },
+    "status": {
+        **_some("phase", "nominatedNodeName", "resourceClaimStatuses"),
+        "conditions": _conditions("PodScheduled"),
+    },
+}
+_KINDS: Mapping[str, _Keep] = {
+    "Node": {
+        "metadata": {**_META, "labels": True},
+        "spec": _some("taints", "unschedulable"),
+        "status": {"allocatable": True, "conditions": _conditions("Ready", names.NODE_CONDITION)},
+    },
+    "Pod": _POD,
+    "ResourceSlice": {"metadata": _META, "spec": True},
+    "DeviceClass": {"metadata": _META, "spec": True},
+    "DeviceTaintRule": {"metadata": _META, "spec": True},
+    "ResourceClaimTemplate": {"metadata": _META, "spec": {"spec": True}},
+    "ResourceClaim": {
+        "metadata": {**_META, "annotations": _some(names.POD_CLAIM_ANNOTATION)},
+        "spec": True,
+        "status": _some("allocation", "reservedFor"),
+    },
+    "PersistentVolumeClaim": {"metadata": _META, "spec": _some("volumeName")},
+    "PersistentVolume": {"metadata": _META, "spec": _some("nodeAffinity")},
+    "PriorityClass": {"metadata": _META, **_some("value", "globalDefault")},
+}
+
+
+def stripped(obj: Raw) -> dict[str, Any] | None:
+    """What is needed of an object to decide; None where nothing is."""
+    keep = _KINDS.get(str(obj.get("kind")))
+    if keep is None:
+        return None
+    return dict(_kept(obj, {"apiVersion": True, "kind": True, **keep}))
+
+
+def _kept(found: Any, keep: Any) -> Any:  # noqa: ANN401 - any part of an object
+    if keep is True:
+        return found
+    if callable(keep):
+        return keep(found)
+    if isinstance(found, list | tuple):
+        return [_kept(one, keep) for one in found]
+    if not isinstance(found, Mapping):
+        return found
+    made = {key: _kept(found[key], how) for key, how in keep.items() if key in found}
+    return {key: value for key, value in made.items() if value is not None and value != []}

@@ -1,0 +1,61 @@
+"""How much of the GPUs is given out, in thousandths of one. Pure."""
+
+from collections.abc import Iterable
+
+from driver.controller import view as cluster
+from driver.controller.allocation import anatomy, rooms
+from driver.controller.allocation.policies import base
+from driver.resources import claims
+
+FULL = base.FULL
+"""A whole GPU."""
+
+
+def capacity(view: cluster.ClusterView) -> int:
+    """Of all GPUs that our driver publishes."""
+    return sum(
+        len(anatomy.of(pool).idle) * FULL
+        for pool in view.pools.values()
+        if pool.driver == view.driver
+    )
+
+
+def given(view: cluster.ClusterView) -> int:
+    """What is given out now. Administrators' access takes nothing."""
+    return sum(
+        _of_result(view, holder.result)
+        for pool in view.pools.values()
+        if pool.driver == view.driver
+        for name in view.used(pool)
+        for holder in view.holders(claims.DeviceId(pool.driver, pool.name, name))
+    )
+
+
+def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
+    """What claims have."""
+    return sum(
+        _of_result(view, result)
+        for claim in found
+        for result in (claim.allocation.results if claim.allocation else ())
+        if not result.admin_access
+    )
+
+
+def _of_result(view: cluster.ClusterView, result: claims.Result) -> int:
+    """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
+    driver, name, device = result.device
+    pool = view.pools.get((driver, name))
+    if pool is None or driver != view.driver:
+        return 0
+    found = anatomy.of(pool)
+    face = found.faces.get(device)
+    if face is None:
+        return 0
+    if face.mode in base.SHARED:
+        return rooms.taken(face, result.consumed, card=0).thousandths
+    model = found.idle[face.card].model
+    if face.mode != base.PARTS:
+        return FULL
+    if model.slices:
+        return FULL * face.mask.bit_count() // model.slices.bit_count()
+    return FULL * face.memory // max(model.memory, 1)

@@ -1,0 +1,53 @@
+"""Desks and tasks for tests: small clusters, pods with a claim each."""
+
+from dataclasses import replace
+from typing import Any
+
+from driver import ids
+from driver.controller.simulation import desk, replay
+from driver.resources import claims
+from tests import objects, worlds
+
+
+def a_desk(
+    sizes: dict[str, int], *there: claims.Claim, every_pod: bool = False, **caches: Any
+) -> desk.Desk:
+    """Nodes by name with so many GPUs each, and claims of the cluster."""
+    nodes = [objects.node(name) for name in sizes]
+    slices = [objects.a_parsed_slice(name, count) for name, count in sizes.items() if count]
+    found = worlds.caches(nodes, slices, there, **caches)
+    return desk.Desk.of(worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod)
+
+
+def a_task(
+    name: str, gpus: int = 1, at: float = 0.0, lasts: float | None = None, **pod: Any
+) -> replay.Task:
+    """A pod with a claim of its own for whole GPUs."""
+    priority = pod.pop("priority", 0)
+    made = replace(objects.pod(name, f"{name}-gpu", **pod), priority=priority)
+    claim = objects.claim(f"{name}-gpu", objects.a_request(count=gpus))
+    return replay.Task(made, (claim,), at, lasts)
+
+
+def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:
+    """A pod without a claim."""
+    pod = objects.pod(name, resourceClaims=[], **spec)
+    return replay.Task(pod, (), at)
+
+
+def devices(found: desk.Answer | None) -> list[str]:
+    """What a pod got, by name."""
+    assert isinstance(found, desk.Bound), found
+    return [one.device.device for one in found.placement.picks]
+
+
+def run(
+    at: desk.Desk, *tasks: replay.Task, rule: replay.Rule | None = None
+) -> dict[str, replay.Fate]:
+    """What became of each pod, by name."""
+    report = replay.Replay(at, rule).run(tasks)
+    return {one.task.pod.name: one for one in report.fates}
+
+
+def node_of(fate: replay.Fate) -> ids.NodeName | None:
+    return fate.answer.placement.node if isinstance(fate.answer, desk.Bound) else None
