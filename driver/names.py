@@ -51,6 +51,8 @@ PREPARE_AGAIN = "ration.dev/prepare-again"
 
 Its value is the time at which the refusal was cleared, RFC 3339.
 """
+DEFRAG = "ration.dev/defrag"
+"""Annotation on a pod, by its owner: with `true` it may be moved to make room (`ration defrag`)."""
 
 GATE_LABEL = "ration.dev/gate"
 """Namespace label: with `true` its pods with claims are made with ALLOCATION_GATE (D2)."""

@@ -10,13 +10,23 @@ from hypothesis import strategies as st
 
 from driver import ids
 from driver.controller import picture
-from driver.controller.allocation import allocate, answers, outcome
-from driver.controller.allocation.whatif import asking, freeing, prices, tenants
+from driver.controller.allocation import allocate, answers, assemble, outcome
+from driver.controller.allocation import settings as deciding
+from driver.controller.allocation.whatif import (
+    absence,
+    asking,
+    defrag,
+    freeing,
+    nearest,
+    prices,
+    tenants,
+)
 from driver.resources import claims, nodes, pods
 from tests import objects, worlds
 from tests.properties import drawing
 
 ENOUGH = 1_000_000
+NO_RULES = deciding.NoRules()
 
 
 @dataclass
@@ -90,11 +100,11 @@ def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> Non
     users = [pod]
     if draw(st.integers(0, 5)) == 0:
         users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
-    made = drawing.written(view, outcome.Workload(pod, (claim,)), answer).claims[0]
+    (made,) = assemble.allocations(view, outcome.Workload(pod, (claim,)), answer, "").values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
     if draw(st.integers(0, 9)) == 0:
         by = (*by, claims.Consumer("example.com", "things", "x", "y"))
-    world.held[claim.key] = replace(made, consumers=by)
+    world.held[claim.key] = replace(claim, allocation=made, consumers=by)
     world.known |= {one.key: one for one in users}
 
 
@@ -103,22 +113,22 @@ def fits(view: picture.Picture, asked: outcome.Workload, node: nodes.Node) -> bo
     return found is not None and isinstance(found.answer(view, node), answers.Fit)
 
 
-def every_way(world: World, node: nodes.Node) -> list[tuple[object, ...]]:
+def every_way(
+    world: World, node: nodes.Node, there: Sequence[tenants.Tenant]
+) -> list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]]:
     """The sets that do on a node and hold no other one, by price: found by trying all."""
-    view = world.view
-    there = world.people(view).of(node.name)
-    price = prices.Fewest(view)
+    price = prices.Fewest(world.view)
     found: list[set[str]] = []
-    ranked: list[tuple[object, ...]] = []
+    ranked: list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]] = []
     for size in range(len(there) + 1):
         for gone in itertools.combinations(there, size):
-            names = {one.key for one in gone}
+            names = {str(one.key) for one in gone}
             if any(one <= names for one in found):
                 continue
             if fits(world.without(gone), world.asked, node):
-                found.append(set(names))
-                ranked.append((price.of(gone), tuple(one.key for one in gone)))
-    return sorted(ranked)
+                found.append(names)
+                ranked.append((price.of(gone), gone))
+    return sorted(ranked, key=lambda one: (one[0], [each.key for each in one[1]]))
 
 
 def search(world: World, view: picture.Picture, most: int = ENOUGH) -> freeing.Search | None:
@@ -137,6 +147,155 @@ def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(world: W
         looked = search(world, view)
         assert looked is not None
         there = world.people(view).of(node.name)
-        found = [(one.cost, one.names) for one in freeing.ways(looked, node, there)]
-        assert found == every_way(world, node)
+        found = [(one.cost, one.leaving) for one in freeing.ways(looked, node, there)]
+        assert found == every_way(world, node, there)
     assert (drawing.shown(view), view.mark) == (before, mark)
+
+
+@settings(max_examples=100, deadline=None)
+@given(populated(), st.integers(1, 400))
+def test_whenever_the_steps_end_what_is_told_does(world: World, most: int) -> None:
+    view = world.view
+    for node in view.nodes.values():
+        looked = search(world, view, most)
+        assert looked is not None
+        there = world.people(view).of(node.name)
+        every = every_way(world, node, there)
+        for at, one in enumerate(freeing.ways(looked, node, there)):
+            assert fits(world.without(one.leaving), world.asked, node)
+            assert not one.least or (one.cost, one.leaving) == every[at]
+
+
+@settings(max_examples=150, deadline=None)
+@given(populated(), st.data())
+def test_a_view_without_pods_is_the_picture_without_them(world: World, data: st.DataObject) -> None:
+    view = world.view
+    before = drawing.shown(view)
+    everyone = {one.key: one for name in view.nodes for one in world.people(view).of(name)}
+    gone = data.draw(st.sets(st.sampled_from([*everyone]))) if everyone else set()
+    leaving = [everyone[key] for key in sorted(gone)]
+    without = world.without(leaving)
+    found = absence.Absence(view, leaving)
+    assert drawing.shown(found) == drawing.shown(without)
+    assert all(found.pods_on(name) == without.pods_on(name) for name in view.nodes)
+    assert drawing.shown(view) == before
+
+
+@settings(max_examples=50, deadline=None)
+@given(populated())
+def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(world: World) -> None:
+    assert drawing.shown(absence.Bare(world.view)) == drawing.shown(drawing.fresh(world.published))
+
+
+@settings(max_examples=75, deadline=None)
+@given(populated(), st.sampled_from([60, 1000, 100_000]))
+def test_what_is_told_of_the_nearest_fit_is_true(world: World, most: int) -> None:
+    view = world.view
+    answer = allocate.allocate(view, world.asked, worlds.DECIDING)
+    if isinstance(answer, outcome.Placement):
+        return
+    people = world.people(view)
+    found = nearest.of(view, world.asked, answer, people, worlds.DECIDING, most)
+    if found is None:
+        return
+    bare = drawing.fresh(world.published)
+    if found.ever is False:
+        assert not any(fits(bare, world.asked, node) for node in bare.nodes.values())
+    if found.leaving:
+        leaving = [one for one in people.of(found.node) if one.key in found.leaving]
+        assert fits(world.without(leaving), world.asked, view.nodes[found.node])
+    if found.leaving and found.least:
+        every = [
+            cost
+            for node in view.nodes.values()
+            for cost, _ in every_way(world, node, people.of(node.name))
+        ]
+        assert prices.Fewest(view).of(leaving) == min(every)
+
+
+@st.composite
+def movable(draw: st.DrawFn) -> World:
+    """A cluster in which some pods opted in, and all are bound."""
+    world = draw(populated())
+    view = world.view
+    bound = {one.key: one.node for name in view.nodes for one in world.people(view).of(name)}
+    for key, node in bound.items():
+        owner = pods.Owner("ReplicaSet", "web", "u") if draw(st.integers(0, 5)) else None
+        opted = bool(draw(st.integers(0, 4)))
+        world.known[key] = replace(world.known[key], node=node, owner=owner, movable=opted)
+    return world
+
+
+def moved(world: World) -> defrag.World:
+    return defrag.World(world.view, world.held.get, world.known.get, worlds.DECIDING)
+
+
+def settled(
+    world: World, node: nodes.Node, leaving: Sequence[tenants.Tenant]
+) -> list[ids.NodeName | None]:
+    """Where those who leave go in a picture made anew, by key; None: nowhere."""
+    view = world.without(leaving)
+    asked = asking.of(view, world.asked, worlds.DECIDING)
+    assert asked is not None
+    fit = asked.answer(view, node)
+    assert isinstance(fit, answers.Fit)
+    drawing.put(
+        view, drawing.written(view, world.asked, outcome.Placement(node.name, fit.picks, ""))
+    )
+    price = prices.Fewest(world.view)
+    free = tenants.freed(leaving)
+    again = dict(world.held)
+    found: dict[str, ids.NodeName | None] = {}
+    for one in sorted(leaving, key=lambda one: (-price.of([one])[1], one.key)):
+        mine = [again[key] for key in one.pod.claim_keys]
+        todo = [c for c in mine if c.key in free and again[c.key] is world.held[c.key]]
+        rest = tuple(c for c in mine if c not in todo)
+        pod = replace(one.pod, node=None)
+        asks = outcome.Workload(pod, tuple(replace(c, allocation=None) for c in todo), rest)
+        found[one.key] = _come_again(view, again, asks)
+    return [found[key] for key in sorted(found)]
+
+
+def _come_again(
+    view: picture.Picture, again: dict[ids.Key, claims.Claim], asks: outcome.Workload
+) -> ids.NodeName | None:
+    rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
+    answer = allocate.allocate(view, asks, rules)
+    if not isinstance(answer, outcome.Placement):
+        return None
+    made = assemble.allocations(view, asks, answer, "")
+    for claim in asks.open:
+        again[claim.key] = replace(claim, allocation=made[claim.key])
+        view.put_claim(claim.key, again[claim.key])
+    view.put_pod(asks.pod.key, replace(asks.pod, node=answer.node))
+    return answer.node
+
+
+@settings(max_examples=100, deadline=None)
+@given(movable())
+def test_a_plan_is_the_best_of_all_plans(world: World) -> None:
+    """Fewest that wait, then fewest pods, then least memory; held against trying all."""
+    view = world.view
+    before = drawing.shown(view)
+    plan = defrag.make(moved(world), world.asked, ENOUGH)
+    assert drawing.shown(view) == before
+    if isinstance(plan, defrag.Plan) and not plan.moves:
+        assert fits(view, world.asked, view.nodes[plan.placement.node])
+        return
+    every = []
+    for name, node in sorted(view.nodes.items()):
+        there = [one for one in world.people(view).of(name) if not defrag.why_not(one.pod)]
+        for cost, leaving in every_way(world, node, there):
+            where = settled(world, node, leaving)
+            every.append((where.count(None), cost, name, [one.key for one in leaving], where))
+    if isinstance(plan, defrag.NoPlan):
+        assert not every
+        return
+    by_key = {one.tenant.key: one.again for one in plan.moves}
+    keys = sorted(by_key)
+    goes = [getattr(by_key[key], "node", None) for key in keys]
+    leaving = tuple(one.tenant for one in plan.moves)
+    cost = prices.Fewest(view).of(leaving)
+    told = (len(plan.waiting), cost, plan.placement.node, keys, goes)
+    assert told == min(every, key=lambda one: one[:4])
+    assert not any(defrag.why_not(one.pod) for one in leaving)
