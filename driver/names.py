@@ -66,6 +66,7 @@ FORCE = "force"
 CLASS_GPU = "gpu.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"
+CLASS_SLICE = "gpu-slice.ration.dev"
 
 CONVERT_LABEL = "ration.dev/convert"
 """Namespace label: `false` leaves pods that ask for device plugins' resources as they are (D21)."""

@@ -214,9 +214,34 @@ def test_what_is_told_of_the_nearest_fit_is_true(world: World, most: int) -> Non
 
 
 @st.composite
+def fragmented(draw: st.DrawFn) -> World:
+    """Some GPUs of each node are in use, and what comes asks several of one node."""
+    body: drawing.Raw = {"deviceClassName": worlds.ANY}
+    request = {"name": "gpu", "exactly": {**body, "count": 1}}
+    many = {"name": "gpu", "exactly": {**body, "count": draw(st.integers(2, 3))}}
+    asked = objects.claim("claim-99", many)
+    newcomer = a_pod("pod-99", draw(st.sampled_from("14")), asked.name)
+    published = [objects.a_slice(node, draw(st.integers(2, 4))) for node in drawing.NODES]
+    world = World(published, outcome.Workload(newcomer, (asked,)))
+    places = [
+        (one["spec"]["nodeName"], device["name"])
+        for one in published
+        for device in one["spec"]["devices"]
+    ]
+    used = draw(st.sets(st.sampled_from(places), min_size=2, max_size=7))
+    for number, (node, device) in enumerate(sorted(used)):
+        pod = a_pod(f"pod-{number}", draw(st.sampled_from("12")), f"claim-{number}", nodeName=node)
+        reserved = [{"resource": "pods", "name": pod.name, "uid": pod.uid}]
+        status = objects.allocated(node, device, reserved=reserved)
+        claim = objects.claim(f"claim-{number}", request, status=status)
+        world.known[pod.key], world.held[claim.key] = pod, claim
+    return world
+
+
+@st.composite
 def movable(draw: st.DrawFn) -> World:
     """A cluster in which some pods opted in, and all are bound."""
-    world = draw(populated())
+    world = draw(st.one_of(populated(), fragmented(), fragmented()))
     view = world.view
     bound = {one.key: one.node for name in view.nodes for one in world.people(view).of(name)}
     for key, node in bound.items():
