@@ -68,6 +68,18 @@ def test_a_pod_that_finds_no_room_is_told_once_and_placed_when_a_claim_goes() ->
     assert world.device("two") == "gpu-0"
 
 
+def test_who_finds_no_room_is_told_which_pod_is_in_the_way() -> None:
+    world = World(1)
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+    world.settle()
+    told = [line[2] for line in world.told.lines if line[1] == "NoFit"]
+    assert told[0].endswith(
+        ". Needs 1 GPU of one node; best is node-0: 0 free; freeing pod default/one would do"
+    )
+
+
 def test_the_higher_priority_goes_first() -> None:
     world = World(1)
     for name, priority in (("low", 1), ("high", 10)):

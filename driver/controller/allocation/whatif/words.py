@@ -8,7 +8,7 @@ from driver.resources import quantity
 _MOST_PODS = 4
 _MOST_BYTES = 1024
 """Of an event's note: the limit of events.k8s.io/v1."""
-_CUT = "..."
+_CUT = "... "
 _MILLI = 1000
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 
@@ -37,12 +37,11 @@ def joined(message: str, sentence: str) -> str:
     """A message with the sentence at its end; too long for an event, the message is cut."""
     if not sentence:
         return message
-    end = f". {sentence}"
-    left = _MOST_BYTES - len(end.encode())
-    raw = message.encode()
-    if len(raw) > left:
-        message = raw[: max(left - len(_CUT), 0)].decode(errors="ignore") + _CUT
-    return message + end
+    whole = f"{message}. {sentence}"
+    if len(whole.encode()) <= _MOST_BYTES:
+        return whole
+    left = max(_MOST_BYTES - len(f"{_CUT}{sentence}".encode()), 0)
+    return f"{message.encode()[:left].decode(errors='ignore')}{_CUT}{sentence}"
 
 
 def _short(found: nearest.Nearest) -> str:

@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+import pytest
+
+from driver import ids, reasons
+from driver.controller import advising
+from driver.controller.allocation import allocate, outcome
+from driver.controller.allocation.whatif import nearest
+from tests import allocating, crowds, worlds
+
+
+def adviser(crowd: crowds.Crowd) -> advising.Adviser:
+    return advising.Adviser(worlds.DECIDING, crowd.held.get, crowd.known.get)
+
+
+def refused(crowd: crowds.Crowd, workload: outcome.Workload) -> outcome.NoFit:
+    return allocating.refused(allocate.allocate(crowd.view, workload, worlds.DECIDING))
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[outcome.Workload]:
+    """The workloads for which it was looked."""
+    asked: list[outcome.Workload] = []
+    real = nearest.of
+
+    def of(*args: object) -> object:
+        asked.append(args[1])  # type: ignore[arg-type]
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nearest, "of", of)
+    return asked
+
+
+def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
+    found: list[outcome.Workload],
+) -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    advised, workload = adviser(crowd), crowds.gpus()
+    other = replace(workload, pod=replace(workload.pod, name="other", uid=ids.PodUid("other")))
+    answers = [
+        advised.advise(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
+    ]
+    assert [one and one.leaving for one in answers] == [("default/p",)] * 3
+    assert len(found) == 1
+    crowd.run("q", "node-a")
+    advised.advise(crowd.view, other, refused(crowd, other))
+    assert len(found) == 2
+
+
+def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(found: list[outcome.Workload]) -> None:
+    crowd = crowds.of_sizes({"node-a": 1, "node-b": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    advised, workload = adviser(crowd), crowds.gpus()
+    workload = replace(workload, avoid={ids.NodeName("node-b"): "refused"})
+    for _ in range(2):
+        advised.advise(crowd.view, workload, refused(crowd, workload))
+    assert len(found) == 2
+
+
+def test_what_holds_on_every_node_needs_no_advice(found: list[outcome.Workload]) -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    blocked = outcome.NoFit(detail="no class", blocker=reasons.Reason.CLASS_MISSING)
+    assert adviser(crowd).advise(crowd.view, crowds.gpus(), blocked) is None
+    assert found == []
