@@ -8,9 +8,7 @@ import yaml
 
 from driver import errors
 from driver.cli import output as out
-from driver.cli import world
 from driver.cli.cluster import Kubeconfig
-from driver.controller.simulation import dump, stripping
 
 _UNREACHED, _BAD = 3, 2
 HELP = (
@@ -44,6 +42,10 @@ def show(
     output: _Output = out.Format.YAML,
 ) -> None:
     """Print what of a cluster decides where GPUs go."""
+    # Loaded where a cluster is read: other commands need none of it.
+    from driver.cli import world  # noqa: PLC0415
+    from driver.controller.simulation import dump, stripping  # noqa: PLC0415
+
     try:
         found, unseen = world.raw(cluster, kubeconfig)
     except errors.ApiError as error:

@@ -62,6 +62,13 @@ _Timeline = Annotated[
         "all come at once and none leaves.",
     ),
 ]
+_Convert = Annotated[
+    bool,
+    typer.Option(
+        "--convert",
+        help="Take pods that ask nvidia.com/gpu and the like as the admission webhook makes them.",
+    ),
+]
 
 
 def show(  # noqa: PLR0913 - the options of a command
@@ -73,6 +80,7 @@ def show(  # noqa: PLR0913 - the options of a command
     namespace: _Namespace = "default",
     kubeconfig: Kubeconfig = None,
     timeline: _Timeline = False,
+    convert: _Convert = False,
     output: out.Output = out.Format.TABLE,
 ) -> None:
     """Tell where pods would go, and which devices they would get."""
@@ -80,7 +88,14 @@ def show(  # noqa: PLR0913 - the options of a command
     from driver.cli.simulating import asking, progress, showing  # noqa: PLC0415
 
     asked = asking.Asked(
-        tuple(file or ()), cluster, policies, driver_name, namespace, timeline, kubeconfig
+        tuple(file or ()),
+        cluster,
+        policies,
+        driver_name,
+        namespace,
+        timeline=timeline,
+        convert=convert,
+        kubeconfig=kubeconfig,
     )
     try:
         found = asking.find(asked)

@@ -8,6 +8,7 @@ from typing import Any
 from driver import errors
 from driver.cli import texts, world
 from driver.controller import picture
+from driver.controller.admission import conversion
 from driver.controller.allocation import filters, ranking, settings
 from driver.controller.simulation import desk, dump, making, manifests, openb, replay
 
@@ -25,6 +26,7 @@ class Asked:
     driver: str
     namespace: str
     timeline: bool = False
+    convert: bool = False
     kubeconfig: Path | None = None
 
 
@@ -60,7 +62,8 @@ def find(asked: Asked) -> Found:
     """
     deciding = settings.Settings(ranking.of(asked.policies), filters.Rules(asked.driver))
     rows, documents = _of_files(asked.files)
-    wanted = manifests.read(documents, asked.namespace)
+    classes = conversion.Classes(asked.driver) if asked.convert else None
+    wanted = manifests.read(documents, asked.namespace, classes)
     _refuse(wanted.problems)
     _refuse_nothing(asked.files, wanted, rows)
     there = _world(asked)
@@ -70,7 +73,7 @@ def find(asked: Asked) -> Found:
     waits = sum(1 for pod in there.dump.caches.pods.values() if pod.claims and pod.node is None)
     notes = (*there.notes, *wanted.notes, *made.notes)
     if waits:
-        notes += (f"{waits} pods of the cluster wait or are on their way: not tried again",)
+        notes += (f"pods of the cluster that have no node yet: {waits}, not tried here",)
     return Found(
         made.caches,
         (*made.tasks, *traced),

@@ -68,9 +68,7 @@ def print_table(
         print()
         out.show(course(report), out.Format.TABLE)
     print()
-    print(total(report))
-    if timeline:
-        print(timed(report))
+    print(total(report, timeline=timeline))
     for one in notes:
         print(f"note: {one}")
 
@@ -155,30 +153,35 @@ def course(report: replay.Report) -> list[Row]:
     return rows
 
 
-def total(report: replay.Report) -> str:
-    """One line: `3 of 4 pods placed, 1 waits; GPUs in use: 5 of 16 (31.2 %), 3 before`."""
+def total(report: replay.Report, *, timeline: bool) -> str:
+    """`3 of 4 pods placed, 1 waits; GPUs in use: 5 of 16 (31.2 %), 3 before`."""
     counts = dict.fromkeys((_PLACED, _WAITS, _LEFT_OUT), 0)
     for fate in report.fates:
         counts[state(fate)] += 1
-    found = f"{counts[_PLACED]} of {len(report.fates)} pods placed"
+    found = f"{counts[_PLACED]} of {_pods(len(report.fates))} placed"
     if counts[_WAITS]:
         found += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
     if counts[_LEFT_OUT]:
         found += f", {counts[_LEFT_OUT]} left out"
+    if timeline:
+        return f"{found}; {_timed(report)}"
     before = f", {_gpus(report.before)} before" if report.before else ""
     return f"{found}; GPUs in use: {_share(report.used, report.capacity)}{before}"
 
 
-def timed(report: replay.Report) -> str:
-    """One line about a timeline."""
+def _timed(report: replay.Report) -> str:
     waited = [one.waited for one in report.fates if one.waited]
     mean = sum(waited) / len(waited) / _HOUR_S if waited else 0.0
     most = max(waited, default=0.0) / _HOUR_S
     return (
-        f"over the time: {_share(round(report.mean), report.capacity)} in use on average, "
-        f"{_share(report.most, report.capacity)} at most; {len(waited)} pods had to wait, "
-        f"{mean:.2f} h on average, {most:.2f} h at most"
+        f"{_pods(len(waited))} had to wait, {mean:.2f} h on average, {most:.2f} h at most\n"
+        f"GPUs in use: {_share(round(report.mean), report.capacity)} on average, "
+        f"{_share(report.most, report.capacity)} at most"
     )
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 def _gpus(thousandths: int) -> str:

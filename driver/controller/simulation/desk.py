@@ -10,7 +10,15 @@ from typing import Self
 from driver import ids, names
 from driver.controller import hold, picture, turn
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome, ownership, settings
+from driver.controller.allocation import (
+    allocate,
+    asked,
+    assemble,
+    outcome,
+    ownership,
+    settings,
+    words,
+)
 from driver.resources import claims, pods
 
 STAMP = "2026-01-01T00:00:00Z"
@@ -143,8 +151,11 @@ class Desk:
         if isinstance(mine, outcome.NoFit):
             return mine
         if not mine:
-            asked = ", ".join(claim.name for claim in open_claims)
-            return Aside(f"kube-scheduler allocates {asked}: not the controller's devices")
+            named = ", ".join(claim.name for claim in open_claims)
+            wants = asked.wants(self.view, open_claims)
+            no = wants if isinstance(wants, outcome.NoFit) else None
+            why = words.no_fit(no) if no else "not the controller's devices"
+            return Aside(f"kube-scheduler allocates {named}: {why}")
         return outcome.Workload(pod, mine, settled)
 
     def _bind(self, workload: outcome.Workload, placement: outcome.Placement) -> Bound:

@@ -101,7 +101,8 @@ class _Maker:
     def notes(self) -> list[str]:
         found = [f"PriorityClass {name}: is not there, taken for 0" for name in self._unknown]
         found += (
-            f"{count} {'pods ask' if count > 1 else 'pod asks'} {name} without a claim: left out"
+            f"{count} {'pods ask' if count > 1 else 'pod asks'} {name} without a claim: left out, "
+            "but for --convert"
             for name, count in self._plugins.items()
         )
         if self._renamed:

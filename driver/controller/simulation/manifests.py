@@ -4,11 +4,12 @@ As the API server and kube-controller-manager would make them; names that they d
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from driver import errors, ids
-from driver.controller.simulation import dump
+from driver.controller.admission import conversion
+from driver.controller.simulation import converting, dump
 from driver.resources import fields, pods
 
 Raw = Mapping[str, Any]
@@ -46,11 +47,18 @@ class _Copy:
     at: str
 
 
-def read(documents: Iterable[object], namespace: str = dump.NAMESPACE) -> Manifests:
-    """Read manifests; `namespace` is of objects that name none."""
-    reader = _Reader(namespace)
+def read(
+    documents: Iterable[object],
+    namespace: str = dump.NAMESPACE,
+    classes: conversion.Classes | None = None,
+) -> Manifests:
+    """Read manifests; `namespace` is of objects that name none.
+
+    With `classes`, pods that ask for device plugins' resources are converted as the webhook does.
+    """
+    reader = _Reader(namespace, classes)
     rest = [obj for obj in dump.unfold(documents) if not reader.take(obj)]
-    others = dump.read(rest, namespace)
+    others = dump.read([*rest, *reader.templates.values()], namespace)
     notes = [
         f"{count} {kind}: says nothing of GPUs, left out" for kind, count in others.ignored.items()
     ]
@@ -65,7 +73,10 @@ def read(documents: Iterable[object], namespace: str = dump.NAMESPACE) -> Manife
 @dataclass(slots=True)
 class _Reader:
     namespace: str
+    classes: conversion.Classes | None = None
     found: dict[ids.Key, Wanted] = field(default_factory=dict)
+    templates: dict[ids.Key, Raw] = field(default_factory=dict)
+    alike: dict[tuple[int, str], tuple[_Copy, Wanted]] = field(default_factory=dict)
     problems: list[dump.Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     drawn: int = 0
@@ -106,22 +117,41 @@ class _Reader:
             self.problems.append(dump.Problem(kind, key, "", "makes a pod of a name twice"))
             return
         try:
-            self.found[key] = _wanted(copy, namespace, key)
+            self.found[key] = self._wanted(copy, namespace, key)
         except errors.BadInput as error:
             where = f"{copy.at}.{error.where}".lstrip(".")
             raise errors.BadInput(where, error.problem, error.expected) from error
 
+    def _wanted(self, copy: _Copy, namespace: str, key: ids.Key) -> Wanted:
+        """What was read once is not read again for every replica."""
+        which = id(copy.template), namespace
+        if which not in self.alike:
+            template = self._converted(copy.template, namespace)
+            self.alike[which] = copy, _read(template, copy.name, namespace)
+        one = self.alike[which][1]
+        uid = ids.PodUid(dump.derived(f"Pod/{key}"))
+        return replace(one, pod=replace(one.pod, name=copy.name, uid=uid))
 
-def _wanted(copy: _Copy, namespace: str, key: ids.Key) -> Wanted:
-    spec = fields.mapping(copy.template, "spec")
+    def _converted(self, template: Raw, namespace: str) -> Raw:
+        if self.classes is None:
+            return template
+        made, templates = converting.converted(template, namespace, self.classes)
+        for one in templates:
+            meta = fields.mapping(one, "metadata")
+            self.templates[ids.Key(f"{namespace}/{meta['name']}")] = one
+        return made
+
+
+def _read(template: Raw, name: str, namespace: str) -> Wanted:
+    spec = fields.mapping(template, "spec")
     if not fields.sequence(spec, "containers", "spec"):
         raise errors.BadInput("spec.containers", "is missing", "a list of containers")
-    meta = {"name": copy.name, "namespace": namespace, "uid": dump.derived(f"Pod/{key}")}
     templates = {
         fields.required_text(one, "name", at): fields.text(one, "resourceClaimTemplateName", at)
         for at, one in fields.objects(spec, "resourceClaims", "spec")
         if one.get("resourceClaimTemplateName")
     }
+    meta = {"name": name, "namespace": namespace}
     made = pods.parse({"metadata": meta, "spec": _defaulted(spec)})
     return Wanted(made, templates, fields.text(spec, "priorityClassName", "spec"))
 

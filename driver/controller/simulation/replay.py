@@ -133,7 +133,7 @@ class Replay:
             if freed:
                 self._retry(now)
             while place < len(order) and tasks[order[place]].at <= now:
-                self._arrive(order[place], fates[order[place]], now)
+                self._arrive(place, fates[order[place]], now)
                 place += 1
                 self._tell(len(tasks))
             course.append(Moment(now, self._used, self._running, len(self._waiting)))

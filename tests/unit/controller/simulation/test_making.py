@@ -115,7 +115,7 @@ def test_resources_of_device_plugins_are_noted_where_no_claim_is_asked() -> None
     asked = {"limits": {"nvidia.com/gpu": "1"}}
     plain = a_pod(resourceClaims=[], containers=[{"name": "main", "resources": asked}])
     made = make([], plain)
-    assert made.notes == ("1 pod asks nvidia.com/gpu without a claim: left out",)
+    assert made.notes == ("1 pod asks nvidia.com/gpu without a claim: left out, but for --convert",)
 
 
 def test_pods_of_one_template_share_what_they_ask() -> None:

@@ -17,8 +17,9 @@ def test_a_pod_that_fits_nowhere_waits_until_one_leaves() -> None:
 
 def test_those_that_wait_are_tried_in_the_order_in_which_they_came() -> None:
     tasks = [a_task(name, at=at, lasts=10.0) for at, name in enumerate(("a", "c", "b"))]
-    fates = run(a_desk({"node-a": 1}), *tasks)
-    assert [fates[name].placed for name in ("a", "c", "b")] == [0.0, 10.0, 20.0]
+    for told in (tasks, tasks[::-1]):
+        fates = run(a_desk({"node-a": 1}), *told)
+        assert [fates[name].placed for name in ("a", "c", "b")] == [0.0, 10.0, 20.0]
 
 
 def test_the_most_important_goes_first_whenever_it_came() -> None:

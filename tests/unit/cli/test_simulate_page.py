@@ -1,0 +1,20 @@
+"""The page shows what the command prints for the files of examples/simulate."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from driver.cli.__main__ import app
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_page_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "116")
+    page = (ROOT / "docs" / "how-to" / "simulate.md").read_text()
+    line = next(one for one in page.splitlines() if "--cluster examples/simulate" in one)
+    printed = CliRunner().invoke(app, line.split()[1:]).output
+    shown = "".join(f"    {one.rstrip()}".rstrip() + "\n" for one in printed.splitlines())
+    assert shown in page
