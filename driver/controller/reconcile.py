@@ -272,23 +272,35 @@ class Reconciler:
         """Say why, once for each new answer; free what half a decision left behind."""
         self._tools.metrics.decided("no_fit")
         message = words.no_fit(answer)
-        if self._memory.told.get(pod.uid) != message:
+        new = self._memory.told.get(pod.uid) != message
+        if new:
+            self._memory.hush(pod.uid)
             self._memory.told[pod.uid] = message
-            message = self._advised(message, workload, answer)
-            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, message)
-            _log.info("no fit", pod=pod.key, answer=message)
+        advice = self._advice(workload, answer) if new or self._is_owed(pod, workload) else ""
+        if new or advice:
+            told = whatif_words.joined(message, advice)
+            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, told)
+            _log.info("no fit", pod=pod.key, answer=told)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
 
-    def _advised(
-        self, message: str, workload: outcome.Workload | None, answer: outcome.NoFit
-    ) -> str:
-        """A refusal with the nearest fit, which is kept."""
-        near = None if workload is None else self._adviser.advise(self._view, workload, answer)
-        if workload is None or near is None:
-            return message
-        self._memory.advice[workload.pod.uid] = near
-        return whatif_words.joined(message, whatif_words.of(near))
+    def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
+        return workload is not None and pod.uid in self._memory.unadvised
+
+    def _advice(self, workload: outcome.Workload | None, answer: outcome.NoFit) -> str:
+        """The nearest fit in words; where looking for it would take too long now, another time."""
+        if workload is None or answer.blocker is not None:
+            return ""
+        uid = workload.pod.uid
+        if not self._adviser.affords(self._view, workload):
+            self._memory.unadvised.add(uid)
+            return ""
+        self._memory.unadvised.discard(uid)
+        near = self._adviser.advise(self._view, workload, answer)
+        if near is None:
+            return ""
+        self._memory.advice[uid] = near
+        return whatif_words.of(near)
 
     def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
         lasts = self._memory.back_off(pod.uid, back.node, back.words, now)

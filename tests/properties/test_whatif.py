@@ -92,7 +92,7 @@ def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: i
     if isinstance(answer, outcome.Placement):
         return
     people = world.people(view)
-    found = nearest.of(view, world.asked, answer, people, worlds.DECIDING, most)
+    found = nearest.of(view, world.asked, answer, people, worlds.DECIDING, asking.Meter(most))
     if found is None:
         return
     bare = drawing.fresh(world.published)

@@ -10,6 +10,7 @@ from driver.cli import texts, world
 from driver.cli.defragging import shape
 from driver.controller import picture
 from driver.controller.allocation import filters, outcome, ownership, ranking, settings
+from driver.controller.allocation.whatif import asking as searching
 from driver.controller.allocation.whatif import defrag, nearest, tenants
 from driver.controller.simulation import dump, making, manifests
 from driver.resources import claims, pods
@@ -77,7 +78,12 @@ def near(found: Found, plan: defrag.NoPlan) -> Near | None:
     there = found.world
     people = tenants.Tenants(there.view, there.find_claim, there.find_pod)
     where = nearest.of(
-        there.view, found.workload, plan.refused, people, there.deciding, defrag.STEPS
+        there.view,
+        found.workload,
+        plan.refused,
+        people,
+        there.deciding,
+        searching.Meter(defrag.STEPS),
     )
     if where is None:
         return None

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from driver import ids, reasons
+from driver import ids
 from driver.controller import advising
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.whatif import nearest
-from tests import allocating, crowds, worlds
+from tests import allocating, crowds, objects, worlds
 
 
 def adviser(crowd: crowds.Crowd) -> advising.Adviser:
@@ -58,8 +58,31 @@ def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(found: list[outcome.Work
     assert len(found) == 2
 
 
-def test_what_holds_on_every_node_needs_no_advice(found: list[outcome.Workload]) -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
-    blocked = outcome.NoFit(detail="no class", blocker=reasons.Reason.CLASS_MISSING)
-    assert adviser(crowd).advise(crowd.view, crowds.gpus(), blocked) is None
-    assert found == []
+def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -> None:
+    crowd = crowds.of_sizes({f"node-{at:02}": 4 for at in range(20)})
+    for at in range(20):
+        for gpu in range(2):
+            crowd.run(f"p{at}-{gpu}", f"node-{at:02}", f"gpu-{gpu}")
+    advised = adviser(crowd)
+    sizes = range(1, 400)
+    waiting = [crowds.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
+    answer = refused(crowd, waiting[0])
+    at_once = [one for one in waiting if _advised(advised, crowd, one, answer)]
+    assert advising.SAVED / nearest.STEPS < len(at_once) < len(waiting)
+    assert advised.affords(crowd.view, waiting[0])
+    rest = [one for one in waiting if one not in at_once]
+    crowd.run("another", "node-00")
+    again = [_advised(advised, crowd, rest[0], answer) for _ in range(40)]
+    assert any(again)
+
+
+def _advised(
+    advised: advising.Adviser,
+    crowd: crowds.Crowd,
+    workload: outcome.Workload,
+    answer: outcome.NoFit,
+) -> bool:
+    if not advised.affords(crowd.view, workload):
+        return False
+    assert advised.advise(crowd.view, workload, answer) is not None
+    return True

@@ -48,6 +48,7 @@ class Bars:
         self._near = _near(view, self._shares, there)
         self._absent: dict[sets.Members, absence.Absence] = {}
         self._free: dict[tuple[_Place, sets.Members], bool] = {}
+        self._overdrawn: dict[cluster.PoolKey, bool] = {}
         self._blind = False
         self._places = self._found()
 
@@ -114,10 +115,16 @@ class Bars:
         key = (spot.pool.driver, spot.pool.name)
         groups = frozenset(_groups(key, spot.device.name, spot.pool))
         near = {one for group in groups for one in self._near.get(group, ())}
-        if min(self._view.left(spot.pool).values(), default=0) < 0:
+        if self._is_overdrawn(spot.pool):
             # One overdrawn counter bars every device of the pool that draws on any.
             near.update(one for (of, _), users in self._near.items() if of == key for one in users)
         return _Place(want, way, at, frozenset(near), groups)
+
+    def _is_overdrawn(self, of: pool.Pool) -> bool:
+        key = (of.driver, of.name)
+        if key not in self._overdrawn:
+            self._overdrawn[key] = min(self._view.left(of).values(), default=0) < 0
+        return self._overdrawn[key]
 
     def _all(self) -> Iterator[_Place]:
         return (one for ways in self._places for places in ways for one in places)

@@ -13,8 +13,10 @@ from driver.controller.allocation import answers, outcome, settings
 from driver.controller.allocation.whatif import absence, asking, freeing, gaps, prices, tenants
 from driver.resources import nodes
 
-STEPS = 1000
-"""Of looking for pods, about 20 microseconds each; as many again for whether it could ever fit."""
+STEPS = 1500
+"""At most, about 20 microseconds each."""
+_BARE = 3
+"""So little of the steps goes into whether it could ever fit: a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,20 @@ def of(
     refused: outcome.NoFit,
     people: tenants.Tenants,
     deciding: settings.Settings,
-    most: int = STEPS,
+    meter: asking.Meter,
 ) -> Nearest | None:
     """None where no node lacks but room: then what was refused says it all."""
     asked = asking.of(view, workload, deciding)
     found = [view.nodes[name] for name in _in_order(view, refused) if name in view.nodes]
     if asked is None or not found:
         return None
-    could = _Bare(view, asked, asking.Meter(most))
+    bare = asking.Meter(meter.most // _BARE)
+    could = _Bare(view, asked, bare)
     there = [node for node in found if could.fit(node) is not False]
+    meter.count(bare.steps)
     if not there:
         return could.nearest()
-    search = freeing.Search(view, asked, prices.Fewest(view), asking.Meter(most))
+    search = freeing.Search(view, asked, prices.Fewest(view), meter)
     best = freeing.best(search, ((node, people.of(node.name)) for node in there))
     if best.freed is not None and not best.freed.leaving:
         return None  # it fits now
