@@ -13,10 +13,10 @@ from driver.controller.allocation import answers, outcome, settings
 from driver.controller.allocation.whatif import absence, asking, freeing, gaps, prices, tenants
 from driver.resources import nodes
 
-STEPS = 1500
+STEPS = 1000
 """At most, about 20 microseconds each."""
 _BARE = 3
-"""So little of the steps goes into whether it could ever fit: a third."""
+"""A third of them, at most, goes into whether it could ever fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tests import allocating, crowds, objects, worlds
 from tests.fakes import simulated_pool
 
 
-def near(crowd: crowds.Crowd, workload: outcome.Workload, most: int = 1500) -> nearest.Nearest:
+def near(crowd: crowds.Crowd, workload: outcome.Workload, most: int = 1000) -> nearest.Nearest:
     answer = allocating.refused(allocate.allocate(crowd.view, workload, worlds.DECIDING))
     found = nearest.of(
         crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(most)
@@ -196,14 +196,14 @@ def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
     assert nearest.of(*args) is None
 
 
-@pytest.mark.parametrize("most", [0, 50, 200, 1500])
+@pytest.mark.parametrize("most", [0, 50, 200, 1000])
 def test_steps_are_bounded_whatever_the_size(most: int) -> None:
     crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(60)})
     for at in range(60):
         for gpu in range(1 + at % 4):
             crowd.run(f"p{at}-{gpu}", f"node-{at:03}", f"gpu-{gpu}")
     found = near(crowd, crowds.gpus(4), most)
-    assert found.all_seen is (most == 1500)
+    assert found.all_seen is (most == 1000)
     if not found.leaving:
         assert not found.least
 
