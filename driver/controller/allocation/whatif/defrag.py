@@ -16,8 +16,6 @@ from driver.resources import claims, pods
 
 STEPS = 2_000_000
 """About forty seconds."""
-_NO_MAKERS = frozenset({"Node"})
-_SAME_PLACE = frozenset({"DaemonSet"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ def why_not(pod: pods.Pod) -> str:
     """Why a pod is not to be moved, in words; "" where it may be."""
     if not pod.movable:
         return "did not opt in"
-    if pod.owner is None or pod.owner.kind in _NO_MAKERS:
+    if pod.owner is None:
         return "nobody would make it again"
-    if pod.owner.kind in _SAME_PLACE:
+    if tenants.comes_back(pod):
         return f"its {pod.owner.kind} would make it again on the same node"
     if pod.node is None:
         return "is not bound to a node yet"

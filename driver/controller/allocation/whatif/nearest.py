@@ -56,7 +56,7 @@ def of(
     if not there:
         return could.nearest()
     search = freeing.Search(view, asked, prices.Fewest(view), meter)
-    best = freeing.best(search, ((node, people.of(node.name)) for node in there))
+    best = freeing.best(search, ((node, _leaving(people, node)) for node in there))
     if best.freed is not None and not best.freed.leaving:
         return None  # it fits now
     node = there[0] if best.freed is None else view.nodes[best.freed.node]
@@ -68,6 +68,11 @@ def of(
         least=best.freed is not None and best.freed.least and best.all_seen,
         all_seen=best.all_seen,
     )
+
+
+def _leaving(people: tenants.Tenants, node: nodes.Node) -> list[tenants.Tenant]:
+    """The pods whose going is of use."""
+    return [one for one in people.of(node.name) if not tenants.comes_back(one.pod)]
 
 
 class _Bare:

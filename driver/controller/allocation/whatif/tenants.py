@@ -11,6 +11,8 @@ from driver import ids
 from driver.controller import view as cluster
 from driver.resources import claims, pods, pool
 
+_SAME_PLACE = frozenset({"DaemonSet", "Node"})
+"""Owners that make the next pod for the same node: of a static pod that is the node itself."""
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 FindPod = Callable[[ids.Key], pods.Pod | None]
 
@@ -36,6 +38,11 @@ class Tenant:
     def key(self) -> ids.Key:
         """`namespace/name` of the pod."""
         return self.pod.key
+
+
+def comes_back(pod: pods.Pod) -> bool:
+    """Whether its owner would have it on the same node again, so that nothing is won."""
+    return pod.owner is not None and pod.owner.kind in _SAME_PLACE
 
 
 def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:

@@ -1,11 +1,13 @@
 """The nearest fit, as values and in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from driver import ids, names
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.whatif import asking, gaps, nearest, words
-from driver.resources import publish, quantity
+from driver.resources import pods, publish, quantity
 from tests import allocating, crowds, objects, worlds
 from tests.fakes import simulated_pool
 
@@ -161,6 +163,14 @@ def test_devices_that_no_pod_frees_are_in_nobodys_way() -> None:
     found = near(crowd, crowds.gpus())
     assert (found.ever, found.leaving) == (True, ())
     assert words.of(found) == "Needs 1 GPU of one node; best is node-a: 0 free"
+
+
+def test_a_pod_that_would_be_back_on_the_same_node_is_in_nobodys_way() -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    for kind in ("DaemonSet", "Node"):
+        pod = crowd.run("agent", "node-a", "gpu-0")
+        crowd.put(replace(pod, owner=pods.Owner(kind, "agent", "u")))
+        assert near(crowd, crowds.gpus()).leaving == ()
 
 
 def test_devices_that_do_not_go_together_are_no_number() -> None:
