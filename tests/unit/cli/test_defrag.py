@@ -129,7 +129,6 @@ def test_a_plan_that_leaves_a_pod_without_a_place_is_refused_unless_it_is_allowe
         ("ReplicaSet", {}, "did not opt in"),
         ("ReplicaSet", {names.DEFRAG: "yes"}, "did not opt in"),
         ("", OPTED, "nobody would make it again"),
-        ("DaemonSet", OPTED, "its DaemonSet would make it again on the same node"),
     ],
 )
 def test_pods_that_are_not_to_be_moved_stay_and_are_named(
