@@ -9,6 +9,7 @@ from driver import errors, ids
 from driver.cli import texts, world
 from driver.cli.defragging import shape
 from driver.controller import picture
+from driver.controller.allocation import asked as requested
 from driver.controller.allocation import filters, outcome, ownership, ranking, settings
 from driver.controller.allocation.whatif import asking as searching
 from driver.controller.allocation.whatif import defrag, nearest, tenants
@@ -140,6 +141,9 @@ def _workload(
     unsettled = tuple(one for one in found if one.allocation is None)
     if not unsettled:
         raise errors.BadInput(f"pod {pod.key}", "asks no devices that are still to be allocated")
+    blocked = requested.wants(view, unsettled)
+    if isinstance(blocked, outcome.NoFit):
+        raise errors.BadInput(f"pod {pod.key}", f"{blocked.blocker}: {blocked.detail}")
     mine = ownership.Owners().mine(view, pod, unsettled)
     if isinstance(mine, outcome.NoFit):
         raise errors.BadInput(f"pod {pod.key}", mine.detail)

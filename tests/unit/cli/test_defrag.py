@@ -196,6 +196,8 @@ def test_a_product_narrows_gpus_down_in_any_case(tmp_path: Path) -> None:
         (["--memory", "lots"], "is not a quantity"),
         (["-f", "nowhere.yaml"], "nowhere.yaml"),
         (["--gpus", "1", "--policies", "best"], "'best' is no policy"),
+        (["--gpus", "1", "--class", "none"], "ClassMissing"),
+        (["--memory", "8Gi", "--driver-name", "other.example"], "kube-scheduler allocates"),
     ],
 )
 def test_bad_input_is_told_with_what_is_expected(
