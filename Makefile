@@ -16,7 +16,7 @@ K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
 # Tests that want the driver as pods, each on a cluster of its own.
-AS_PODS := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py))
+AS_PODS := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py))
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1

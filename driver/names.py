@@ -63,6 +63,9 @@ UNINSTALL = "ration.dev/uninstall"
 """Annotation on the kubelet plugin's DaemonSet: `force` uninstalls while claims are in use."""
 FORCE = "force"
 
+POLICIES_ANNOTATION = "ration.dev/policies"
+"""On a DeviceClass: the placement policies for what asks it, `spread` or `topology,pack`."""
+
 CLASS_GPU = "gpu.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"

@@ -160,6 +160,6 @@ NOT_AVAILABLE = 0xFFFFFFFFFFFFFFFF
 """`NVML_VALUE_NOT_AVAILABLE`, of a process's memory."""
 
 NVLINK_MAX_LINKS = 36
-NVLINK_REMOTE_SWITCH = 2
+NVLINK_REMOTE_GPU, NVLINK_REMOTE_SWITCH = 0, 2
 NVLINK_VERSION = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7}
 """NVLink generation to `nvmlNvlinkVersion_t` (3 is 2.2, 5 is 3.1)."""

@@ -21,7 +21,7 @@ class LinkCalls(client.Client):
         one, other = self._gpu(device1), self._gpu(device2)
         if index not in set(codes.P2PIndex):
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
-        if one.product.nvlink and other.product.nvlink:
+        if self._linked(one, other):
             return codes.P2PStatus.OK
         near = _ancestor(one, other) <= codes.TopologyLevel.HOSTBRIDGE
         if near and index != codes.P2PIndex.NVLINK:
@@ -41,21 +41,39 @@ class LinkCalls(client.Client):
 
     @client.call
     def device_get_nv_link_remote_device_type(self, device: client.Handle, link: int) -> int:
-        """Always a switch."""
+        """The other GPU of a bridge, else a switch."""
         self._nvlink(device, link)
-        return codes.NVLINK_REMOTE_SWITCH
+        other = self._across(self._gpu(device))
+        return codes.NVLINK_REMOTE_SWITCH if other is None else codes.NVLINK_REMOTE_GPU
 
     @client.call
     def device_get_nv_link_remote_pci_info(
         self, device: client.Handle, link: int
     ) -> device_calls.PciInfo:
-        """The switch at the other end; NVML leaves its subsystem 0."""
+        """The GPU or switch at the other end; NVML leaves a switch's subsystem 0."""
         self._nvlink(device, link)
+        other = self._across(self._gpu(device))
+        if other is not None:
+            ids = other.product.pci_ids
+            return device_calls.pci_info(other.slot.pci, ids.device, ids.subsystem)
         switches = self.machine.profile.nvswitches
         if switches is None:  # a profile whose NVLinks end nowhere is refused when it is read
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
         address = switches.addresses[link % len(switches.addresses)]
         return device_calls.pci_info(address, switches.pci_device_id, 0)
+
+    def _across(self, gpu: machine.Gpu) -> machine.Gpu | None:
+        """The GPU at the other end of its bridge; None: its links end at switches."""
+        if gpu.slot.bridge is None:
+            return None
+        bridged = (one for one in self.machine.gpus if one.slot.bridge == gpu.slot.bridge)
+        return next(one for one in bridged if one is not gpu)
+
+    def _linked(self, one: machine.Gpu, other: machine.Gpu) -> bool:
+        """Whether NVLink joins two GPUs, directly or by switches."""
+        if one.slot.bridge is not None:
+            return self._across(one) is other
+        return one.product.nvlink is not None and other.product.nvlink is not None
 
     def _nvlink(self, device: client.Handle, link: int) -> profile.NvLink:
         nvlink = self._gpu(device).product.nvlink

@@ -16,6 +16,7 @@ PROFILES = Path(__file__).parent / "profiles"
 MAX_MINOR = 253
 """/dev/nvidia254 and 255 are nvidia-modeset and nvidiactl."""
 
+_BRIDGED = 2
 _CAPABILITIES = {
     codes.Architecture.TURING: {"7.5"},
     codes.Architecture.AMPERE: {"8.0", "8.6", "8.7"},
@@ -109,7 +110,7 @@ class Power(_Strict):
 
 
 class NvLink(_Strict):
-    """Generation and number of links, all of them to NVSwitches."""
+    """Generation and number of links: all to NVSwitches, or all to the other GPU of a bridge."""
 
     generation: int = pydantic.Field(ge=1, le=5)
     links: int = pydantic.Field(ge=1, le=18)
@@ -188,8 +189,8 @@ class Product(_Strict):
 class Gpu(_Strict):
     """One GPU in its slot; `host_bridge` is the PCIe root it hangs under, `numa` -1 is none.
 
-    `module` is absent on a PCIe card. GPUs of one `board` share a serial number. An `excluded` one
-    is on the bus, and the driver leaves it alone.
+    `module` is absent on a PCIe card. GPUs of one `board` share a serial number. NVLinks join the
+    two of one `bridge`. An `excluded` one is on the bus, and the driver leaves it alone.
     `halves_swapped` is for MIG: see `geometry.gpu_instance_id`.
     """
 
@@ -201,6 +202,7 @@ class Gpu(_Strict):
     numa: int = pydantic.Field(ge=-1)
     halves_swapped: bool = False
     board: str | None = None
+    bridge: str | None = None
     excluded: bool = False
 
 
@@ -290,15 +292,16 @@ def _impossibilities(profile: Profile) -> Iterator[str]:
     if int(profile.driver.version[:3]) < profile.oldest_driver:
         oldest = profile.oldest_driver
         yield f"driver {profile.driver.version} does not know its GPUs: it takes {oldest}"
-    yield from _bridge_impossibilities(profile)
+    yield from _host_bridge_impossibilities(profile)
+    yield from _nvlink_bridge_impossibilities(profile)
     for name, product in profile.products.items():
         yield from (f"product {name}: {reason}" for reason in _product_impossibilities(product))
     for gpu in profile.gpus:
         product_of = profile.products.get(gpu.product)
         if product_of is None:
             yield f"GPU {gpu.pci}: no product {gpu.product!r} is described"
-        elif product_of.nvlink and not _has_switches(profile):
-            yield f"GPU {gpu.pci}: NVLinks end at switches, and the machine has none"
+        elif product_of.nvlink and not _has_switches(profile) and not gpu.bridge:
+            yield f"GPU {gpu.pci}: NVLinks end at switches or a bridge, and the machine has none"
 
 
 def _has_switches(profile: Profile) -> bool:
@@ -317,13 +320,26 @@ def _fabric_impossibilities(profile: Profile) -> Iterator[str]:
             yield f"product {name}: it takes Blackwell or newer to tell its place in a rack"
 
 
-def _bridge_impossibilities(profile: Profile) -> Iterator[str]:
+def _host_bridge_impossibilities(profile: Profile) -> Iterator[str]:
     numa_of: dict[str, int] = {}
     for gpu in profile.gpus:
         if numa_of.setdefault(gpu.host_bridge, gpu.numa) != gpu.numa:
             yield f"host bridge {gpu.host_bridge} belongs to two NUMA nodes"
         if gpu.pci[:4] != gpu.host_bridge[:4] or gpu.pci[5:7] <= gpu.host_bridge[5:]:
             yield f"GPU {gpu.pci} cannot lie behind host bridge {gpu.host_bridge}"
+
+
+def _nvlink_bridge_impossibilities(profile: Profile) -> Iterator[str]:
+    joined = [gpu for gpu in profile.gpus if gpu.bridge]
+    if joined and _has_switches(profile):
+        yield "NVLinks end at switches or a bridge, and the machine has both"
+    for bridge, count in Counter(gpu.bridge for gpu in joined).items():
+        if count != _BRIDGED:
+            yield f"bridge {bridge} joins {count} GPUs: it joins {_BRIDGED}"
+    for gpu in joined:
+        product = profile.products.get(gpu.product)
+        if product is not None and product.nvlink is None:
+            yield f"GPU {gpu.pci}: a bridge, and no NVLink"
 
 
 def _product_impossibilities(product: Product) -> Iterator[str]:

@@ -105,4 +105,4 @@ def unsolved(found: search.Solved | search.Unsolved) -> search.Unsolved:
 
 
 def empty_tally(of: search.Problem) -> tally.Tally:
-    return tally.Tally(of.view, of.spots)
+    return tally.Tally(of.lefts, of.spots)

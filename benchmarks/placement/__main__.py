@@ -48,7 +48,11 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
             full.setdefault(policy, []).append(100 * used[-1] / trace.capacity)
             at = _when_all_is_asked(trace, arriving)
             asked.setdefault(policy, []).append(100 * used[at] / trace.capacity)
-            print(f"{name} {seed} {policy}: {full[policy][-1]:.2f} %", flush=True)
+            print(
+                f"{name} {seed} {policy}: {full[policy][-1]:.2f} %, "
+                f"{asked[policy][-1]:.2f} % when 100 % is asked",
+                flush=True,
+            )
     return [
         *(
             record.figure(f"{name}: GPUs in use beside {one}", "%", full["ours"], full[one], bar)
@@ -61,7 +65,7 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
 
 def _ours(trace: openb.Trace, arriving: Sequence[openb.Pod]) -> list[int]:
     judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
-    return ours.run(trace, arriving, judge)
+    return ours.replay(trace, arriving, judge)
 
 
 def _others(trace: openb.Trace, arriving: Sequence[openb.Pod], seed: int) -> dict[str, list[int]]:

@@ -6,8 +6,9 @@ from benchmarks.placement import openb
 from driver import names
 from driver.controller.allocation import filters, ranking, settings
 from driver.controller.allocation.policies import base, mix
-from driver.controller.simulation import desk, replay
+from driver.controller.simulation import desk
 from driver.controller.simulation import openb as simulated
+from driver.controller.simulation import replay as engine
 
 
 def usual(trace: openb.Trace) -> mix.Mix:
@@ -21,11 +22,11 @@ def _demand(shape: openb.Pod) -> mix.Demand:
     return mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
 
 
-def run(trace: openb.Trace, arriving: Sequence[openb.Pod], judge: ranking.Ranking) -> list[int]:
+def replay(trace: openb.Trace, arriving: Sequence[openb.Pod], judge: ranking.Ranking) -> list[int]:
     """GPU thousandths in use after each arrival: one comes each second, and none leaves."""
     deciding = settings.Settings(judge, filters.Rules(names.DRIVER))
     found = desk.Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
     maker = simulated.Maker()
     tasks = [maker.task(f"pod-{n}", pod, float(n)) for n, pod in enumerate(arriving)]
-    report = replay.Replay(found, replay.Rule(wait=False, leave=False)).run(tasks)
+    report = engine.Replay(found, engine.Rule(wait=False, leave=False)).run(tasks)
     return [one.used for one in report.course]

@@ -24,6 +24,7 @@ class MpsDoor:
         self._files = mps.Layout(state_dir)
         self._boot_id = boot_id
         self._clock = time
+        self._answered: dict[str, int] = {}
 
     @property
     def root(self) -> Path:
@@ -33,7 +34,13 @@ class MpsDoor:
     def want(self, desired: mps.Desired) -> None:
         """Have the daemon, and wait until it answers with what is wanted."""
         self.put(desired)
-        self._wait(desired.key, mps.digest(desired.render()))
+        found = self._wait(desired.key, mps.digest(desired.render()))
+        if found.pid is not None:
+            self._answered[desired.key] = found.pid
+
+    def answered(self, key: str) -> int | None:
+        """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
+        return self._answered.get(key)
 
     def put(self, desired: mps.Desired) -> None:
         """Ask for the daemon, without waiting for it."""
@@ -53,6 +60,7 @@ class MpsDoor:
 
     def forget(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
+        self._answered.pop(key, None)
         durable.remove(self._files.desired(key), observer.NOBODY)
         began = self._clock.monotonic()
         while self._files.status(key).exists():
@@ -79,12 +87,12 @@ class MpsDoor:
             raise errors.NodeFault("list", str(self._files.desired_dir), str(e)) from e
         return tuple(path.name.removesuffix(mps.SUFFIX) for path in found)
 
-    def _wait(self, key: str, digest: str) -> None:
+    def _wait(self, key: str, digest: str) -> mps.Status:
         began = self._clock.monotonic()
         while True:
             found = self.status(key)
             if found is not None and found.serves(digest, self._boot_id):
-                return
+                return found
             if problem := self._given_up(began, READY_S):
                 said = found.problem if found is not None else ""
                 raise errors.NodeFault("start", f"MPS daemon {key}", said or problem)

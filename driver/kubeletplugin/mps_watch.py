@@ -56,7 +56,8 @@ class MpsWatch:
         if status is None:
             return
         before, now = self._failing.get(key, ""), _problem(status)
-        pid, self._pids[key] = self._pids.get(key), status.pid or self._pids.get(key, 0)
+        pid = self._pids.get(key) or self._daemons.answered(key)
+        self._pids[key] = status.pid or pid or 0
         if not before and not now and pid and status.pid not in (None, pid):
             # It died and was replaced between two looks: clients of the old one hold nothing now.
             now = f"it ended (pid {pid}), and another took its place"

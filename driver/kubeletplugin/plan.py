@@ -1,6 +1,7 @@
 """Grants and configuration to a plan. Pure: values in, values out."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -60,9 +61,10 @@ def make_plan(
     `on_for_us` are the GPUs on which MIG is on because of other claims of this node.
     Raises BadInput for what `configuring` refuses.
     """
+    named = _cdi_ids(kind, uid, [grant.face.name for grant, _ in granted])
     parts = [
-        _part(uid, grant, config, cdi_id(kind, uid, grant.face.name), on_for_us)
-        for grant, config in granted
+        _part(uid, grant, config, name, on_for_us)
+        for (grant, config), name in zip(granted, named, strict=True)
     ]
     made = own_mps.served(parts, granted, uid)
     return Plan(
@@ -74,6 +76,15 @@ def make_plan(
 def cdi_id(kind: str, uid: ids.ClaimUid, device: ids.DeviceName) -> str:
     """`<vendor>/<class>=<claim uid>-<device>`: never the same for two claims."""
     return f"{kind}={uid}-{device}"
+
+
+def _cdi_ids(kind: str, uid: ids.ClaimUid, devices: Iterable[ids.DeviceName]) -> Iterator[str]:
+    """A name for each grant: two shares of one GPU are two, each with limits of its own."""
+    given: Counter[ids.DeviceName] = Counter()
+    for device in devices:
+        again = f"-{given[device]}" if given[device] else ""
+        yield f"{cdi_id(kind, uid, device)}{again}"
+        given[device] += 1
 
 
 def gpus_of(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:

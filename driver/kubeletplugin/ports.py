@@ -175,6 +175,10 @@ class Daemons(Protocol):
         """Have the daemon; returns when it answers with what is wanted."""
         ...
 
+    def answered(self, key: str) -> int | None:
+        """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
+        ...
+
     def put(self, desired: mps.Desired) -> None:
         """Ask for the daemon, without waiting for it."""
         ...

@@ -92,7 +92,7 @@ class ShareActs:
         return {}
 
     def _serve(self, step: steps.Step) -> checkpoint.Facts:
-        wanted = mps.wanted(step.gpu, (*self._others(step, mps.SERVE), step))
+        wanted = self.wanted(step.gpu)  # the claim's own steps are on record: it may have two
         if wanted is not None:
             self._daemons.want(wanted)
         return {}

@@ -2,28 +2,34 @@
 
 from dataclasses import dataclass
 
+from driver import names
 from driver.resources import fields
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """A class. `configs` are the opaque parts as read: allocations copy them unchanged."""
+    """A class. `configs` are the opaque parts as read: allocations copy them unchanged.
+
+    `policies` are the placement policies that its operator orders; None: the controller's.
+    """
 
     name: str
     selectors: tuple[str, ...]
     configs: tuple[fields.Raw, ...] = ()
+    policies: str | None = None
 
 
 def parse(obj: fields.Raw) -> DeviceClass:
     """Read a DeviceClass."""
-    spec = fields.mapping(obj, "spec")
+    spec, meta = fields.mapping(obj, "spec"), fields.mapping(obj, "metadata")
     return DeviceClass(
-        name=fields.required_text(fields.mapping(obj, "metadata"), "name", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
         selectors=expressions(spec, "spec"),
         configs=tuple(
             fields.mapping(config, "opaque", at)
             for at, config in fields.objects(spec, "config", "spec")
         ),
+        policies=fields.text_map(meta, "annotations", "metadata").get(names.POLICIES_ANNOTATION),
     )
 
 

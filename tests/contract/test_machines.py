@@ -118,12 +118,16 @@ def test_the_fabric_tells_its_cluster_and_clique(machine: profile.Profile) -> No
             assert (info.status, info.healthSummary) == (0, told_health)
 
 
-def test_links_end_at_switches_or_do_not_exist(machine: profile.Profile) -> None:
+def test_links_end_at_switches_or_across_a_bridge_or_do_not_exist(
+    machine: profile.Profile,
+) -> None:
     slots = sorted(machine.gpus, key=lambda slot: slot.pci)
     for handle, slot in zip(handles(), slots, strict=True):
         nvlink = machine.products[slot.product].nvlink
         kind = answer(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, 0)
-        assert kind == (2 if nvlink else None)
+        switched = pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH
+        end = pynvml.NVML_NVLINK_DEVICE_TYPE_GPU if slot.bridge else switched
+        assert kind == (end if nvlink else None)
 
 
 def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) -> None:

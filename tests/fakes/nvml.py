@@ -25,6 +25,7 @@ ADDRESSING = {
     codes.AddressingMode.HMM: "HMM",
     codes.AddressingMode.ATS: "ATS",
 }
+_SWITCHES = "switches"
 
 
 class FakeNvml:
@@ -49,8 +50,8 @@ class FakeNvml:
                 gpus.append(self._gpu(index))
             except codes.NvmlError as e:
                 broken.append(model.BrokenGpu(f"GPU at index {index}", str(e)))
-        linked = frozenset(gpu.pci for gpu in gpus if self._switched(gpu))
-        return model.Inventory(tuple(_linked(gpu, linked) for gpu in gpus), tuple(broken))
+        ends = {gpu.pci: self._end(gpu) for gpu in gpus}
+        return model.Inventory(tuple(_linked(gpu, ends) for gpu in gpus), tuple(broken))
 
     @property
     def library(self) -> library.Library:
@@ -109,15 +110,20 @@ class FakeNvml:
         except codes.NvmlError:
             return None
 
-    def _switched(self, gpu: model.Gpu) -> bool:
-        handle = self._library.device_get_handle_by_uuid(gpu.uuid)
+    def _end(self, gpu: model.Gpu) -> str:
+        """Where its NVLinks end: "" without any, a GPU's address, or `_SWITCHES`."""
+        ask = self._library
+        handle = ask.device_get_handle_by_uuid(gpu.uuid)
         try:
-            kind = self._library.device_get_nv_link_remote_device_type(handle, 0)
+            if ask.device_get_nv_link_remote_device_type(handle, 0) == codes.NVLINK_REMOTE_SWITCH:
+                return _SWITCHES
         except codes.NvmlError:
-            return False
-        return kind == codes.NVLINK_REMOTE_SWITCH
+            return ""
+        return self.machine.find(ask.device_get_nv_link_remote_pci_info(handle, 0).bus_id).slot.pci
 
 
-def _linked(gpu: model.Gpu, linked: frozenset[ids.PciAddress]) -> model.Gpu:
-    peers = linked - {gpu.pci} if gpu.pci in linked else frozenset[ids.PciAddress]()
-    return dataclasses.replace(gpu, nvlink_peers=peers)
+def _linked(gpu: model.Gpu, ends: dict[ids.PciAddress, str]) -> model.Gpu:
+    mine = ends[gpu.pci]
+    switched = mine == _SWITCHES
+    peers = [pci for pci, end in ends.items() if (end == mine if switched else pci == mine)]
+    return dataclasses.replace(gpu, nvlink_peers=frozenset(peers) - {gpu.pci})

@@ -58,6 +58,9 @@ class FakeDaemons:
             raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
         self.put(desired)
 
+    def answered(self, _key: str) -> int | None:
+        return None
+
     def put(self, desired: mps.Desired) -> None:
         self.desired[desired.key] = desired
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from driver import ids
 from driver.controller import picture
-from driver.controller.allocation import allocate, answers, assemble, outcome
+from driver.controller.allocation import allocate, answers, assemble, judges, outcome
 from driver.controller.allocation import settings as deciding
 from driver.controller.allocation.whatif import (
     asking,
@@ -34,11 +34,13 @@ def settled(
     view = world.without(leaving)
     asked = asking.of(view, world.asked, worlds.DECIDING)
     assert asked is not None
+    judge = judges.Judges(worlds.DECIDING.ranking).of(view, asked.wants)
+    assert not isinstance(judge, outcome.NoFit)
+    asked = replace(asked, deciding=replace(asked.deciding, ranking=judge))
     fit = asked.answer(view, node)
     assert isinstance(fit, answers.Fit)
-    drawing.put(
-        view, drawing.written(view, world.asked, outcome.Placement(node.name, fit.picks, ""))
-    )
+    picks = asked.picks(view, node, fit)
+    drawing.put(view, drawing.written(view, world.asked, outcome.Placement(node.name, picks, "")))
     price = prices.Fewest(world.view)
     free = tenants.freed(leaving)
     again = dict(world.held)

@@ -106,6 +106,7 @@ def _of_files(files: Iterable[str]) -> tuple[list[tuple[str, openb.Row]], list[A
             )
         if openb.is_pods(text):
             rows += ((where, row) for row in openb.read_pods(text, where))
+            _refuse_twice(rows)
         else:
             documents += texts.parse(text, where)
     return rows, documents
@@ -147,6 +148,14 @@ def _refuse(problems: Sequence[dump.Problem]) -> None:
         first, *rest = (str(one) for one in problems)
         more = "".join(f"\n{one}" for one in rest)
         raise errors.BadInput("input", f"cannot be read: {first}{more}")
+
+
+def _refuse_twice(rows: Sequence[tuple[str, openb.Row]]) -> None:
+    seen: set[str] = set()
+    for where, row in rows:
+        if row.name in seen:
+            raise errors.BadInput(where, f"pod {row.name} stands in two lists")
+        seen.add(row.name)
 
 
 def _refuse_nothing(

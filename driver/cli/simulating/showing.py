@@ -1,6 +1,7 @@
 """The answer of `ration simulate`: for people a table and a sum, for programs everything."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from driver.cli import output as out
@@ -25,6 +26,10 @@ def state(fate: replay.Fate) -> str:
     return _LEFT_OUT if left_out else _WAITS
 
 
+def _counts(report: replay.Report) -> Counter[str]:
+    return Counter(state(one) for one in report.fates)
+
+
 def is_all_placed(report: replay.Report) -> bool:
     """Whether every pod that asks for devices has a place."""
     return not any(state(one) == _WAITS for one in report.fates)
@@ -44,16 +49,20 @@ def why(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
 
 
 def _of_bound(bound: desk.Bound) -> str:
-    found = words.placement(bound.placement) if bound.made else _shared(bound)
-    if bound.others:
-        found += f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
-    return found
+    return f"{words.placement(bound.placement)}{_rest(bound)}" if bound.made else _briefly(bound)
 
 
-def _shared(bound: desk.Bound) -> str:
-    if not bound.pod.claims:
-        return bound.placement.why
-    return "Uses what its claims have already"
+def _briefly(bound: desk.Bound) -> str:
+    """Without node and devices, which stand beside it."""
+    if bound.pod.claims and not bound.made:
+        return f"Uses what its claims have already{_rest(bound)}"
+    return f"{bound.placement.why}{_rest(bound)}"
+
+
+def _rest(bound: desk.Bound) -> str:
+    if not bound.others:
+        return ""
+    return f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
 
 
 # For people.
@@ -82,17 +91,12 @@ def table(report: replay.Report, lacking: Mapping[str, str]) -> list[Row]:
 def _rows(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> Iterator[Row]:
     for fate in fates:
         bound = fate.answer if isinstance(fate.answer, desk.Bound) else None
-        told = why(fate, lacking)
-        if bound is not None and bound.made:
-            told = bound.placement.why
-            if bound.others:
-                told += f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
         yield {
             "pod": fate.task.pod.key,
             "state": state(fate),
             "node": bound.placement.node if bound else "-",
             "devices": words.devices(bound.placement) if bound and bound.made else "-",
-            "why": told,
+            "why": _briefly(bound) if bound else why(fate, lacking),
         }
 
 
@@ -155,9 +159,7 @@ def course(report: replay.Report) -> list[Row]:
 
 def total(report: replay.Report, *, timeline: bool) -> str:
     """`3 of 4 pods placed, 1 waits; GPUs in use: 5 of 16 (31.2 %), 3 before`."""
-    counts = dict.fromkeys((_PLACED, _WAITS, _LEFT_OUT), 0)
-    for fate in report.fates:
-        counts[state(fate)] += 1
+    counts = _counts(report)
     found = f"{counts[_PLACED]} of {_pods(len(report.fates))} placed"
     if counts[_WAITS]:
         found += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
@@ -203,16 +205,14 @@ def document(
     report: replay.Report, lacking: Mapping[str, str], notes: Sequence[str], *, timeline: bool
 ) -> dict[str, Any]:
     """All of it: `gpus` in GPUs, times in seconds."""
-    counted: Callable[[str], int] = lambda what: sum(  # noqa: E731 - three times below
-        1 for one in report.fates if state(one) == what
-    )
+    counts = _counts(report)
     made: dict[str, Any] = {
         "pods": [_pod(one, lacking, timeline=timeline) for one in report.fates],
         "total": {
             "pods": len(report.fates),
-            "placed": counted(_PLACED),
-            "waiting": counted(_WAITS),
-            "leftOut": counted(_LEFT_OUT),
+            "placed": counts[_PLACED],
+            "waiting": counts[_WAITS],
+            "leftOut": counts[_LEFT_OUT],
             "gpus": report.capacity / use.FULL,
             "gpusInUseBefore": report.before / use.FULL,
             "gpusInUse": report.used / use.FULL,

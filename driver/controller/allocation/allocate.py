@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from driver import ids, reasons
@@ -10,6 +11,7 @@ from driver.controller.allocation import (
     answers,
     asked,
     board,
+    judges,
     outcome,
     peers,
     ranking,
@@ -20,7 +22,7 @@ from driver.controller.allocation import (
 from driver.resources import quantity
 
 T = TypeVar("T")
-_LEAST_SHAPES = 64
+_LEAST_SHAPES = 256
 _MOST_ANSWERS = 1 << 19
 """Of all nodes to all shapes: what is remembered is bounded, whatever the cluster's size."""
 
@@ -33,6 +35,7 @@ class Allocator:
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
         self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
         self._rooms = rooms.Rooms()
+        self._judges = judges.Judges(deciding.ranking)
 
     def decide(
         self, view: cluster.ClusterView, workload: outcome.Workload
@@ -41,34 +44,40 @@ class Allocator:
         wants = asked.wants(view, workload.open)
         if isinstance(wants, outcome.NoFit):
             return wants
-        found = self._board(view, workload)
-        verdicts = self._settings.rules.of(view, workload)
+        judge = self._judges.of(view, wants)
+        if isinstance(judge, outcome.NoFit):
+            return judge
+        found = self._board(view, workload, judge)
         if self._rooms.renew(view):
             self._told.clear()
-        question = answers.Question(view, self._rooms, workload, wants, self._settings, verdicts)
-        told = None if peers.tells_uuids(view, workload.open, wants) else self._told_of(workload)
+        deciding = replace(self._settings, ranking=judge)
+        verdicts = deciding.rules.of(view, workload)
+        question = answers.Question(view, self._rooms, workload, wants, deciding, verdicts)
+        alike = not peers.tells_uuids(view, workload.open, wants)
+        told = self._told_of(workload, judge) if alike else None
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
         best = found.best(workload.avoid)
-        while best is not None and best[0] != best[1].candidate.node:
-            found.put(best[0], answers.ask(question, view.nodes[best[0]]))
-            best = found.best(workload.avoid)
         if best is not None:
             name, fit = best
             rival = found.best({**workload.avoid, name: ""})
-            why = _why(self._settings.ranking, fit, rival[1] if rival else None)
-            return outcome.Placement(name, fit.picks, why, fit.steps)
+            why = _why(judge, fit, rival[1] if rival else None)
+            picks = answers.picks(question, view.nodes[name], fit)
+            return outcome.Placement(name, picks, why, fit.steps)
         return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
 
-    def _board(self, view: cluster.ClusterView, workload: outcome.Workload) -> board.Board:
+    def _board(
+        self, view: cluster.ClusterView, workload: outcome.Workload, judge: ranking.Ranking
+    ) -> board.Board:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
             return board.Board()
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_SHAPES)
-        return _remembered(self._boards, shapes.of(workload), board.Board, most)
+        return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
 
-    def _told_of(self, workload: outcome.Workload) -> answers.Told:
+    def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:
         """Workloads that no device can tell apart share what nodes told."""
-        return _remembered(self._told, shapes.of_devices(workload), answers.Told, _LEAST_SHAPES)
+        key = shapes.of_devices(workload), judge
+        return _remembered(self._told, key, answers.Told, _LEAST_SHAPES)
 
 
 def _remembered(

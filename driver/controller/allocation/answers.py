@@ -1,7 +1,9 @@
 """One node's answer: what it has for a workload, or why that does not do. Pure."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from driver import reasons
 from driver.controller import view as cluster
@@ -19,7 +21,7 @@ from driver.controller.allocation import (
     shortfall,
 )
 from driver.controller.allocation.policies import base
-from driver.resources import claims, nodes
+from driver.resources import claims, nodes, pool
 
 Standing = tuple[int, int, ranking.Scores, int]
 """Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
@@ -28,12 +30,12 @@ by need take, worse scores, idle GPUs (D6)."""
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A node that does, with its devices; nodes that are alike would answer the same."""
+    """A node that does, and what it gives; nodes that are alike would answer the same."""
 
     standing: Standing
     scores: ranking.Scores
     candidate: base.Candidate
-    picks: tuple[outcome.Pick, ...]
+    choices: tuple[search.Choice, ...]
     steps: int
 
     @property
@@ -44,9 +46,60 @@ class Fit:
 
 Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
-Told = dict[Hashable, Fit | outcome.Refusal]
-"""What nodes of each look answered to one question about devices."""
+
+
+class Told:
+    """What nodes told to one question about devices, by their look; and what they could choose."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
+        self._chances: OrderedDict[Hashable, Chance | outcome.Refusal] = OrderedDict()
+
+    def of(self, question: "Question", node: nodes.Node) -> Fit | outcome.Refusal:
+        """The answer of a node."""
+        seen = look(question, node)
+        if seen is None:
+            return of_devices(question, node)
+        known = self._answers.get(seen)
+        if known is None:
+            if len(self._answers) >= _MOST_TOLD:
+                self._answers.clear()
+            known = self._answers[seen] = _answer(
+                question, node, self._chance(question, node, seen)
+            )
+        return known
+
+    def _chance(
+        self, question: "Question", node: nodes.Node, seen: "Look"
+    ) -> "Chance | outcome.Refusal":
+        found = self._chances.get(seen.devices)
+        if found is None:
+            found = self._chances[seen.devices] = chance(question, node)
+        self._chances.move_to_end(seen.devices)
+        while len(self._chances) > _MOST_CHANCES:
+            self._chances.popitem(last=False)
+        return found
+
+
 _MOST_TOLD = 4096
+_MOST_CHANCES = 1024
+
+
+class Look(NamedTuple):
+    """All that an answer depends on: devices, and the CPUs before and after, to policies."""
+
+    devices: Hashable
+    before: Hashable
+    after: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """What the devices of a node allow, whatever else it has; `first` is the node they are of."""
+
+    first: options.Scene
+    problem: search.Problem
+    options: options.Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +121,7 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     refused = nodefit.refusal(question.view, node, question.workload)
     if refused is not None:
         return refused
-    found = None if told is None else look(question, node)
-    if told is None or found is None:
-        return of_devices(question, node)
-    known = told.get(found)
-    if known is None:
-        if len(told) >= _MOST_TOLD:
-            told.clear()
-        known = told[found] = of_devices(question, node)
-    return known
+    return of_devices(question, node) if told is None else told.of(question, node)
 
 
 def reaches(question: Question, node: nodes.Node) -> bool:
@@ -87,19 +132,24 @@ def reaches(question: Question, node: nodes.Node) -> bool:
     )
 
 
-def look(question: Question, node: nodes.Node) -> Hashable | None:
-    """All that an answer depends on: devices, and what policies see; None: like no other's."""
+def look(question: Question, node: nodes.Node) -> Look | None:
+    """What a node looks like to a question; None: like no other."""
     devices = question.rooms.look(question.view, node)
     if devices is None:
         return None
-    cpu = question.rooms.of(question.view, node).cpu
-    after = cpu - question.workload.pod.requests.get("cpu", 0)
+    room = question.rooms.of(question.view, node)
+    after = room.cpu - question.workload.pod.requests.get("cpu", 0)
     grain = question.deciding.ranking.grain
-    return devices, grain(cpu), grain(after)
+    return Look(devices, grain(room, room.cpu), grain(room, after))
 
 
 def of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
     """The answer of a node that the pod fits, as far as the node itself is concerned."""
+    return _answer(question, node, chance(question, node))
+
+
+def chance(question: Question, node: nodes.Node) -> Chance | outcome.Refusal:
+    """What the devices of a node allow; a refusal where no device can be decided about."""
     view, wants, verdicts = question.view, question.wants, question.verdicts
     shares, spots = view.shares(node.name), offers.spots(view, node)
     made = [
@@ -111,23 +161,56 @@ def of_devices(question: Question, node: nodes.Node) -> Fit | outcome.Refusal:
         return outcome.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
     bonds = constraints.bonds(question.workload.open, spots)
     pacts = verdicts.pacts(wants, spots)
-    problem = search.Problem(view, spots, made, [want.claim for want in wants], bonds, pacts)
-    scene = options.scene(view, node.name, question.rooms.of(view, node), question.workload.pod)
-    judge = question.deciding.ranking
-    solved = options.solve(problem, scene, judge, question.deciding.budget)
+    lefts = _Lefts({id(one.pool): view.left(one.pool) for one in shares})
+    problem = search.Problem(lefts, spots, made, [want.claim for want in wants], bonds, pacts)
+    first, budget = _scene(question, node), question.deciding.budget
+    return Chance(first, problem, options.Options(problem, first, budget))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lefts:
+    """What was left of pools' counters when a node was asked: it may be asked about again."""
+
+    found: Mapping[int, cluster.Left]
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """Of a pool."""
+        return self.found[id(of)]
+
+
+def _scene(question: Question, node: nodes.Node) -> options.Scene:
+    room = question.rooms.of(question.view, node)
+    return options.scene(question.view, node.name, room, question.workload.pod)
+
+
+def _answer(
+    question: Question, node: nodes.Node, found: Chance | outcome.Refusal
+) -> Fit | outcome.Refusal:
+    """The best of what devices allow."""
+    if isinstance(found, outcome.Refusal):
+        return found
+    problem, judge, scene = found.problem, question.deciding.ranking, _scene(question, node)
+    solved = found.options.solve(scene, judge)
     if isinstance(solved, search.Unsolved):
         return _refusal(problem, solved)
-    picks = tuple(_pick(spots, problem, one) for one in solved.choices)
-    objection = verdicts.objection(picks, spots)
+    made = (_pick(problem.spots, problem.claim_of, one) for one in solved.choices)
+    objection = question.verdicts.objection([*made], problem.spots)
     if objection:
         return outcome.Refusal(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = scene.candidate(_taken(scene, problem, solved.choices))
+    candidate = scene.candidate(_taken(found, solved.choices))
     scores = judge.scores(candidate)
     worse = tuple(-score for score in scores)
     by_need = [one for one in solved.choices if one.offer.by_need]
-    memory = options.memory_of(_taken(scene, problem, by_need))
-    standing = _preferred(solved, made), memory, worse, candidate.before.idle
-    return Fit(standing, scores, candidate, picks, solved.steps)
+    memory = options.memory_of(_taken(found, by_need))
+    standing = _preferred(solved, problem.offers), memory, worse, candidate.before.idle
+    return Fit(standing, scores, candidate, solved.choices, solved.steps)
+
+
+def picks(question: Question, node: nodes.Node, fit: Fit) -> tuple[outcome.Pick, ...]:
+    """What a node gives, whichever of those that are alike answered."""
+    spots = offers.spots(question.view, node)
+    claim_of = [want.claim for want in question.wants]
+    return tuple(_pick(spots, claim_of, one) for one in fit.choices)
 
 
 def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusal:
@@ -143,11 +226,11 @@ def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusa
 
 
 def _pick(
-    spots: Sequence[offers.Spot], problem: search.Problem, choice: search.Choice
+    spots: Sequence[offers.Spot], claim_of: Sequence[int], choice: search.Choice
 ) -> outcome.Pick:
     spot, way = spots[choice.place], choice.offer.way.request
     return outcome.Pick(
-        claim=problem.claim_of[choice.want],
+        claim=claim_of[choice.want],
         request=way,
         result=claims.Result(
             request=way.name,
@@ -174,11 +257,10 @@ def _preferred(solved: search.Solved, made: Sequence[Sequence[offers.Offer]]) ->
     )
 
 
-def _taken(
-    scene: options.Scene, problem: search.Problem, choices: Iterable[search.Choice]
-) -> Iterator[base.Taken]:
+def _taken(found: Chance, choices: Iterable[search.Choice]) -> Iterator[base.Taken]:
     for one in choices:
         if not one.offer.way.request.admin_access:
-            found = scene.taken(problem.spots[one.place], one.offer.takes.get(one.place, {}))
-            if found is not None:
-                yield found
+            spot = found.problem.spots[one.place]
+            taken = found.first.taken(spot, one.offer.takes.get(one.place, {}))
+            if taken is not None:
+                yield taken

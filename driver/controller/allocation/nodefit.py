@@ -4,6 +4,7 @@ Ready, cordon, taints, selector, affinity, resources, host ports, volumes. What 
 the scheduler may still refuse; then the hold keeps order.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from driver import ids, reasons
@@ -21,22 +22,32 @@ def refusal(
     view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
 ) -> outcome.Refusal | None:
     """Why the node does not do for the workload's pod; None when it does."""
-    pod = workload.pod
-    use = view.use.get(node.name, _UNUSED)
-    checks = (
-        (reasons.Reason.NODE_PINNED, _elsewhere(node, workload)),
-        (reasons.Reason.NODE_NOT_READY, "" if node.ready else "not ready"),
-        (reasons.Reason.NODE_CORDONED, _cordoned(node, pod)),
-        (reasons.Reason.NODE_TAINTED, _untolerated(node, pod)),
-        (reasons.Reason.NODE_MISMATCH, _mismatch(node, pod)),
-        (reasons.Reason.NODE_VOLUME, _unreachable_volume(view, node, pod)),
-        (reasons.Reason.NODE_PORT_TAKEN, _port_conflict(use, pod)),
-        (reasons.Reason.NODE_FULL, _lacking(node, use, pod)),
-    )
-    for reason, detail in checks:
+    for reason, detail in _objections(view, node, workload):
         if detail:
             return outcome.Refusal(reason, detail)
     return None
+
+
+def _objections(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> Iterator[tuple[reasons.Reason, str]]:
+    """In the order in which they are told; "" for none. What cannot be is not looked at."""
+    pod, use = workload.pod, view.use.get(node.name, _UNUSED)
+    if workload.settled:
+        yield reasons.Reason.NODE_PINNED, _elsewhere(node, workload)
+    if not node.ready:
+        yield reasons.Reason.NODE_NOT_READY, "not ready"
+    if node.cordoned:
+        yield reasons.Reason.NODE_CORDONED, _cordoned(pod)
+    if node.taints:
+        yield reasons.Reason.NODE_TAINTED, _untolerated(node, pod)
+    if pod.node_selector or pod.affinity is not None:
+        yield reasons.Reason.NODE_MISMATCH, _mismatch(node, pod)
+    if pod.volume_claims:
+        yield reasons.Reason.NODE_VOLUME, _unreachable_volume(view, node, pod)
+    if pod.host_ports:
+        yield reasons.Reason.NODE_PORT_TAKEN, _port_conflict(use, pod)
+    yield reasons.Reason.NODE_FULL, _lacking(node, use, pod)
 
 
 def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
@@ -47,9 +58,7 @@ def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
     return ""
 
 
-def _cordoned(node: nodes.Node, pod: pods.Pod) -> str:
-    if not node.cordoned:
-        return ""
+def _cordoned(pod: pods.Pod) -> str:
     tolerated = any(one.tolerates(_CORDON_TAINT, "", "NoSchedule") for one in pod.tolerations)
     return "" if tolerated else "cordoned"
 

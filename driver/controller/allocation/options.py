@@ -8,6 +8,7 @@ takes the least memory of a GPU, whatever policies say; they decide among what t
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from driver import ids
 from driver.controller import view as cluster
@@ -53,57 +54,70 @@ def scene(view: cluster.ClusterView, node: ids.NodeName, room: base.Room, pod: p
     return Scene(node, room, pod, first)
 
 
-def solve(
-    problem: search.Problem, scene: Scene, judge: ranking.Ranking, budget: int | None
-) -> search.Solved | search.Unsolved:
-    """The best solution there is; at most `budget` devices are tried for each."""
-    if not judge.cares and not any(one.by_need for want in problem.offers for one in want):
-        return search.solve(problem, budget)
-    for narrowed in _Options(problem, scene, judge).best_first():
-        found = search.solve(narrowed, budget)
-        if isinstance(found, search.Solved):
-            return found
-    return search.solve(problem, budget)
+class Options:
+    """The ways to serve a workload on one node, and on all whose devices are like its devices.
 
+    What does not depend on the rest of a node is found once: which devices are alike, and whether
+    a choice of them does.
+    """
 
-class _Options:
-    def __init__(self, problem: search.Problem, scene: Scene, judge: ranking.Ranking) -> None:
+    def __init__(self, problem: search.Problem, first: Scene, budget: int | None) -> None:
+        """Of a node, seen as `first`; at most `budget` devices are tried for each way."""
         self._problem = problem
-        self._scene = scene
-        self._judge = judge
-        self._kinds = wiring.kinds(scene.room.cards, scene.room.wiring)
+        self._first = first
+        self._budget = budget
+        self._kinds = wiring.kinds(first.room.cards, first.room.wiring)
+        self._found: dict[int, list[_Option]] = {}
+        self._solved: dict[Hashable, search.Solved | search.Unsolved] = {}
 
-    def best_first(self) -> Iterator[search.Problem]:
-        """The problem with fewer devices to choose from, or in another order, the best first."""
+    def solve(self, scene: Scene, judge: ranking.Ranking) -> search.Solved | search.Unsolved:
+        """The best solution there is."""
+        wants = self._problem.offers
+        if judge.cares or any(one.by_need for want in wants for one in want):
+            for narrowed in self._best_first(_Order(scene, judge)):
+                found = self._search(narrowed)
+                if isinstance(found, search.Solved):
+                    return found
+        return self._search(wants)
+
+    def _search(self, found: Sequence[Sequence[offers.Offer]]) -> search.Solved | search.Unsolved:
+        key = tuple((id(one.way), tuple(one.places)) for want in found for one in want)
+        if key not in self._solved:
+            problem = replace(self._problem, offers=found)
+            self._solved[key] = search.solve(problem, self._budget)
+        return self._solved[key]
+
+    def _best_first(self, order: "_Order") -> Iterator[Sequence[Sequence[offers.Offer]]]:
+        """The offers with fewer devices to choose from, or in another order, the best first."""
         wants = self._problem.offers
         ways = [offer for want in wants for offer in want]
         if not ways or any(one.failing or one.way.request.everything for one in ways):
             return
         if len(wants) == 1:
             for offer in wants[0]:
-                for one in self._narrowed(offer):
-                    yield self._with([[one]])
+                for one in self._narrowed(offer, order):
+                    yield [[one]]
         elif all(one.places == ways[0].places for one in ways) and self._whole(ways[0]):
-            for places in self._sets(ways[0], sum(want[0].count for want in wants)):
-                yield self._with([[_narrow(one, places) for one in want] for want in wants])
+            for places in order.of(self._sets(ways[0], sum(want[0].count for want in wants))):
+                yield [[_narrow(one, places) for one in want] for want in wants]
         else:
-            yield self._with([[_narrow(one, self._sorted(one)) for one in want] for want in wants])
+            yield [[_narrow(one, self._sorted(one, order)) for one in want] for want in wants]
 
-    def _with(self, found: Sequence[Sequence[offers.Offer]]) -> search.Problem:
-        return replace(self._problem, offers=found)
-
-    def _narrowed(self, offer: offers.Offer) -> Iterator[offers.Offer]:
+    def _narrowed(self, offer: offers.Offer, order: "_Order") -> Iterator[offers.Offer]:
         """One way with ever other devices."""
         if offer.count == 1:
-            found: Iterable[Sequence[int]] = self._singles(offer)
+            found = order.of(self._singles(offer), by_need=offer.by_need)
         elif self._whole(offer):
-            found = self._sets(offer, offer.count)
+            found = order.of(self._sets(offer, offer.count))
         else:
-            found = [self._sorted(offer)]
+            found = [self._sorted(offer, order)]
         return (_narrow(offer, places) for places in found)
 
-    def _singles(self, offer: offers.Offer) -> list[list[int]]:
-        """Single devices, those together that nothing tells apart, the best ones first."""
+    def _singles(self, offer: offers.Offer) -> list["_Option"]:
+        """Single devices, those together that nothing tells apart."""
+        known = self._found.get(id(offer))
+        if known is not None:
+            return known
         groups: dict[Hashable, list[int]] = {}
         takens: dict[Hashable, base.Taken | None] = {}
         for place in offer.places:
@@ -111,42 +125,31 @@ class _Options:
             kind = None if taken is None else taken._replace(card=self._kinds[taken.card])
             groups.setdefault(kind, []).append(place)
             takens.setdefault(kind, taken)
-        if len(groups) == 1:
-            return [*groups.values()]
-        found = ((groups[kind], [taken]) for kind, taken in takens.items())
-        return self._ordered(found, by_need=offer.by_need)
+        made = [_Option(places, (takens[kind],)) for kind, places in groups.items()]
+        self._found[id(offer)] = made
+        return made
 
-    def _sorted(self, offer: offers.Offer) -> list[int]:
-        return [*itertools.chain.from_iterable(self._singles(offer))]
+    def _sorted(self, offer: offers.Offer, order: "_Order") -> list[int]:
+        found = order.of(self._singles(offer), by_need=offer.by_need)
+        return [*itertools.chain.from_iterable(found)]
 
-    def _sets(self, offer: offers.Offer, count: int) -> list[list[int]]:
-        """Sets of whole GPUs, one for all that nothing tells apart, the best ones first."""
+    def _sets(self, offer: offers.Offer, count: int) -> list["_Option"]:
+        """Sets of whole GPUs, one for all that nothing tells apart."""
+        known = self._found.get(id(offer))
+        if known is not None:
+            return known
         groups: dict[int, list[int]] = {}
         for place in offer.places:
             taken = self._taken(offer, place)
             if taken is not None:
                 groups.setdefault(self._kinds[taken.card], []).append(place)
         drawn = itertools.islice(_draws([*groups.values()], count), _MOST_SETS)
-        return self._ordered(
-            (sorted(places), [self._taken(offer, place) for place in places]) for places in drawn
-        )
-
-    def _ordered(
-        self,
-        found: Iterable[tuple[list[int], Sequence[base.Taken | None]]],
-        *,
-        by_need: bool = False,
-    ) -> list[list[int]]:
-        scored = [
-            (memory_of(takens) if by_need else 0, self._scores(takens), places)
-            for places, takens in found
+        made = [
+            _Option(sorted(places), tuple(self._taken(offer, place) for place in places))
+            for places in drawn
         ]
-        scored.sort(key=lambda one: (one[0], tuple(-score for score in one[1]), one[2]))
-        return [places for *_, places in scored]
-
-    def _scores(self, takens: Iterable[base.Taken | None]) -> ranking.Scores:
-        known = (one for one in takens if one is not None)
-        return self._judge.scores(self._scene.candidate(known))
+        self._found[id(offer)] = made
+        return made
 
     def _whole(self, offer: offers.Offer) -> bool:
         """Whether each device is all of a GPU of its own."""
@@ -154,7 +157,36 @@ class _Options:
         return len({one.card for one in found if one and one.mode == base.WHOLE}) == len(found)
 
     def _taken(self, offer: offers.Offer, place: int) -> base.Taken | None:
-        return self._scene.taken(self._problem.spots[place], offer.takes.get(place, {}))
+        return self._first.taken(self._problem.spots[place], offer.takes.get(place, {}))
+
+
+class _Option(NamedTuple):
+    """Devices, by their places, and what they take of cards."""
+
+    places: list[int]
+    takens: tuple[base.Taken | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The order of options on a node, the best one first; of equals the lowest places."""
+
+    scene: Scene
+    judge: ranking.Ranking
+
+    def of(self, found: Sequence[_Option], *, by_need: bool = False) -> list[list[int]]:
+        """The places of options."""
+        if len(found) == 1:
+            return [found[0].places]
+        scored = [
+            (memory_of(one.takens) if by_need else 0, self._worse(one), one.places) for one in found
+        ]
+        return [places for *_, places in sorted(scored)]
+
+    def _worse(self, one: _Option) -> tuple[int, ...]:
+        known = (taken for taken in one.takens if taken is not None)
+        scores = self.judge.scores(self.scene.candidate(known))
+        return tuple(-score for score in scores)
 
 
 def memory_of(takens: Iterable[base.Taken | None]) -> int:

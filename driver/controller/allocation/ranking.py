@@ -1,6 +1,6 @@
 """Policies in their order: a later one decides only where the earlier ones see no difference."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from driver import errors
 from driver.controller.allocation import policies
@@ -17,9 +17,23 @@ class Ranking:
         self._policies = tuple(found)
         self._usual = usual
 
-    def grain(self, cpu: int) -> int:
-        """The same for amounts of CPU between which no policy sees a difference."""
-        return self._usual.step(cpu)
+    @property
+    def usual(self) -> mix.Mix:
+        """What is usually asked, as the policies know it."""
+        return self._usual
+
+    def of(self, usual: mix.Mix) -> "Ranking":
+        """The same policies, where something else is usually asked."""
+        made = (policies.POLICIES[one.name](usual) for one in self._policies)
+        return Ranking([*made], usual)
+
+    def named(self, scores: Scores) -> Mapping[str, int]:
+        """What each policy said, by its name."""
+        return {one.name: score for one, score in zip(self._policies, scores, strict=True)}
+
+    def grain(self, room: base.Room, cpu: int) -> Hashable:
+        """The same for amounts of CPU between which no policy sees a difference, in a room."""
+        return self._usual.step(cpu, room.left)
 
     @property
     def cares(self) -> bool:

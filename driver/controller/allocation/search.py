@@ -9,7 +9,6 @@ devices.
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from driver.controller import view as cluster
 from driver.controller.allocation import constraints, likeness, offers, prospects, tally
 from driver.controller.allocation import pacts as tied
 from driver.resources import claims
@@ -48,7 +47,7 @@ class Unsolved:
 class Problem:
     """A node's devices, and for each request of the workload (in order) an offer a way."""
 
-    view: cluster.ClusterView
+    lefts: tally.Lefts
     spots: Sequence[offers.Spot]
     offers: Sequence[Sequence[offers.Offer]]
     claim_of: Sequence[int]
@@ -93,6 +92,8 @@ class _Devices:
 
 def solve(problem: Problem, budget: int | None = None) -> Solved | Unsolved:
     """The first solution, or that there is none; at most `budget` devices are tried."""
+    for tie in problem.ties:
+        tie.clear()
     return _Search(problem, budget).run()
 
 
@@ -101,7 +102,7 @@ class _Search:
         self._problem = problem
         self._budget = budget
         self._ties = problem.ties
-        self._tally = tally.Tally(problem.view, problem.spots)
+        self._tally = tally.Tally(problem.lefts, problem.spots)
         self._prospects = prospects.Prospects(problem.spots, problem.bonds, self._tally)
         self._likeness = likeness.Likeness(problem.spots, problem.offers, self._ties, self._tally)
         self._stack: list[_Ways | _Devices] = []

@@ -12,7 +12,7 @@ from driver.controller.allocation import offers, search, tally
 
 def of(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
     """Devices that fit at once, devices wanted, and how many devices each reason keeps away."""
-    taken = tally.Tally(problem.view, problem.spots)
+    taken = tally.Tally(problem.lefts, problem.spots)
     counted: Counter[reasons.Reason] = Counter()
     fits = wanted = 0
     for tie in problem.ties:

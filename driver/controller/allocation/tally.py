@@ -4,6 +4,7 @@ Every `take` that succeeds can be given back; then the tally is as it was before
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from driver.controller import view as cluster
 from driver.controller.allocation import offers
@@ -12,11 +13,19 @@ from driver.resources import pool
 _Draws = tuple[tuple[pool.Counter, int], ...]
 
 
+class Lefts(Protocol):
+    """What is left of pools' counters: a view, or what a view said once."""
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """Of a pool (KEP-4815)."""
+        ...
+
+
 class Tally:
     """Of one node; places are those of its spots."""
 
-    def __init__(self, view: cluster.ClusterView, found: Sequence[offers.Spot]) -> None:
-        self._view = view
+    def __init__(self, lefts: Lefts, found: Sequence[offers.Spot]) -> None:
+        self._lefts = lefts
         self._spots = found
         self._users: dict[int, list[tuple[int, bool]]] = {}
         self._draws: dict[int, _Draws] = {}
@@ -29,7 +38,7 @@ class Tally:
         of = self._spots[place].pool
         found = self._left.get(id(of))
         if found is None:
-            found = self._left[id(of)] = self._view.left(of)
+            found = self._left[id(of)] = self._lefts.left(of)
             self._drawn[id(of)] = {}
         return found
 

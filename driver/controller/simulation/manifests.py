@@ -60,7 +60,7 @@ def read(
     rest = [obj for obj in dump.unfold(documents) if not reader.take(obj)]
     others = dump.read([*rest, *reader.templates.values()], namespace)
     notes = [
-        f"{count} {kind}: says nothing of GPUs, left out" for kind, count in others.ignored.items()
+        f"{count} {kind}: has no pod template, left out" for kind, count in others.ignored.items()
     ]
     return Manifests(
         tuple(reader.found.values()),

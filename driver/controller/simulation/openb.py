@@ -92,7 +92,7 @@ def read_nodes(text: str, where: str) -> tuple[Node, ...]:
     for line, row in _rows(text, where, NODE_COLUMNS):
         gpus = _number(row, "gpu", line, most=_MOST_GPUS)
         cpu, memory = _number(row, "cpu_milli", line), _number(row, "memory_mib", line)
-        found.append(Node(_word(row, "sn", line), cpu, memory, gpus, row["model"]))
+        found.append(Node(row["sn"], cpu, memory, gpus, row["model"]))
     return tuple(found)
 
 
@@ -111,33 +111,33 @@ def _row(row: Mapping[str, str], line: str) -> Row:
     models = tuple(sorted(filter(None, (row.get("gpu_spec") or "").split("|"))))
     cpu, memory = _number(row, "cpu_milli", line), _number(row, "memory_mib", line)
     times = (_time(row, name, line) for name in TIME_COLUMNS)
-    return Row(_word(row, "name", line), Pod(cpu, memory, gpus, milli, models), *times)
+    return Row(row["name"], Pod(cpu, memory, gpus, milli, models), *times)
 
 
 def _rows(
     text: str, where: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Each line with its place, `file line 7`."""
+    """Each line with its place, `file line 7`; the first column names it."""
     reader = csv.DictReader(io.StringIO(text), restval="", skipinitialspace=True)
     header = [*(reader.fieldnames or ())]
     lacking = [one for one in columns if one not in header]
     if lacking:
         problem = f"has no column {', '.join(lacking)}"
         raise errors.BadInput(f"{where} line 1", problem, ",".join(columns))
+    seen: set[str] = set()
     try:
         for row in reader:
+            line, name = f"{where} line {reader.line_num}", row[columns[0]]
             if None in row:
                 problem = f"has more than {len(header)} fields"
-                raise errors.BadInput(f"{where} line {reader.line_num}", problem, ",".join(header))
-            yield f"{where} line {reader.line_num}", row
+                raise errors.BadInput(line, problem, ",".join(header))
+            if not name or name in seen:
+                problem = f"{name} stands twice" if name else "is empty"
+                raise errors.BadInput(f"{line}, {columns[0]}", problem, "a name of its own")
+            seen.add(name)
+            yield line, row
     except csv.Error as error:
         raise errors.BadInput(f"{where} line {reader.line_num}", f"is no CSV: {error}") from error
-
-
-def _word(row: Mapping[str, str], name: str, line: str) -> str:
-    if not row[name]:
-        raise errors.BadInput(f"{line}, {name}", "is empty", "a name")
-    return row[name]
 
 
 def _number(row: Mapping[str, str], name: str, line: str, most: int = 1 << 40) -> int:

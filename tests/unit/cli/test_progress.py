@@ -1,3 +1,5 @@
+import io
+
 import pytest
 
 from driver.cli.simulating import progress
@@ -20,3 +22,17 @@ def test_short_work_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.shown("deciding", clock.FakeClock()) as told:
         told(1, 1)
     assert capsys.readouterr() == ("", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_people_see_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress.shown("deciding", clock.FakeClock()) as told:
+        told(15, 30)
+    assert "deciding" in terminal.getvalue()
+    assert "50%" in terminal.getvalue()

@@ -69,6 +69,16 @@ def test_where_all_are_placed_the_exit_code_is_0(tmp_path: Path) -> None:
     assert (answer.exit_code, "1 of 1 pod placed" in answer.output) == (0, True)
 
 
+def test_pods_that_share_a_claim_share_its_devices(tmp_path: Path) -> None:
+    two = {**a_pod(), "metadata": {"name": "two"}}
+    path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), two, a_claim()]))
+    answer = simulate("-f", path, "--cluster", CLUSTER, "-o", "json")
+    one, other = json.loads(answer.output)["pods"]
+    assert (one["node"], len(one["devices"]), other["devices"]) == (other["node"], 1, [])
+    assert other["why"] == "Uses what its claims have already"
+    assert answer.exit_code == 0
+
+
 def test_a_class_that_is_not_there_is_told_as_the_controller_tells_it(tmp_path: Path) -> None:
     both = [a_pod(), a_claim(deviceClassName="none.example.com")]
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all(both))
@@ -228,6 +238,23 @@ def test_with_a_timeline_pods_come_and_go_and_wait(tmp_path: Path) -> None:
         answer.output.split()
     )
     assert "1 pod had to wait, 1.00 h on average, 1.00 h at most" in " ".join(answer.output.split())
+
+
+def test_a_pod_of_two_lists_is_refused(tmp_path: Path) -> None:
+    lists = [written(tmp_path, name, PODS_CSV) for name in ("a.csv", "b.csv")]
+    nodes = written(tmp_path, "n.csv", NODES_CSV)
+    answer = simulate("-f", lists[0], "-f", lists[1], "--cluster", nodes)
+    assert (answer.exit_code, "b.csv: pod p-0 stands in two lists" in answer.output) == (2, True)
+
+
+def test_a_trace_may_run_on_a_dump_and_manifests_on_a_traces_nodes(tmp_path: Path) -> None:
+    pods, nodes = written(tmp_path, "p.csv", PODS_CSV), written(tmp_path, "n.csv", NODES_CSV)
+    on_dump = json.loads(simulate("-f", pods, "--cluster", CLUSTER, "-o", "json").output)
+    assert on_dump["pods"][1]["devices"][0]["consumed"]["compute"] == "50"
+    both = [json.dumps(a_pod()), json.dumps(a_claim())]
+    files = [written(tmp_path, f"{n}.json", text) for n, text in enumerate(both)]
+    on_trace = simulate("-f", files[0], "-f", files[1], "--cluster", nodes, "-o", "json")
+    assert json.loads(on_trace.output)["pods"][0]["devices"][0]["device"] == "gpu-0"
 
 
 def test_a_timeline_without_times_is_refused(tmp_path: Path) -> None:

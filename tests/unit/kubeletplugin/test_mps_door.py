@@ -47,6 +47,31 @@ def test_without_a_supervisor_nobody_waits_long_for_a_daemon_or_for_its_end(
 
 
 @pytest.mark.usefixtures("supervised")
+def test_the_process_that_answered_is_known_until_the_daemon_is_gone(
+    door: mps_door.MpsDoor, tmp_path: Path
+) -> None:
+    status = mps.Layout(tmp_path).status(DESIRED.key)
+    status.parent.mkdir()
+    ready = mps.Status(
+        key=DESIRED.key,
+        state=mps.State.READY,
+        boot_id="boot-1",
+        since="2026-11-21T09:00:00Z",
+        applied=mps.digest(DESIRED.render()),
+        pid=100,
+        pipe_dir="/pipe",
+        log_dir="/log",
+    )
+    status.write_text(ready.model_dump_json())
+    assert door.answered(DESIRED.key) is None
+    door.want(DESIRED)
+    assert door.answered(DESIRED.key) == 100
+    status.unlink()
+    door.forget(DESIRED.key)
+    assert door.answered(DESIRED.key) is None
+
+
+@pytest.mark.usefixtures("supervised")
 def test_a_supervisor_is_given_the_time_that_a_daemon_takes(
     door: mps_door.MpsDoor, time: clocks.FakeClock
 ) -> None:

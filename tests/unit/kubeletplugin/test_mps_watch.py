@@ -17,10 +17,14 @@ class Said:
     def __init__(self, node: gpunode.GpuNode) -> None:
         self._node = node
         self.state, self.problem, self.pid = mps.State.READY, "", 100
+        self.first: int | None = None
         self.root = node.daemons.root
 
     def want(self, desired: mps.Desired) -> None:
         self._node.daemons.want(desired)
+
+    def answered(self, key: str) -> int | None:
+        return self.first if self._node.daemons.status(key) else None
 
     def put(self, desired: mps.Desired) -> None:
         self._node.daemons.put(desired)
@@ -104,6 +108,16 @@ def test_a_daemon_whose_claims_have_gone_is_forgotten(world: World) -> None:
 def test_a_daemon_that_was_replaced_between_two_looks_is_told_as_well(world: World) -> None:
     prepare(world.node, a_share(1))
     world.look()
+    world.said.pid = 101
+    assert world.look() == [("claim-1", "MpsFailed")]
+    assert "it ended (pid 100)" in world.told.told[-1][3]
+    assert world.look() == [("claim-1", "MpsRecovered")]
+    assert world.look() == []
+
+
+def test_a_daemon_that_was_replaced_before_the_first_look_is_told_too(world: World) -> None:
+    world.said.first = 100
+    prepare(world.node, a_share(1))
     world.said.pid = 101
     assert world.look() == [("claim-1", "MpsFailed")]
     assert "it ended (pid 100)" in world.told.told[-1][3]

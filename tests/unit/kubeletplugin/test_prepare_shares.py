@@ -287,3 +287,49 @@ def test_a_share_that_isolates_less_than_is_needed_is_refused_for_good(
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.permanent) == (reasons.Reason.ISOLATION_TOO_WEAK, True)
     assert node.files() == {}
+
+
+def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
+    """One claim with two requests, `first` and `second`, both given shares of one GPU."""
+    given = {"first": (first_gib, 30), "second": (second_gib, 60)}
+    results = [
+        dataclasses.replace(
+            builders.a_result(f"{GPU}-mps", request=name),
+            share_id=f"share-{name}",
+            consumed={
+                "memory": quantity.parse(f"{gib}Gi"),
+                "compute": quantity.parse(str(percent)),
+            },
+        )
+        for name, (gib, percent) in given.items()
+    ]
+    return builders.an_allocated_claim(*results)
+
+
+def test_two_requests_of_one_claim_on_one_gpu_have_limits_of_their_own(
+    node: gpunode.GpuNode,
+) -> None:
+    claim = two_shares(40, 20)
+    answer = prepare(node, claim)
+    assert isinstance(answer, ports.Prepared)
+    spec = json.loads(node.spec_path(claim.uid).read_bytes())
+    edited = {one["name"]: one["containerEdits"]["env"] for one in spec["devices"]}
+    for device, (gib, percent) in zip(answer.devices, ((40, 30), (20, 60)), strict=True):
+        (cdi_id,) = device.cdi_ids
+        environment = edited[cdi_id.partition("=")[2]]
+        assert f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0={gib * 1024}M" in environment
+        assert f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percent}" in environment
+    assert [one.request for one in answer.devices] == ["first", "second"]
+
+
+@pytest.mark.parametrize("amounts", [(40, 20), (20, 40)])
+def test_the_daemons_ceiling_is_the_largest_share_of_a_claim_whichever_comes_first(
+    node: gpunode.GpuNode, amounts: tuple[int, int]
+) -> None:
+    claim = two_shares(*amounts)
+    prepare(node, claim)
+    wanted = node.daemons.desired[uuid(node)]
+    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((40 << 30,), 60)
+    release(node, claim)
+    assert not node.daemons.desired
+    assert not node.files()

@@ -122,6 +122,17 @@ def test_topology_follows_numa_nodes_and_links_end_at_switches() -> None:
     assert code_of(lambda: nvml.device_get_nv_link_state(a, 18)) == codes.Return.INVALID_ARGUMENT
 
 
+def test_the_links_of_a_bridge_end_at_the_other_gpu_of_the_pair() -> None:
+    nvml = a_client(of="a30-bridged")
+    first, second, third, _ = (nvml.device_get_handle_by_index(i) for i in range(4))
+    assert nvml.device_get_nv_link_remote_device_type(first, 0) == codes.NVLINK_REMOTE_GPU
+    ends = {nvml.device_get_nv_link_remote_pci_info(first, link).bus_id for link in range(4)}
+    assert ends == {nvml.device_get_pci_info(second).bus_id}
+    across = codes.P2PIndex.NVLINK
+    assert nvml.device_get_p2p_status(first, second, across) == codes.P2PStatus.OK
+    assert nvml.device_get_p2p_status(second, third, across) == codes.P2PStatus.NOT_SUPPORTED
+
+
 def test_a_gpu_without_nvlink_or_mig_says_not_supported() -> None:
     nvml = a_client(of="t4")
     handle = nvml.device_get_handle_by_index(0)

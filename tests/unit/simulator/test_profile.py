@@ -29,7 +29,11 @@ def test_every_machine_of_the_house_is_possible(name: str) -> None:
         ("0000:61", "0000:9f", "GPU 0000:64:00.0 cannot lie behind host bridge 0000:9f"),
         ("0000:94", "0000:50", "host bridge 0000:50 belongs to two NUMA nodes"),
         ("product: h100-sxm", "product: h1000", "no product 'h1000' is described"),
-        (r"nvswitches:\n.*\n.*\n", "", "NVLinks end at switches, and the machine has none"),
+        (
+            r"nvswitches:\n.*\n.*\n",
+            "",
+            "NVLinks end at switches or a bridge, and the machine has none",
+        ),
         ('"9.0"', '"8.0"', "compute capability 8.0 is not one of HOPPER"),
         ("reserved: 480", "reserved: 81559", "reserved memory leaves nothing"),
         ("min: 200", "min: 701", "power limits do not nest"),
@@ -53,6 +57,12 @@ def test_every_machine_of_the_house_is_possible(name: str) -> None:
         ("name: 1g.20gb", "name: 1g.10gb", "MIG name 1g.10gb is taken twice"),
         ("memory_mib: 40448", "memory_mib: 41000", "41000 MiB do not fit into its memory slices"),
         ("fabric:", "virtualization: VGPU\nfabric:", "a vGPU guest has no NVSwitches"),
+        ("module: 7, numa: 0", "module: 7, numa: 0, bridge: b", "bridge, and the machine has both"),
+        (
+            "module: 7, numa: 0",
+            "module: 7, numa: 0, bridge: b",
+            "bridge b joins 1 GPUs: it joins 2",
+        ),
         (r"    nvlink: .*\n", "", "a fabric takes NVLink and Hopper or newer"),
         ("description", "[", "not YAML"),
     ],
@@ -63,6 +73,12 @@ def test_an_impossible_machine_is_refused_with_the_reason(
     with pytest.raises(profile.ImpossibleMachineError, match=re.escape(words)) as refused:
         profile.parse("broken", changed(pattern, replacement))
     assert refused.value.machine == "broken"
+
+
+def test_a_bridge_between_gpus_without_nvlink_is_refused() -> None:
+    text = re.sub(r"    nvlink: .*\n", "", profile.text_of("a30-bridged"))
+    with pytest.raises(profile.ImpossibleMachineError, match="a bridge, and no NVLink"):
+        profile.parse("broken", text)
 
 
 @pytest.mark.parametrize("name", ["dgx-1000", "../machine", "missing.yaml", ""])

@@ -135,10 +135,12 @@ class Trial:
         member, node = self.member(at), self._view.nodes[name]
         if nodefit.refusal(self._view, node, member) is not None:
             return False
-        found = answers.of_devices(self._question(member), node)
+        question = self._question(member)
+        found = answers.of_devices(question, node)
         if not isinstance(found, answers.Fit):
             return False
-        placement = outcome.Placement(name, found.picks, why, found.steps)
+        picks = answers.picks(question, node, found)
+        placement = outcome.Placement(name, picks, why, found.steps)
         made = assemble.allocations(self._view, member, placement, stamped="")
         self._view.take(cluster.InFlight(member.pod, name, made))
         for one in member.open:
@@ -205,12 +207,13 @@ class Trial:
         count = 0
         for at in members:
             member = self.member(at)
-            found = answers.of_devices(self._question(member), node)
+            question = self._question(member)
+            found = answers.of_devices(question, node)
             if not isinstance(found, answers.Fit):
                 refusal = found
                 break
             standing = standing if count else found.standing
-            made = outcome.Placement(node.name, found.picks, "")
+            made = outcome.Placement(node.name, answers.picks(question, node, found), "")
             given = assemble.allocations(self._view, member, made, stamped="")
             self._view.take(cluster.InFlight(member.pod, node.name, given))
             count += 1

@@ -96,6 +96,11 @@ class Room(NamedTuple):
         """How many cards nobody uses."""
         return sum(1 for card in self.cards if card.mode == IDLE)
 
+    @property
+    def left(self) -> int:
+        """How much of its cards is left, in thousandths."""
+        return sum(card.left for card in self.cards)
+
     def without(self, taken: tuple[Taken, ...], cpu: int = 0, memory: int = 0) -> "Room":
         """What is left once something is taken of it."""
         cards = list(self.cards)

@@ -1,7 +1,8 @@
-"""fragmentation: leave as little idle GPU as possible that what is usually asked cannot use.
+"""fragmentation: leave as little GPU as possible that what is usually asked cannot use.
 
-The gradient of Weng and others, "Beware of Fragmentation" (USENIX ATC 2023), over GPUs that are
-shared, cut by MIG or whole.
+A GPU is of no use for what is usually asked where what is left of it is too small (the gradient of
+Weng and others, "Beware of Fragmentation", USENIX ATC 2023), where its node has no CPU left for it,
+and where it was given to somebody for whom another one would have done, while others need its kind.
 """
 
 import math
@@ -10,41 +11,60 @@ from collections import Counter
 from driver.controller.allocation.policies import base, mix
 
 _MOST = 1 << 16
-_LEVELS = 40
-"""Finer levels pack worse, coarser ones too (`benchmarks/placement`)."""
+_LEVELS = 100
+_STRANDED = 0.5
+_SCARCE = 0.5
+"""A GPU without CPU, or of a kind that others need, counts half: someone may come who can use it.
+
+By streams of pods (`benchmarks/placement`): where it counts more, fewer large pods find room.
+"""
 
 
 class Fragmentation:
-    """Scores how much the fragmentation of a node falls, quantised (D6)."""
+    """Scores how much useless GPU a node has less, quantised (D6)."""
 
     name = "fragmentation"
 
     def __init__(self, usual: mix.Mix) -> None:
         self._usual = usual
-        self._known: dict[tuple[int, tuple[base.Card, ...]], float] = {}
+        self._known: dict[tuple[tuple[int, int], tuple[base.Card, ...]], float] = {}
 
     def score(self, candidate: base.Candidate) -> int:
         """50 where it stays, more where it falls."""
-        fallen = self._of(candidate.before) - self._of(candidate.after)
-        level = math.floor(_LEVELS / (1 + math.exp(-fallen / base.FULL)))
+        level = math.floor(_LEVELS / (1 + math.exp(self._grown(candidate) / base.FULL)))
         return base.MAX_SCORE * level // _LEVELS
 
     def explain(self, candidate: base.Candidate) -> str:
-        """How much idle GPU becomes of no use, or of use."""
-        grown = round(self._of(candidate.after) - self._of(candidate.before))
+        """How much GPU becomes of no use, or of use."""
+        grown = round(self._grown(candidate))
         if grown <= 0:
-            return "no idle GPU becomes useless to what is usually asked"
-        return f"{grown / base.FULL:.2f} of an idle GPU become useless to what is usually asked"
+            return "no GPU becomes useless to what is usually asked"
+        return f"{grown / base.FULL:.2f} of a GPU become useless to what is usually asked"
 
-    def _of(self, room: base.Room) -> float:
+    def _grown(self, candidate: base.Candidate) -> float:
+        grown = self._useless(candidate.after) - self._useless(candidate.before)
+        return grown + self._needed(candidate) if self._usual.scarce else grown
+
+    def _useless(self, room: base.Room) -> float:
         """Idle thousandths that the usual shapes cannot use, in the mean."""
-        key = self._usual.step(room.cpu), room.cards
+        idle = room.left
+        step = self._usual.step(room.cpu, idle)
+        key = step, room.cards
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            known = self._known[key] = _fragmented(self._usual, room)
+            stranded = _STRANDED * (idle - step[1])
+            known = self._known[key] = _fragmented(self._usual, room) + stranded
         return known
+
+    def _needed(self, candidate: base.Candidate) -> float:
+        """Thousandths of GPUs that are taken and may be missed by those who need their kind."""
+        found = zip(candidate.before.cards, candidate.after.cards, strict=True)
+        return _SCARCE * sum(
+            self._usual.scarce.get(before.model.product, 0.0) * (before.left - after.left)
+            for before, after in found
+        )
 
 
 def _fragmented(usual: mix.Mix, room: base.Room) -> float:

@@ -43,12 +43,20 @@ class Asking:
 
     def answer(self, view: cluster.ClusterView, node: nodes.Node) -> answers.Answer:
         """What a node of a view says."""
+        return answers.ask(self._question(view), node)
+
+    def picks(
+        self, view: cluster.ClusterView, node: nodes.Node, fit: answers.Fit
+    ) -> tuple[outcome.Pick, ...]:
+        """What a node that does gives."""
+        return answers.picks(self._question(view), node, fit)
+
+    def _question(self, view: cluster.ClusterView) -> answers.Question:
         found = rooms.Rooms()
         found.renew(view)
-        question = answers.Question(
+        return answers.Question(
             view, found, self.workload, self.wants, self.deciding, self.verdicts
         )
-        return answers.ask(question, node)
 
 
 def of(

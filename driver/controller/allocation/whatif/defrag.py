@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from driver import ids
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome, settings
+from driver.controller.allocation import allocate, assemble, judges, outcome, settings
 from driver.controller.allocation.gangs import overlay
 from driver.controller.allocation.whatif import absence, asking, freeing, prices, tenants
 from driver.resources import claims, pods
@@ -88,7 +88,7 @@ def make(world: World, workload: outcome.Workload, most: int = STEPS) -> Plan | 
     answer = allocate.allocate(world.view, workload, world.deciding)
     if isinstance(answer, outcome.Placement):
         return Plan(answer)
-    asked = asking.of(world.view, workload, world.deciding)
+    asked = _asked(world, workload)
     candidates = _Candidates(world)
     if asked is None:
         return NoPlan(answer, 0, all_seen=True)
@@ -102,6 +102,17 @@ def make(world: World, workload: outcome.Workload, most: int = STEPS) -> Plan | 
     if best is None:
         return NoPlan(answer, candidates.count, all_seen=not meter.spent)
     return replace(best.plan, least=not meter.spent)
+
+
+def _asked(world: World, workload: outcome.Workload) -> asking.Asking | None:
+    """By the policies that decide about the workload, so that devices are chosen as later."""
+    asked = asking.of(world.view, workload, world.deciding)
+    if asked is None:
+        return None
+    judge = judges.Judges(world.deciding.ranking).of(world.view, asked.wants)
+    if isinstance(judge, outcome.NoFit):
+        return None
+    return replace(asked, deciding=replace(asked.deciding, ranking=judge))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +146,7 @@ def _plans(
         if name in workload.avoid:
             continue
         for freed in freeing.ways(search, world.view.nodes[name], there, candidates.under):
-            placement = outcome.Placement(name, freed.fit.picks, "", freed.fit.steps)
+            placement = outcome.Placement(name, freed.picks, "")
             search.meter.count(asking.NODE * len(world.view.nodes))
             plan = Plan(placement, settle(world, workload, placement, freed.leaving))
             yield _Weighed(plan, (len(plan.waiting), freed.cost))

@@ -28,7 +28,7 @@ class Freed:
     node: ids.NodeName
     leaving: tuple[tenants.Tenant, ...]
     cost: prices.Cost
-    fit: answers.Fit
+    picks: tuple[outcome.Pick, ...]
     least: bool = True
 
     @property
@@ -156,7 +156,8 @@ class _OnNode:
 
     def _freed(self, gone: sets.Members, answer: answers.Fit, *, least: bool) -> Freed:
         found = tuple(self._members(gone))
-        return Freed(self._node.name, found, self._cost(gone), answer, least)
+        picks = self._search.asked.picks(self._without(gone), self._node, answer)
+        return Freed(self._node.name, found, self._cost(gone), picks, least)
 
 
 @dataclass(frozen=True, slots=True)

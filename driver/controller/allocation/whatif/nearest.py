@@ -5,11 +5,11 @@ left out, so that another one may be nearer.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driver import ids
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, outcome, settings
+from driver.controller.allocation import answers, outcome, ranking, settings
 from driver.controller.allocation.whatif import absence, asking, freeing, gaps, prices, tenants
 from driver.resources import nodes
 
@@ -45,7 +45,8 @@ def of(
     meter: asking.Meter,
 ) -> Nearest | None:
     """None where no node lacks but room: then what was refused says it all."""
-    asked = asking.of(view, workload, deciding)
+    # Whether it fits is asked, not which devices are best.
+    asked = asking.of(view, workload, replace(deciding, ranking=ranking.Ranking(())))
     found = [view.nodes[name] for name in _in_order(view, refused) if name in view.nodes]
     if asked is None or not found:
         return None

@@ -117,6 +117,22 @@ def test_the_links_of_a_switched_board_reach_every_gpu(adapter: nvml.NvmlLibrary
     assert all(len(gpu.nvlink_peers) == 7 for gpu in found.gpus)
 
 
+def test_the_links_of_a_bridge_reach_the_other_gpu_of_the_pair(tmp_path: Path) -> None:
+    builder.build(tmp_path, store.create(tmp_path, "a30-bridged", SEED))
+    process = start(tmp_path)
+    at = layout.Layout(tmp_path)
+    adapter = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    try:
+        found = adapter.inventory().gpus
+    finally:
+        adapter.close()
+        loading.forget()
+        stop(process)
+    pairs = {gpu.pci: list(gpu.nvlink_peers) for gpu in found}
+    low, low_too, high, high_too = pairs
+    assert pairs == {low: [low_too], low_too: [low], high: [high_too], high_too: [high]}
+
+
 def test_a_lost_gpu_is_counted_and_the_others_are_read(
     adapter: nvml.NvmlLibrary, running: Path
 ) -> None:

@@ -110,8 +110,8 @@ def test_a_daemon_set_is_left_out_with_a_note() -> None:
 def test_what_has_nothing_to_do_with_gpus_is_left_out_with_a_note() -> None:
     found = manifests.read([{"kind": "Service"}, {"kind": "Service"}, {"kind": "ConfigMap"}])
     assert found.notes == (
-        "2 Service: says nothing of GPUs, left out",
-        "1 ConfigMap: says nothing of GPUs, left out",
+        "2 Service: has no pod template, left out",
+        "1 ConfigMap: has no pod template, left out",
     )
 
 

@@ -54,12 +54,33 @@ def test_a_shape_fits_a_card_as_it_is_used_now(
 
 def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
     shapes = mix.of((mix.Demand(base.MPS, cpu=cpu), 1) for cpu in (1000, 4000))
-    assert [shapes.step(cpu) for cpu in (0, 999, 1000, 3999, 4000, 9000)] == [0, 0, 1, 1, 2, 2]
+    steps = [shapes.step(cpu, 8000)[0] for cpu in (0, 999, 1000, 3999, 4000, 9000)]
+    assert steps == [0, 0, 1, 1, 2, 2]
+    served = [shapes.step(cpu, 1500)[1] for cpu in (0, 624, 625, 2500, 5000)]
+    assert served == [0, 0, 250, 1000, 1500]
 
 
 def test_the_words_say_how_much_becomes_useless() -> None:
     policy = fragmentation.Fragmentation(EIGHT)
     spoilt = rooms.candidate(rooms.room(*[rooms.idle()] * 8), *rooms.whole(0))
-    assert policy.explain(spoilt) == "7.00 of an idle GPU become useless to what is usually asked"
+    assert policy.explain(spoilt) == "7.00 of a GPU become useless to what is usually asked"
     better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
-    assert policy.explain(better) == "no idle GPU becomes useless to what is usually asked"
+    assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
+
+
+def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
+    usual = mix.Mix((), cpu_per_gpu=4000)
+    scarce, ample = (rooms.room(rooms.idle(), rooms.idle(), cpu=cpu) for cpu in (8000, 80_000))
+    assert score(usual, scarce, *rooms.whole(0), cpu=8000) < score(
+        usual, ample, *rooms.whole(0), cpu=8000
+    )
+    assert score(usual, scarce, *rooms.whole(0), cpu=4000) == score(
+        usual, ample, *rooms.whole(0), cpu=4000
+    )
+
+
+def test_a_kind_that_others_need_is_kept_for_them() -> None:
+    usual = mix.Mix((), scarce={"T4": 2.0})
+    wanted = score(usual, rooms.room(rooms.idle(rooms.T4)), *rooms.whole(0))
+    plain = score(usual, rooms.room(rooms.idle()), *rooms.whole(0))
+    assert wanted < plain

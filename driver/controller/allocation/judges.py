@@ -1,0 +1,51 @@
+"""Which policies decide about a workload: those of its DeviceClass, else the controller's. Pure."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from driver import errors, names, reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import asked, outcome, ranking, usual
+from driver.controller.allocation.policies import mix
+
+_MOST = 64
+_Key = tuple[str | None, mix.Mix]
+
+
+class Judges:
+    """Of one cluster. Whose classes differ in this, the class of the first request decides."""
+
+    def __init__(self, default: ranking.Ranking) -> None:
+        self._default = default
+        self._usual = usual.Usual(default.usual)
+        self._made: OrderedDict[_Key, ranking.Ranking] = OrderedDict()
+
+    def of(
+        self, view: cluster.ClusterView, wants: Iterable[asked.Want]
+    ) -> ranking.Ranking | outcome.NoFit:
+        """The policies, with what is usually asked now; the same object as long as it is."""
+        name, words = _ordered(view, wants)
+        now = self._usual.of(view)
+        found = self._made.get((words, now))
+        if found is None:
+            try:
+                named = self._default if words is None else ranking.of(words)
+            except errors.BadInput as error:
+                where = f"DeviceClass {name}: annotation {names.POLICIES_ANNOTATION}"
+                detail = f"{where}: {error.problem}; expected {error.expected}"
+                return outcome.NoFit(reasons.Reason.CONFIG_INVALID, detail)
+            found = self._made[words, now] = named.of(now)
+        self._made.move_to_end((words, now))
+        while len(self._made) > _MOST:
+            self._made.popitem(last=False)
+        return found
+
+
+def _ordered(view: cluster.ClusterView, wants: Iterable[asked.Want]) -> tuple[str, str | None]:
+    """The first class that orders its own policies, and what it says; None: no class does."""
+    for want in wants:
+        for way in want.ways:
+            found = view.classes[way.request.device_class]
+            if found.policies is not None:
+                return found.name, found.policies
+    return "", None

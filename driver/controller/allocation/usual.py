@@ -1,0 +1,167 @@
+"""What is usually asked of the cluster: what claims have now, beside what was configured. Pure.
+
+It follows from the view alone: no memory of what was, no clock. It moves in coarse steps, so that
+nodes are judged anew seldom.
+"""
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator, Mapping
+from typing import NamedTuple
+
+from driver import ids
+from driver.controller import view as cluster
+from driver.controller.allocation import anatomy, rooms
+from driver.controller.allocation.policies import base, mix
+from driver.resources import claims, nodes, pool
+
+_HALVED_AT = 400
+"""With so many claims what they have counts a quarter; with far more a half."""
+_STEPS = 4
+_SHARES = 8
+_GRAIN = 50
+"""Shares are told apart in steps of a twentieth of a GPU."""
+_RATIO = 1.5
+_MOST = 16
+
+
+class _Seen(NamedTuple):
+    """Of a node: what its claims have, the CPU that pods take, its GPUs by product."""
+
+    had: Counter[mix.Demand]
+    cpu: int
+    cards: Counter[str]
+
+
+class Usual:
+    """Of one cluster, beside what is configured (`prior`)."""
+
+    def __init__(self, prior: mix.Mix) -> None:
+        self._prior = prior
+        self._mark = -1
+        self._nodes: dict[ids.NodeName, _Seen] = {}
+        self._had: Counter[mix.Demand] = Counter()
+        self._cards: Counter[str] = Counter()
+        self._cpu = 0
+        self._made: OrderedDict[Hashable, mix.Mix] = OrderedDict()
+
+    def of(self, view: cluster.ClusterView) -> mix.Mix:
+        """The mix of now; the same object as long as it is the same."""
+        self._renew(view)
+        part = _part(sum(self._had.values()))
+        learned = self._learned() if part else {}
+        ratio = self._ratio() if part else 0.0
+        needed = mix.scarce(self._prior.shapes, self._cards)
+        key = part, tuple(learned.items()), ratio, tuple(needed.items())
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._blend(part / _STEPS, learned, ratio, needed)
+        self._made.move_to_end(key)
+        while len(self._made) > _MOST:
+            self._made.popitem(last=False)
+        return found
+
+    def _renew(self, view: cluster.ClusterView) -> None:
+        found = view.since(self._mark)
+        if found is None:
+            self._nodes.clear()
+            self._had.clear()
+            self._cards.clear()
+            self._cpu = 0
+            self._mark = view.mark
+            changed = [*view.nodes]
+        else:
+            self._mark, names = found
+            changed = [*names]
+        for name in changed:
+            self._count(self._nodes.pop(name, None), -1)
+            if name in view.nodes:
+                seen = self._nodes[name] = _seen(view, view.nodes[name])
+                self._count(seen, 1)
+
+    def _count(self, seen: _Seen | None, sign: int) -> None:
+        if seen is None:
+            return
+        for counter, found in ((self._had, seen.had), (self._cards, seen.cards)):
+            for key, number in found.items():
+                counter[key] += sign * number  # type: ignore[index]
+        self._cpu += sign * seen.cpu
+
+    def _learned(self) -> Mapping[mix.Demand, float]:
+        """The part of each shape that claims have, in eighths; rare ones are left out."""
+        total = sum(self._had.values())
+        found = (
+            (demand, round(_SHARES * number / total))
+            for demand, number in sorted(self._had.items(), key=lambda one: _order(one[0]))
+            if number
+        )
+        return {demand: share / _SHARES for demand, share in found if share}
+
+    def _ratio(self) -> float:
+        """Milli CPUs for each GPU in use, in steps."""
+        used = mix.gpus((demand, float(number)) for demand, number in self._had.items())
+        if not used or self._cpu <= 0:
+            return 0.0
+        return float(_RATIO ** round(math.log(self._cpu / used, _RATIO)))
+
+    def _blend(
+        self,
+        part: float,
+        learned: Mapping[mix.Demand, float],
+        ratio: float,
+        needed: Mapping[str, float],
+    ) -> mix.Mix:
+        prior = self._prior
+        own = ((demand, weight * (1 - part)) for demand, weight in prior.shapes)
+        total = sum(learned.values()) or 1.0
+        new = (
+            (demand._replace(cpu=int(ratio * demand.gpus)), weight * part / total)
+            for demand, weight in learned.items()
+        )
+        shapes = mix.of((*own, *new)).shapes if learned else prior.shapes
+        known = [one for one in (prior.cpu_per_gpu, ratio) if one]
+        weights = [1 - part, part] if len(known) == 2 else [1.0] * len(known)  # noqa: PLR2004
+        cpu = sum(one * weight for one, weight in zip(known, weights, strict=True))
+        return mix.Mix(shapes, cpu, needed)
+
+
+def _part(claimed: int) -> int:
+    """How much what so many claims have counts, in quarters: at most a half."""
+    return round(_STEPS / 2 * claimed / (claimed + _HALVED_AT))
+
+
+def _order(demand: mix.Demand) -> tuple[str, int, int]:
+    return demand.mode, demand.number, demand.thousandths
+
+
+def _seen(view: cluster.ClusterView, node: nodes.Node) -> _Seen:
+    had: Counter[mix.Demand] = Counter()
+    cards: Counter[str] = Counter()
+    for share in view.shares(node.name):
+        if share.pool.driver == view.driver:
+            cards.update(card.model.product for card in anatomy.of(share.pool).idle)
+            had.update(_had(view, share.pool))
+    use = view.use.get(node.name, cluster.NodeUse())
+    return _Seen(had, use.requests.get("cpu", 0) if cards else 0, cards)
+
+
+def _had(view: cluster.ClusterView, of: pool.Pool) -> Iterator[mix.Demand]:
+    """What each claim has of a pool: its whole GPUs together, its parts one by one."""
+    found = anatomy.of(of)
+    whole = Counter[ids.Key]()
+    for name in view.used(of):
+        face = found.faces.get(name)
+        if face is None:
+            continue
+        for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
+            if face.mode == base.WHOLE:
+                whole[holder.claim] += 1
+                continue
+            taken = rooms.taken(face, holder.result.consumed, face.card)
+            memory = found.idle[face.card].model.memory
+            if face.mode == base.PARTS:
+                part = base.FULL * face.memory // memory // _GRAIN * _GRAIN
+            else:
+                part = min(-(-taken.thousandths // _GRAIN) * _GRAIN, base.FULL)
+            yield mix.Demand(face.mode, 1, part)
+    yield from (mix.Demand(base.WHOLE, number) for number in whole.values())

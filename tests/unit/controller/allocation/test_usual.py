@@ -1,0 +1,102 @@
+import pytest
+
+from driver.controller import picture
+from driver.controller.allocation import usual
+from driver.controller.allocation.policies import base, mix
+from driver.resources import claims, pods
+from tests import objects, worlds
+
+EIGHTS = mix.of([(mix.Demand(base.WHOLE, 8, cpu=8000), 1.0)])
+NODES = 60
+
+
+def fleet(*held: claims.Claim) -> picture.Picture:
+    """Nodes of eight GPUs each."""
+    found = [objects.a_slice(f"node-{at:02}") for at in range(NODES)]
+    return worlds.view(*found, taken=held)
+
+
+def pairs(count: int) -> list[claims.Claim]:
+    """Claims with two GPUs each."""
+    places = [(node, at) for node in range(NODES) for at in range(0, 8, 2)][:count]
+    return [
+        worlds.holding(f"x-{node}-{at}", f"node-{node:02}", f"gpu-{at}", f"gpu-{at + 1}")
+        for node, at in places
+    ]
+
+
+def weights(found: mix.Mix) -> dict[tuple[str, int], float]:
+    return {(demand.mode, demand.number): round(weight, 2) for demand, weight in found.shapes}
+
+
+def test_where_little_is_in_use_what_is_configured_counts() -> None:
+    found = usual.Usual(EIGHTS).of(fleet(*pairs(20)))
+    assert found.shapes == EIGHTS.shapes
+    assert found.cpu_per_gpu == 1000
+
+
+def test_what_many_claims_have_counts_beside_it() -> None:
+    found = usual.Usual(EIGHTS).of(fleet(*pairs(200)))
+    assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
+
+
+def test_the_cpus_that_pods_take_for_each_gpu_are_learned() -> None:
+    view = fleet(*pairs(200))
+    for at in range(NODES):
+        pod = objects.pod(f"p-{at}", nodeName=f"node-{at:02}")
+        view.put_pod(pod.key, pod)
+    learned = usual.Usual(mix.NOTHING).of(view).cpu_per_gpu
+    assert learned == pytest.approx(60 * 1000 / 400, rel=0.25)
+
+
+def test_it_follows_the_view_and_remembers_nothing_of_what_was() -> None:
+    view, held = fleet(), pairs(200)
+    known = usual.Usual(EIGHTS)
+    before = known.of(view)
+    for one in held:
+        view.put_claim(one.key, one)
+    assert weights(known.of(view)) == weights(usual.Usual(EIGHTS).of(fleet(*held)))
+    for one in held:
+        view.put_claim(one.key, None)
+    assert known.of(view) is before
+
+
+def test_a_change_that_makes_no_difference_leaves_it_the_same_object() -> None:
+    view = fleet(*pairs(200))
+    known = usual.Usual(EIGHTS)
+    before = known.of(view)
+    more = worlds.holding("more", "node-59", "gpu-7")
+    view.put_claim(more.key, more)
+    assert known.of(view) is before
+
+
+def test_kinds_that_shapes_name_are_scarce_by_how_few_there_are() -> None:
+    shapes = mix.of(
+        [
+            (mix.Demand(base.WHOLE, 1), 0.5),
+            (mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})), 0.25),
+            (mix.Demand(base.WHOLE, 1, products=frozenset({"H100", "A100"})), 0.25),
+        ]
+    ).shapes
+    assert mix.scarce(shapes, {"T4": 10, "H100": 60, "A100": 30}) == {
+        "T4": 2.5,
+        "H100": 0.3,
+        "A100": 0.3,
+    }
+    assert mix.scarce(shapes, {}) == {}
+
+
+def test_pods_without_gpus_count_for_the_cpus_of_each_gpu() -> None:
+    found = mix.of(
+        [(mix.Demand(base.WHOLE, 1, cpu=4000), 1), (mix.Demand(base.IDLE, 0, cpu=2000), 2)]
+    )
+    assert found.cpu_per_gpu == 8000
+
+
+def test_pods_of_nodes_without_gpus_teach_nothing() -> None:
+    view = fleet(*pairs(200))
+    plain = objects.node("plain")
+    view.put_node(plain.name, plain)
+    pod: pods.Pod = objects.pod("p", nodeName="plain")
+    view.put_pod(pod.key, pod)
+    assert usual.Usual(EIGHTS).of(view).cpu_per_gpu == 1000

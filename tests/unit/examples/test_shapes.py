@@ -1,0 +1,115 @@
+"""The files of examples/shapes: what the webhook says of them, and that they can be had at all."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver.cel import selector
+from driver.controller import picture
+from driver.controller.admission import checking, configs, review
+from driver.devices import description
+from driver.resources import claims, classes, publish
+from hack.chart import helm
+from tests import objects, worlds
+from tests.allocating import decide, placed
+from tests.fakes import simulated_pool
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "how-to" / "shapes.md").read_text()
+FILES = sorted((ROOT / "examples" / "shapes").glob("*.yaml"))
+MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
+
+
+def installed() -> list[classes.DeviceClass]:
+    return [classes.parse(one) for one in helm.usual("DeviceClass")]
+
+
+@pytest.fixture(scope="module")
+def view() -> picture.Picture:
+    """Eight idle A100 and eight idle H100."""
+    pools = [
+        (name, simulated_pool.of_machine(name, "controller", machine))
+        for name, machine in MACHINES.items()
+    ]
+    found = [
+        one
+        for name, pool in pools
+        for one in publish.render(pool, publish.Owner(simulated_pool.node_name(name), "uid"), 1)
+    ]
+    more = [one for one in installed() if one.name != objects.device_class().name]
+    return worlds.view(*found, found_classes=more)
+
+
+def in_it(file: Path, *kinds: str) -> list[Any]:
+    return [one for one in helm.objects(file.read_text()) if one["kind"] in kinds]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
+    known = configs.Known(worlds.DRIVER, {one.name: one for one in installed()})
+    found = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
+    assert found
+    for raw in found:
+        kind = review.Kind("resource.k8s.io", "v1", raw["kind"])
+        assert checking.check(kind, raw, known) == checking.NOTHING
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_shape_has_a_place_on_idle_machines(file: Path, view: picture.Picture) -> None:
+    templates = {one["metadata"]["name"]: one for one in in_it(file, "ResourceClaimTemplate")}
+    users = in_it(file, "Pod", "Job", "Deployment", "StatefulSet")
+    assert users
+    for user in users:
+        spec = user["spec"] if user["kind"] == "Pod" else user["spec"]["template"]["spec"]
+        asked = []
+        for one in spec["resourceClaims"]:
+            claim = objects.a_claim(one["resourceClaimTemplateName"])
+            claim["spec"] = templates[one["resourceClaimTemplateName"]]["spec"]["spec"]
+            asked.append(claims.parse(claim))
+        named = [
+            {"name": one["name"], "resourceClaimName": one["resourceClaimTemplateName"]}
+            for one in spec["resourceClaims"]
+        ]
+        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).picks
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_page_names_a_shape(file: Path) -> None:
+    assert f"`{file.name}`" in PAGE
+
+
+CAPABILITIES = ("7.5.0", "8.0.0", "8.6.0", "8.9.0", "9.0.0", "10.0.0", "10.3.0", "12.0.0")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("BF16", CAPABILITIES[1:]),
+        ("FP8, a scale per tensor", CAPABILITIES[3:]),
+        ("FP8, scales per block", CAPABILITIES[4:]),
+        ("MXFP8, NVFP4", ("10.0.0", "10.3.0")),
+        ("FlashAttention-2", CAPABILITIES[1:]),
+        ("FlashAttention-3", ("9.0.0",)),
+    ],
+)
+def test_the_pages_selectors_find_the_capabilities_it_says(
+    wanted: str, found: tuple[str, ...]
+) -> None:
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {wanted} |")]
+    (after,) = re.findall(r"`(\..+?)`", row)
+    text = f'device.attributes["gpu.ration.dev"].cudaComputeCapability{after}'
+    assert tuple(one for one in CAPABILITIES if holds(text, one) is True) == found
+
+
+def test_a_capability_is_no_text_to_compare() -> None:
+    asked = 'device.attributes["gpu.ration.dev"].cudaComputeCapability >= "8.9.0"'
+    assert isinstance(holds(asked, "10.0.0"), selector.Failed)
+
+
+def holds(expression: str, capability: str) -> bool | selector.Failed:
+    compiled = selector.compile_selector(expression)
+    assert isinstance(compiled, selector.Selector), compiled
+    attributes = {"cudaComputeCapability": description.Version(capability)}
+    return compiled.matches(selector.Device("gpu.ration.dev", attributes, {}))
