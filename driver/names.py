@@ -51,6 +51,8 @@ PREPARE_AGAIN = "ration.dev/prepare-again"
 
 Its value is the time at which the refusal was cleared, RFC 3339.
 """
+DEFRAG = "ration.dev/defrag"
+"""Annotation on a pod, by its owner: with `true` it may be moved to make room (`ration defrag`)."""
 
 GATE_LABEL = "ration.dev/gate"
 """Namespace label: with `true` its pods with claims are made with ALLOCATION_GATE (D2)."""
@@ -67,6 +69,7 @@ POLICIES_ANNOTATION = "ration.dev/policies"
 CLASS_GPU = "gpu.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"
+CLASS_SLICE = "gpu-slice.ration.dev"
 
 CONVERT_LABEL = "ration.dev/convert"
 """Namespace label: `false` leaves pods that ask for device plugins' resources as they are (D21)."""

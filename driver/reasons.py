@@ -25,7 +25,8 @@ class Reason(StrEnum):
         "NoFit",
         (
             "No node has what the pod's claims ask; the message says per node how many devices fit "
-            "and what was lacking."
+            "and what was lacking, then the nearest fit: how much is missing there, and which pods "
+            "are in the way."
         ),
     )
     ALLOCATION_CLEARED = (

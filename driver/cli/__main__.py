@@ -2,7 +2,7 @@
 
 import typer
 
-from driver.cli import doctor, dumping, migrate, reasons, simulate, version
+from driver.cli import defrag, doctor, dumping, migrate, reasons, simulate, version
 
 app = typer.Typer(
     name="ration",
@@ -10,6 +10,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command("defrag", help=defrag.HELP)(defrag.show)
 app.command("doctor")(doctor.examine)
 app.command("dump", help=dumping.HELP)(dumping.show)
 app.command("migrate", help=migrate.HELP)(migrate.show)

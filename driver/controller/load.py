@@ -1,6 +1,6 @@
 """What pods take of nodes, those on their way included, and which nodes reach volumes. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from driver import ids
@@ -29,6 +29,10 @@ class Load:
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
         """What pods take of the nodes that have any."""
         return MappingProxyType(self._use)
+
+    def on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, by key."""
+        return MappingProxyType(self._on.get(node, {}))
 
     def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
         """A pod came, changed or went."""
@@ -92,15 +96,20 @@ class Load:
         if not there:
             self._on.pop(name, None)
             return self._use.pop(name, None) is not None
-        total: dict[str, int] = {}
-        ports: set[pods.HostPort] = set()
-        for pod in there.values():
-            for resource, amount in pod.requests.items():
-                total[resource] = total.get(resource, 0) + amount
-            ports |= pod.host_ports
-        before, after = self._use.get(name), cluster.NodeUse(total, frozenset(ports), len(there))
+        before, after = self._use.get(name), weigh(there.values())
         self._use[name] = after
         return before != after
+
+
+def weigh(found: Collection[pods.Pod]) -> cluster.NodeUse:
+    """What pods of one node take together."""
+    total: dict[str, int] = {}
+    ports: set[pods.HostPort] = set()
+    for pod in found:
+        for resource, amount in pod.requests.items():
+            total[resource] = total.get(resource, 0) + amount
+        ports |= pod.host_ports
+    return cluster.NodeUse(total, frozenset(ports), len(found))
 
 
 class Volumes:

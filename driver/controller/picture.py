@@ -61,6 +61,10 @@ class _Shown:
         """What pods take of the nodes that have any."""
         return self._load.use
 
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, those on their way to it included."""
+        return self._load.on(node)
+
     @property
     def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
         """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""

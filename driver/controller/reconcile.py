@@ -12,6 +12,7 @@ import structlog
 
 from driver import clock, ids, reasons
 from driver.controller import (
+    advising,
     attending,
     feed,
     memory,
@@ -24,6 +25,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, assemble, outcome, ownership, settings, words
+from driver.controller.allocation.whatif import words as whatif_words
 from driver.kube import workqueue
 from driver.resources import claims, pods
 
@@ -68,6 +70,7 @@ class Reconciler:
         self._view = picture.Picture(settings.driver)
         self._feed = feed.Feed(found, self._view)
         self._allocator = allocate.Allocator(settings.deciding)
+        self._adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
         self._owners = ownership.Owners()
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
@@ -238,7 +241,7 @@ class Reconciler:
         if isinstance(answer, outcome.Placement):
             self._place(item, workload, answer)
             return
-        self._no_fit(pod, due, answer)
+        self._no_fit(pod, due, answer, workload)
         ends = self._memory.next_end(pod.uid, now)
         if ends is not None:
             self._items.add_after(item, ends - now)
@@ -256,19 +259,48 @@ class Reconciler:
         self._memory.fly(decision)
         self._view.fly(decision)
         self._memory.waiting.discard(item.key)
-        self._memory.told.pop(pod.uid, None)
+        self._memory.hush(pod.uid)
         self._writers.allocate(item, writers.Decision(workload, placement, made))
 
-    def _no_fit(self, pod: pods.Pod, due: turn.Decide, answer: outcome.NoFit) -> None:
+    def _no_fit(
+        self,
+        pod: pods.Pod,
+        due: turn.Decide,
+        answer: outcome.NoFit,
+        workload: outcome.Workload | None = None,
+    ) -> None:
         """Say why, once for each new answer; free what half a decision left behind."""
         self._tools.metrics.decided("no_fit")
         message = words.no_fit(answer)
-        if self._memory.told.get(pod.uid) != message:
+        new = self._memory.told.get(pod.uid) != message
+        if new:
+            self._memory.hush(pod.uid)
             self._memory.told[pod.uid] = message
-            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, message)
-            _log.info("no fit", pod=pod.key, answer=message)
+        advice = self._advice(workload, answer) if new or self._is_owed(pod, workload) else ""
+        if new or advice:
+            told = whatif_words.joined(message, advice)
+            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, told)
+            _log.info("no fit", pod=pod.key, answer=told)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
+
+    def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
+        return workload is not None and pod.uid in self._memory.unadvised
+
+    def _advice(self, workload: outcome.Workload | None, answer: outcome.NoFit) -> str:
+        """The nearest fit in words; where looking for it would take too long now, another time."""
+        if workload is None or answer.blocker is not None:
+            return ""
+        uid = workload.pod.uid
+        if not self._adviser.affords(self._view, workload):
+            self._memory.unadvised.add(uid)
+            return ""
+        self._memory.unadvised.discard(uid)
+        near = self._adviser.advise(self._view, workload, answer)
+        if near is None:
+            return ""
+        self._memory.advice[uid] = near
+        return whatif_words.of(near)
 
     def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
         lasts = self._memory.back_off(pod.uid, back.node, back.words, now)

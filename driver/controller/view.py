@@ -64,6 +64,10 @@ class ClusterView(Protocol):
         """What pods take of the nodes that have any."""
         ...
 
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, those on their way to it included."""
+        ...
+
     @property
     def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
         """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""

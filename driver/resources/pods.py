@@ -73,7 +73,8 @@ class Container:
 class Pod:
     """A pod. `requests` are its effective requests, init containers and overhead included.
 
-    `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one.
+    `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
+    whether `names.DEFRAG` is true.
     """
 
     namespace: str
@@ -98,6 +99,7 @@ class Pod:
     verdict: Verdict = Verdict()
     owner: Owner | None = None
     asked_again: str = ""
+    movable: bool = False
 
     @property
     def key(self) -> ids.Key:
@@ -122,6 +124,7 @@ def parse(obj: fields.Raw) -> Pod:
     status = fields.mapping(obj, "status")
     node = fields.text(spec, "nodeName", "spec")
     nominated = fields.text(status, "nominatedNodeName", "status")
+    annotations = fields.mapping(meta, "annotations", "metadata")
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
@@ -146,9 +149,8 @@ def parse(obj: fields.Raw) -> Pod:
         volume_claims=_volume_claims(spec, meta),
         verdict=_verdict(status),
         owner=_owner(meta),
-        asked_again=fields.text(
-            fields.mapping(meta, "annotations", "metadata"), names.PREPARE_AGAIN
-        ),
+        asked_again=fields.text(annotations, names.PREPARE_AGAIN),
+        movable=annotations.get(names.DEFRAG) == "true",
     )
 
 

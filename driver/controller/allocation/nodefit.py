@@ -5,6 +5,7 @@ the scheduler may still refuse; then the hold keeps order.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from driver import ids, reasons
 from driver.controller import view as cluster
@@ -99,17 +100,38 @@ def _port_conflict(use: cluster.NodeUse, pod: pods.Pod) -> str:
     return ""
 
 
-def _lacking(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a pod asks of a node's resource, and what of it is free: `cpu` in milli-cores."""
+
+    resource: str
+    asked: int
+    free: int
+
+
+def lack(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Lack | None:
+    """The first resource that a node has too little of; None where there is none."""
+    return _lack(node, view.use.get(node.name, _UNUSED), pod)
+
+
+def _lack(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> Lack | None:
     if use.count + 1 > node.allocatable.get(_PODS, 0):
-        return f"{use.count} pods, at most {node.allocatable.get(_PODS, 0)}"
+        return Lack(_PODS, 1, node.allocatable.get(_PODS, 0) - use.count)
     for name, asked in pod.requests.items():
-        if not asked:
-            continue
         free = node.allocatable.get(name, 0) - use.requests.get(name, 0)
-        if asked > free:
-            unit = "m" if name == "cpu" else ""
-            return f"asks {asked}{unit} {name}, {max(free, 0)}{unit} free"
-    return ""
+        if asked and asked > free:
+            return Lack(name, asked, free)
+    return None
+
+
+def _lacking(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
+    found = _lack(node, use, pod)
+    if found is None:
+        return ""
+    if found.resource == _PODS:
+        return f"{use.count} pods, at most {node.allocatable.get(_PODS, 0)}"
+    unit = "m" if found.resource == "cpu" else ""
+    return f"asks {found.asked}{unit} {found.resource}, {max(found.free, 0)}{unit} free"
 
 
 def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:

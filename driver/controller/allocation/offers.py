@@ -128,7 +128,7 @@ def _some(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
     if matched is False:
         made.refused[reasons.Reason.SELECTOR_MISMATCH] += 1
         return
-    reason = _why_not(way, spot, judge)
+    reason = why_not(way, spot, judge)
     taken = _taken(spot) and not way.request.admin_access
     if isinstance(matched, cel.Failed):
         # One in use is not looked at (the reference skips it first), so it fails nobody.
@@ -162,7 +162,7 @@ def _every(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
         made.refused[short] += 1
         return
     taken = _taken(spot) and not way.request.admin_access
-    reason = _why_not(way, spot, judge) or (reasons.Reason.DEVICE_TAKEN if taken else None)
+    reason = why_not(way, spot, judge) or (reasons.Reason.DEVICE_TAKEN if taken else None)
     made.places.append(place)
     made.takes[place] = takes
     if reason is not None:
@@ -170,7 +170,8 @@ def _every(made: Offer, place: int, spot: Spot, judge: Judge) -> None:
         made.barred.add(place)
 
 
-def _why_not(way: asked.Way, spot: Spot, judge: Judge) -> reasons.Reason | None:
+def why_not(way: asked.Way, spot: Spot, judge: Judge) -> reasons.Reason | None:
+    """Why a way may not have a device, whoever has it and however much of it is left."""
     if spot.device.beyond or spot.slice.beyond:
         return reasons.Reason.DEVICE_BEYOND
     if _untolerated(way, spot.device, judge.disregarded):

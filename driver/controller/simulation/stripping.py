@@ -60,7 +60,12 @@ _CONTAINER: _Keep = {
     "ports": _some("hostPort", "hostIP", "protocol", "containerPort"),
 }
 _POD: _Keep = {
-    "metadata": {**_META, "creationTimestamp": True, "ownerReferences": _owner},
+    "metadata": {
+        **_META,
+        "creationTimestamp": True,
+        "ownerReferences": _owner,
+        "annotations": _some(names.DEFRAG),
+    },
     "spec": {
         **_some("nodeName", "nodeSelector", "tolerations", "schedulingGates", "schedulerName"),
         **_some("priority", "resourceClaims", "overhead"),

@@ -147,3 +147,12 @@ def test_a_volume_or_a_claim_that_goes_leaves_nothing() -> None:
     found.put_volume("disk", volumes.Volume(selectors.only(A)))
     assert found.put_bound(DATA, None)
     assert dict(found.reach) == {}
+
+
+def test_the_pods_of_a_node_can_be_asked_for() -> None:
+    found = load.Load()
+    on, on_its_way = a_pod("on", nodeName=A), a_pod("on-its-way")
+    put(found, on, on_its_way, a_pod("elsewhere", nodeName=B), a_pod("nowhere"))
+    found.fly(on_its_way, A)
+    assert [*found.on(A)] == ["default/on", "default/on-its-way"]
+    assert dict(found.on(ids.NodeName("node-c"))) == {}

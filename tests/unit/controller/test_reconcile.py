@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from driver import errors, names
-from driver.controller import (
-    hold,
-)
+import pytest
+
+from driver import errors, ids, names
+from driver.controller import advising, hold, writers
 from driver.resources import claims
 from tests import objects
 from tests.fakes.deciding import World
@@ -66,6 +66,33 @@ def test_a_pod_that_finds_no_room_is_told_once_and_placed_when_a_claim_goes() ->
     world.stores.claims.apply(world._newer(objects.a_claim("one")), deleted=True)
     world.settle()
     assert world.device("two") == "gpu-0"
+
+
+def test_who_finds_no_room_is_told_which_pod_is_in_the_way() -> None:
+    world = World(1)
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+    world.settle()
+    told = [line[2] for line in world.told.lines if line[1] == "NoFit"]
+    assert told[0].endswith(
+        ". Needs 1 GPU of one node; best is node-0: 0 free; freeing pod default/one would do"
+    )
+
+
+def test_who_could_not_be_advised_at_once_is_told_later_and_not_twice() -> None:
+    world = World(1)
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(advising.Adviser, "affords", lambda *_: False)
+        world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+        world.settle()
+    for _ in range(2):
+        world.items.add(writers.Item("pod", ids.Key("default/two")))
+        world.settle()
+    told = [line[2] for line in world.told.lines if line[:2] == ("Pod", "NoFit")]
+    assert ["freeing pod" in one for one in told] == [False, True]
 
 
 def test_the_higher_priority_goes_first() -> None:

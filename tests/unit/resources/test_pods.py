@@ -1,5 +1,8 @@
 from typing import Any
 
+import pytest
+
+from driver import names
 from driver.resources import pods
 from tests import objects
 
@@ -57,3 +60,14 @@ def test_the_schedulers_words_are_read_from_its_condition() -> None:
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     }
     assert not objects.pod(status=gated).verdict.refused
+
+
+@pytest.mark.parametrize(
+    ("annotations", "movable"), [(None, False), ({"a": "b"}, False), ({names.DEFRAG: "true"}, True)]
+)
+def test_a_pod_may_be_moved_where_its_annotation_says_so(
+    annotations: dict[str, str] | None, *, movable: bool
+) -> None:
+    raw = objects.a_pod()
+    raw["metadata"]["annotations"] = annotations
+    assert pods.parse(raw).movable is movable

@@ -5,24 +5,23 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import changes, held, load
+from driver.controller import held, layer, load
 from driver.controller import view as cluster
-from driver.resources import claims, classes, nodes, pool, selectors
+from driver.resources import claims, pods, pool
 
 _NOTHING = cluster.NodeUse()
 
 
-class Overlay:
+class Overlay(layer.Layer):
     """A ClusterView. What is below must stand still as long as this is used."""
 
     def __init__(self, below: cluster.ClusterView) -> None:
-        self._below = below
+        super().__init__(below)
         self._made: list[cluster.InFlight] = []
         self._held = held.Held()
         self._load = load.Load()
         self._use = dict(below.use)
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
-        self._changes = changes.Changes()
 
     def take(self, decision: cluster.InFlight) -> None:
         """Let a decision count: the last one, for `undo`."""
@@ -44,39 +43,15 @@ class Overlay:
             self._changed(decision.node, concerned)
 
     @property
-    def driver(self) -> str:
-        """Our driver's name."""
-        return self._below.driver
-
-    @property
-    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
-        """Every node."""
-        return self._below.nodes
-
-    @property
-    def classes(self) -> Mapping[str, classes.DeviceClass]:
-        """Every DeviceClass."""
-        return self._below.classes
-
-    @property
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
         """What pods take of the nodes that have any."""
         return MappingProxyType(self._use)
 
-    @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
-        return self._below.volumes
-
-    @property
-    def world(self) -> int:
-        """Another number whenever a pool, a rule or a class changed."""
-        return self._below.world
-
-    @property
-    def pools(self) -> Mapping[cluster.PoolKey, pool.Pool]:
-        """Every pool, its newest generation."""
-        return self._below.pools
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, those on their way to it included."""
+        ours = self._load.on(node)
+        below = self._below.pods_on(node)
+        return {**below, **ours} if ours else below
 
     def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device; administrative access does not count."""
@@ -89,10 +64,6 @@ class Overlay:
         found = self._held.in_pool((of.driver, of.name))
         return self._below.used(of) | found if found else self._below.used(of)
 
-    def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:
-        """What a node reaches of each pool, in the order in which devices are preferred."""
-        return self._below.shares(node)
-
     def left(self, of: pool.Pool) -> cluster.Left:
         """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
         key = (of.driver, of.name)
@@ -100,21 +71,11 @@ class Overlay:
         if not ours:
             return self._below.left(of)
         if key not in self._left:
-            drawn = [one for name in ours - self._below.used(of) for one in _drawn(of, name)]
             left = dict(self._below.left(of))
-            for counter, amount in drawn:
+            for counter, amount in layer.drawn(of, ours - self._below.used(of)):
                 left[counter] -= amount
             self._left[key] = left
         return self._left[key]
-
-    @property
-    def mark(self) -> int:
-        """Of now; `since` tells what changed after it."""
-        return self._changes.mark
-
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes for which something changed since an earlier mark."""
-        return self._changes.since(mark)
 
     def _changed(self, node: ids.NodeName, devices: Iterable[claims.DeviceId]) -> None:
         self._weigh(node)
@@ -136,8 +97,3 @@ class Overlay:
             total[resource] = total.get(resource, 0) + amount
         count = below.count + ours.count
         self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count)
-
-
-def _drawn(of: pool.Pool, name: str) -> list[tuple[pool.Counter, int]]:
-    """What a device draws on the counters that its pool has."""
-    return [one for one in pool.drawn(of.devices[name]) if one[0] in of.counters]

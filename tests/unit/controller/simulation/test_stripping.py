@@ -2,6 +2,7 @@ import copy
 import json
 from typing import Any
 
+from driver import names
 from driver.controller import picture
 from driver.controller.simulation import dump, stripping
 from tests import objects
@@ -22,7 +23,7 @@ def a_talkative_pod() -> RAW:
             "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": SECRET}}}},
         },
     ]
-    pod["metadata"] |= {"annotations": {"a": SECRET}, "labels": {"a": SECRET}}
+    pod["metadata"] |= {"annotations": {"a": SECRET, names.DEFRAG: "true"}, "labels": {"a": SECRET}}
     pod["metadata"]["managedFields"] = [{"manager": SECRET}]
     container = pod["spec"]["containers"][0]
     container |= {"image": SECRET, "args": [SECRET], "command": [SECRET]}

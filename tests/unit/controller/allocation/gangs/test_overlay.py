@@ -65,3 +65,12 @@ def test_administrative_access_holds_nothing(*, admin: bool) -> None:
     device = claims.DeviceId(names.DRIVER, "node-a", "gpu-0")
     assert bool(layer.holders(device)) is not admin
     assert layer.use[A].count == 1
+
+
+def test_who_sits_on_trial_is_among_the_pods_of_the_node() -> None:
+    view = gangs.racks([[[2]]])
+    there = objects.pod("there", nodeName="node-0-0-0")
+    view.put_pod(there.key, there)
+    layer, decision = taken(view, gangs.member("one"))
+    assert [*layer.pods_on(decision.node)] == ["default/there", "default/one"]
+    assert [*view.pods_on(decision.node)] == ["default/there"]

@@ -1,0 +1,1 @@
+"""What would have to go so that a workload fits. Pure."""

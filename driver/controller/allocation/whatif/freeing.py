@@ -1,0 +1,235 @@
+"""Which pods would have to go so that a workload fits: on one node, and on the best of many. Pure.
+
+Sets of pods are tried in the order of what they cost, so the first that does is the cheapest one
+there is. Steps are counted: where they end the search, what is told then is told to be a set that
+does, not the cheapest one.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from driver import ids, reasons
+from driver.controller import view as cluster
+from driver.controller.allocation import answers, nodefit, outcome, peers, rooms
+from driver.controller.allocation.whatif import absence, asking, bars, prices, sets, tenants
+from driver.resources import nodes
+
+ROOM = frozenset({reasons.Reason.NODE_FULL, reasons.Reason.NODE_PORT_TAKEN})
+"""Why a node does not do that pods' going may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Pods without which a node does, and what it gives then; none of them may stay.
+
+    `least`: no other set there costs less. Otherwise the search ended before that was known.
+    """
+
+    node: ids.NodeName
+    leaving: tuple[tenants.Tenant, ...]
+    cost: prices.Cost
+    picks: tuple[outcome.Pick, ...]
+    least: bool = True
+
+    @property
+    def names(self) -> tuple[ids.Key, ...]:
+        """`namespace/name` of the pods, in order."""
+        return tuple(one.key for one in self.leaving)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for, in what, at what price, and for how long."""
+
+    view: cluster.ClusterView
+    asked: asking.Asking
+    price: prices.Price
+    meter: asking.Meter
+
+
+def ways(
+    search: Search,
+    node: nodes.Node,
+    there: Sequence[tenants.Tenant],
+    under: prices.Cost | None = None,
+) -> Iterator[Freed]:
+    """The sets of tenants whose going would do on a node, the cheapest first; all `under` a cost.
+
+    None of them holds another one. Where the steps end before any was found, one may follow that
+    is not the cheapest.
+    """
+    for one in _OnNode(search, node, there, under).ways():
+        if under is None or one.cost < under:
+            yield one
+
+
+class _OnNode:
+    def __init__(
+        self,
+        search: Search,
+        node: nodes.Node,
+        there: Sequence[tenants.Tenant],
+        under: prices.Cost | None,
+    ) -> None:
+        self._search = search
+        self._node = node
+        self._under = under
+        self._there = [one for one in there if one.pod.uid != search.asked.workload.pod.uid]
+        self._everyone = frozenset(range(len(self._there)))
+        self._short = self._refusal(frozenset()) is not None
+
+    def ways(self) -> Iterator[Freed]:
+        refused = self._refusal(self._everyone)
+        if refused is not None or self._search.meter.spent:
+            return
+        found = bars.Bars(
+            self._search.view, self._search.asked, self._node, self._there, self._search.meter
+        )
+        if not found.may(self._everyone):
+            return
+        told: list[sets.Members] = []
+        looked_at = sets.Sets(self._letters(found), self._rank)
+        for gone in looked_at:
+            if self._search.meter.spent:
+                break
+            if self._under is not None and self._cost(gone) >= self._under:
+                return
+            answer = self._tried(found, gone)
+            if answer is not None:
+                told.append(gone)
+                looked_at.done(gone)
+                yield self._freed(gone, answer, least=True)
+        else:
+            return
+        if not told:
+            yield from self._some(found)
+
+    def _letters(self, found: bars.Bars) -> sets.Letters:
+        main = found.letters()
+        if not self._short:
+            return sets.Letters(main)
+        single = [frozenset([at]) for at in range(len(self._there))]
+        return sets.Letters(
+            main, single, lambda gone: self._refusal(gone) is not None and found.may(gone)
+        )
+
+    def _tried(self, found: bars.Bars, gone: sets.Members) -> answers.Fit | None:
+        self._search.meter.count(asking.LOOK)
+        if not found.may(gone) or self._refusal(gone) is not None:
+            return None
+        return self._ask(gone)
+
+    def _ask(self, gone: sets.Members) -> answers.Fit | None:
+        self._search.meter.count(asking.ASK)
+        answer = self._search.asked.answer(self._without(gone), self._node)
+        return answer if isinstance(answer, answers.Fit) else None
+
+    def _some(self, found: bars.Bars) -> Iterator[Freed]:
+        """Everyone but who may stay, the dearest first: a set that does, found in few steps."""
+        gone = self._everyone
+        for at in sorted(self._everyone, key=lambda at: self._rank(frozenset([at])), reverse=True):
+            fewer = gone - {at}
+            if found.may(fewer) and self._refusal(fewer) is None:
+                gone = fewer
+        answer = self._ask(gone)
+        if answer is not None:
+            yield self._freed(gone, answer, least=False)
+
+    def _refusal(self, gone: sets.Members) -> outcome.Refusal | None:
+        return nodefit.refusal(self._without(gone), self._node, self._search.asked.workload)
+
+    def _without(self, gone: sets.Members) -> cluster.ClusterView:
+        return absence.Absence(self._search.view, self._members(gone)) if gone else self._view
+
+    @property
+    def _view(self) -> cluster.ClusterView:
+        return self._search.view
+
+    def _members(self, gone: sets.Members) -> list[tenants.Tenant]:
+        return [self._there[at] for at in sorted(gone)]
+
+    def _rank(self, gone: sets.Members) -> sets.Rank:
+        return self._cost(gone), tuple(one.key for one in self._members(gone))
+
+    def _cost(self, gone: sets.Members) -> prices.Cost:
+        return self._search.price.of(self._members(gone))
+
+    def _freed(self, gone: sets.Members, answer: answers.Fit, *, least: bool) -> Freed:
+        found = tuple(self._members(gone))
+        picks = self._search.asked.picks(self._without(gone), self._node, answer)
+        return Freed(self._node.name, found, self._cost(gone), picks, least)
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The cheapest of all nodes, if any; `all_seen`: no node was left out for want of steps."""
+
+    freed: Freed | None
+    all_seen: bool = True
+
+
+def best(search: Search, found: Iterable[tuple[nodes.Node, Sequence[tenants.Tenant]]]) -> Best:
+    """Of nodes with their tenants, that on which it costs least; of equals the first one.
+
+    Of nodes that are alike only the first is tried.
+    """
+    chosen: Freed | None = None
+    seen: set[Hashable] = set()
+    alike = _Likeness(search)
+    for node, there in found:
+        if search.meter.spent:
+            return Best(chosen, all_seen=False)
+        search.meter.count(asking.NODE)
+        look = alike.of(node, there)
+        if look is not None and look in seen:
+            continue
+        seen.add(look)
+        one = next(ways(search, node, there, chosen.cost if chosen else None), None)
+        chosen = one or chosen
+    return Best(chosen, all_seen=not search.meter.spent)
+
+
+class _Likeness:
+    """What nodes have in common on which the same sets of pods do, at the same price."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._rooms = rooms.Rooms()
+        self._rooms.renew(search.view)
+        asked = search.asked
+        self._apart = peers.tells_uuids(search.view, asked.workload.open, asked.wants)
+
+    def of(self, node: nodes.Node, there: Sequence[tenants.Tenant]) -> Hashable | None:
+        """None: like no other."""
+        view = self._search.view
+        devices = None if self._apart else self._rooms.look(view, node)
+        if devices is None:
+            return None
+        refused = nodefit.refusal(view, node, self._search.asked.workload)
+        reason = refused.node_reason if refused else None
+        use = view.use.get(node.name, cluster.NodeUse())
+        return (
+            devices,
+            reason,
+            tuple(sorted(node.allocatable.items())),
+            tuple(sorted(use.requests.items())),
+            use.ports,
+            use.count,
+            frozenset(_counted(self._tenant(one) for one in there)),
+        )
+
+    def _tenant(self, one: tenants.Tenant) -> Hashable:
+        held = sorted(
+            (result.device.device, sorted((key, n.nanos) for key, n in result.consumed.items()))
+            for lease in one.leases
+            for result in lease.results
+        )
+        asks = one.pod.namespace, tuple(sorted(one.pod.requests.items())), one.pod.host_ports
+        return repr(held), asks, self._search.price.look(one)
+
+
+def _counted(found: Iterable[Hashable]) -> Iterable[tuple[Hashable, int]]:
+    counts: dict[Hashable, int] = {}
+    for one in found:
+        counts[one] = counts.get(one, 0) + 1
+    return counts.items()

@@ -1,0 +1,93 @@
+"""What lies on a view and changes some of what it says; all else is as below. Pure.
+
+What is below is never touched, and must stand still as long as this is used.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from driver import ids
+from driver.controller import changes
+from driver.controller import view as cluster
+from driver.resources import claims, classes, nodes, pods, pool, selectors
+
+
+class Layer:
+    """A ClusterView that says what the one below says."""
+
+    def __init__(self, below: cluster.ClusterView) -> None:
+        self._below = below
+        self._changes = changes.Changes()
+
+    @property
+    def driver(self) -> str:
+        """Our driver's name."""
+        return self._below.driver
+
+    @property
+    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node."""
+        return self._below.nodes
+
+    @property
+    def classes(self) -> Mapping[str, classes.DeviceClass]:
+        """Every DeviceClass."""
+        return self._below.classes
+
+    @property
+    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        """What pods take of the nodes that have any."""
+        return self._below.use
+
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, those on their way to it included."""
+        return self._below.pods_on(node)
+
+    @property
+    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
+        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
+        return self._below.volumes
+
+    @property
+    def world(self) -> int:
+        """Another number whenever a pool, a rule or a class changed."""
+        return self._below.world
+
+    @property
+    def pools(self) -> Mapping[cluster.PoolKey, pool.Pool]:
+        """Every pool, its newest generation."""
+        return self._below.pools
+
+    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+        """Who has a device; administrative access does not count."""
+        return self._below.holders(device)
+
+    def used(self, of: pool.Pool) -> AbstractSet[str]:
+        """The devices of a pool that somebody has, by name."""
+        return self._below.used(of)
+
+    def shares(self, node: ids.NodeName) -> Sequence[pool.Share]:
+        """What a node reaches of each pool, in the order in which devices are preferred."""
+        return self._below.shares(node)
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
+        return self._below.left(of)
+
+    @property
+    def mark(self) -> int:
+        """Of now; `since` tells what changed after it."""
+        return self._changes.mark
+
+    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        return self._changes.since(mark)
+
+
+def drawn(of: pool.Pool, found: Iterable[str]) -> Iterable[tuple[pool.Counter, int]]:
+    """What devices, by name, draw on the counters that their pool has.
+
+    One that no slice shows draws nothing, as with kube-scheduler.
+    """
+    shown = (of.devices[name] for name in found if name in of.devices)
+    return (one for device in shown for one in pool.drawn(device) if one[0] in of.counters)

@@ -1,0 +1,123 @@
+"""Clusters with pods on them, for tests of what would have to go."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller.allocation import outcome
+from driver.controller.allocation.whatif import asking, defrag, freeing, prices, tenants
+from driver.resources import claims, classes, nodes, pods, slices
+from hack.chart import helm
+from tests import objects, worlds
+
+ENOUGH = 1_000_000
+CLASSES = [
+    *(classes.parse(one) for one in helm.usual("DeviceClass")),
+    objects.device_class(worlds.ANY, "true"),
+]
+
+
+@dataclass
+class Crowd:
+    """Objects as they are, a view of them, and how they are found."""
+
+    known: dict[ids.Key, pods.Pod] = field(default_factory=dict)
+    held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
+    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+
+    def __post_init__(self) -> None:
+        for one in CLASSES:
+            self.view.put_class(one.name, one)
+
+    def node(self, name: str, *published: objects.Raw, **allocatable: str) -> None:
+        """A node and what it publishes: 8 CPUs, 32Gi."""
+        raw = objects.a_node(name)
+        raw["status"]["allocatable"] |= allocatable
+        found = nodes.parse(raw)
+        self.view.put_node(found.name, found)
+        for one in map(slices.parse, published):
+            self.view.put_slice(one.name, one)
+
+    def run(self, name: str, node: str, *devices: str | objects.Raw, **spec: Any) -> pods.Pod:
+        """A pod with a claim that holds devices of a node; without any, it has none."""
+        called = [f"{name}-gpu"] if devices else []
+        entries = [{"name": "gpu", "resourceClaimName": one} for one in called]
+        pod = self.put(objects.pod(name, nodeName=node, resourceClaims=entries, **spec))
+        for one in called:
+            self.hold(one, node, *devices, by=[pod])
+        return pod
+
+    def put(self, pod: pods.Pod) -> pods.Pod:
+        """A pod is there."""
+        self.known[pod.key] = pod
+        self.view.put_pod(pod.key, pod)
+        return pod
+
+    def hold(
+        self, name: str, node: str, *devices: str | objects.Raw, by: Iterable[pods.Pod] = ()
+    ) -> claims.Claim:
+        """A claim is allocated, and pods have reserved it."""
+        reserved = [{"resource": "pods", "name": one.name, "uid": one.uid} for one in by]
+        status = objects.allocated(node, *devices, reserved=reserved)
+        found = objects.claim(name, objects.a_request(count=len(devices)), status=status)
+        return self.put_claim(found)
+
+    def put_claim(self, found: claims.Claim) -> claims.Claim:
+        """A claim is there."""
+        self.held[found.key] = found
+        self.view.put_claim(found.key, found)
+        return found
+
+    @property
+    def people(self) -> tenants.Tenants:
+        return tenants.Tenants(self.view, self.held.get, self.known.get)
+
+    def on(self, node: str) -> dict[str, tenants.Tenant]:
+        """The tenants of a node, by the names of their pods."""
+        return {one.pod.name: one for one in self.people.of(ids.NodeName(node))}
+
+    @property
+    def world(self) -> defrag.World:
+        return defrag.World(self.view, self.held.get, self.known.get, worlds.DECIDING)
+
+
+def asks(*requests: objects.Raw, cpu: str = "1", **spec: Any) -> outcome.Workload:
+    """A pod that comes, with one claim."""
+    claim = objects.claim("new-gpu", *requests)
+    asking_cpu = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return outcome.Workload(objects.pod("new", claim.name, containers=asking_cpu, **spec), (claim,))
+
+
+def gpus(count: int = 1) -> outcome.Workload:
+    """One that asks whole GPUs."""
+    return asks(objects.a_request(count=count))
+
+
+def search(
+    crowd: Crowd,
+    workload: outcome.Workload,
+    most: int = ENOUGH,
+    price: prices.Price | None = None,
+) -> freeing.Search:
+    asked = asking.of(crowd.view, workload, worlds.DECIDING)
+    assert asked is not None
+    cost = price or prices.Fewest(crowd.view)
+    return freeing.Search(crowd.view, asked, cost, asking.Meter(most))
+
+
+def ways(crowd: Crowd, workload: outcome.Workload, node: str = "node-a") -> list[list[str]]:
+    """The sets of pods that would do, by name, the cheapest first."""
+    there = crowd.people.of(ids.NodeName(node))
+    looked = search(crowd, workload)
+    found = freeing.ways(looked, crowd.view.nodes[ids.NodeName(node)], there)
+    return [[one.pod.name for one in freed.leaving] for freed in found]
+
+
+def of_sizes(sizes: Mapping[str, int]) -> Crowd:
+    """Nodes with so many whole GPUs."""
+    crowd = Crowd()
+    for name, count in sizes.items():
+        crowd.node(name, objects.a_slice(name, count))
+    return crowd

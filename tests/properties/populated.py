@@ -1,0 +1,160 @@
+"""Small clusters with pods on them and one that is to come, and all sets of pods that would do."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from driver import ids
+from driver.controller import picture
+from driver.controller.allocation import allocate, answers, assemble, outcome
+from driver.controller.allocation.whatif import (
+    asking,
+    prices,
+    tenants,
+)
+from driver.resources import claims, nodes, pods
+from tests import objects, worlds
+from tests.properties import drawing
+
+
+@dataclass
+class World:
+    """A cluster with pods that were placed one after the other, and one that is to come."""
+
+    published: list[drawing.Raw]
+    asked: outcome.Workload
+    known: dict[ids.Key, pods.Pod] = field(default_factory=dict)
+    held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
+
+    @property
+    def view(self) -> picture.Picture:
+        return self.without(())
+
+    def people(self, view: picture.Picture) -> tenants.Tenants:
+        return tenants.Tenants(view, self.held.get, self.known.get)
+
+    def without(self, gone: Sequence[tenants.Tenant]) -> picture.Picture:
+        """The picture of what there is but for these pods and their claims, made at once."""
+        made = drawing.fresh(self.published)
+        free, keys = tenants.freed(gone), {one.key for one in gone}
+        for claim in self.held.values():
+            made.put_claim(claim.key, None if claim.key in free else claim)
+        for pod in self.known.values():
+            made.put_pod(pod.key, None if pod.key in keys else pod)
+        return made
+
+
+@st.composite
+def newcomers(draw: st.DrawFn) -> outcome.Workload:
+    """One that uses all of the language, or one that asks a few devices."""
+    if draw(st.booleans()):
+        return draw(drawing.workloads(99))
+    body = {**draw(drawing.bodies()), "count": draw(st.integers(1, 3))}
+    body.pop("adminAccess", None)
+    claim = objects.claim("claim-99", {"name": "r", "exactly": body})
+    return outcome.Workload(a_pod("pod-99", draw(st.sampled_from("1126")), claim.name), (claim,))
+
+
+def a_pod(name: str, cpu: str, *called: str, **spec: Any) -> pods.Pod:
+    asking = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+    entries = [{"name": one, "resourceClaimName": one} for one in called]
+    return objects.pod(name, resourceClaims=entries, containers=asking, **spec)
+
+
+@st.composite
+def populated(draw: st.DrawFn) -> World:
+    """Some of the workloads that come find a place; some have a claim in common, some none."""
+    world = World(draw(drawing.published()), draw(newcomers()))
+    for number in range(draw(st.integers(0, 2))):
+        node = draw(st.sampled_from(drawing.NODES))
+        ports = [{"containerPort": 80, "hostPort": 80}] if draw(st.booleans()) else []
+        asking = {"name": "c", "resources": {"requests": {"cpu": "1"}}, "ports": ports}
+        pod = objects.pod(f"plain-{number}", nodeName=node, containers=[asking], resourceClaims=[])
+        world.known[pod.key] = pod
+    for number in range(draw(st.integers(1, 9))):
+        body: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
+        if draw(st.integers(0, 2)) == 0:
+            body = {**draw(drawing.bodies()), "count": draw(st.integers(1, 2))}
+        come(draw, world, objects.claim(f"claim-{number}", {"name": "r", "exactly": body}), number)
+    return world
+
+
+def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> None:
+    """A pod, or two with one claim, find a place or do not."""
+    view, pod = world.view, a_pod(f"pod-{number}", "1", claim.name)
+    answer = allocate.allocate(view, outcome.Workload(pod, (claim,)), worlds.DECIDING)
+    if not isinstance(answer, outcome.Placement):
+        return
+    users = [pod]
+    if draw(st.integers(0, 5)) == 0:
+        users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
+    (made,) = assemble.allocations(view, outcome.Workload(pod, (claim,)), answer, "").values()
+    by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
+    if draw(st.integers(0, 9)) == 0:
+        by = (*by, claims.Consumer("example.com", "things", "x", "y"))
+    world.held[claim.key] = replace(claim, allocation=made, consumers=by)
+    world.known |= {one.key: one for one in users}
+
+
+@st.composite
+def fragmented(draw: st.DrawFn) -> World:
+    """Some GPUs of each node are in use, and what comes asks several of one node."""
+    body: drawing.Raw = {"deviceClassName": worlds.ANY}
+    request = {"name": "gpu", "exactly": {**body, "count": 1}}
+    many = {"name": "gpu", "exactly": {**body, "count": draw(st.integers(2, 3))}}
+    asked = objects.claim("claim-99", many)
+    newcomer = a_pod("pod-99", draw(st.sampled_from("14")), asked.name)
+    published = [objects.a_slice(node, draw(st.integers(2, 4))) for node in drawing.NODES]
+    world = World(published, outcome.Workload(newcomer, (asked,)))
+    places = [
+        (one["spec"]["nodeName"], device["name"])
+        for one in published
+        for device in one["spec"]["devices"]
+    ]
+    used = draw(st.sets(st.sampled_from(places), min_size=2, max_size=7))
+    for number, (node, device) in enumerate(sorted(used)):
+        pod = a_pod(f"pod-{number}", draw(st.sampled_from("12")), f"claim-{number}", nodeName=node)
+        reserved = [{"resource": "pods", "name": pod.name, "uid": pod.uid}]
+        status = objects.allocated(node, device, reserved=reserved)
+        claim = objects.claim(f"claim-{number}", request, status=status)
+        world.known[pod.key], world.held[claim.key] = pod, claim
+    return world
+
+
+@st.composite
+def movable(draw: st.DrawFn) -> World:
+    """A cluster in which some pods opted in, and all are bound."""
+    world = draw(st.one_of(populated(), fragmented(), fragmented()))
+    view = world.view
+    bound = {one.key: one.node for name in view.nodes for one in world.people(view).of(name)}
+    for key, node in bound.items():
+        owner = pods.Owner("ReplicaSet", "web", "u") if draw(st.integers(0, 5)) else None
+        opted = bool(draw(st.integers(0, 4)))
+        world.known[key] = replace(world.known[key], node=node, owner=owner, movable=opted)
+    return world
+
+
+def fits(view: picture.Picture, asked: outcome.Workload, node: nodes.Node) -> bool:
+    found = asking.of(view, asked, worlds.DECIDING)
+    return found is not None and isinstance(found.answer(view, node), answers.Fit)
+
+
+def every_way(
+    world: World, node: nodes.Node, there: Sequence[tenants.Tenant]
+) -> list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]]:
+    """The sets that do on a node and hold no other one, by price: found by trying all."""
+    price = prices.Fewest(world.view)
+    found: list[set[str]] = []
+    ranked: list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]] = []
+    for size in range(len(there) + 1):
+        for gone in itertools.combinations(there, size):
+            names = {str(one.key) for one in gone}
+            if any(one <= names for one in found):
+                continue
+            if fits(world.without(gone), world.asked, node):
+                found.append(names)
+                ranked.append((price.of(gone), gone))
+    return sorted(ranked, key=lambda one: (one[0], [each.key for each in one[1]]))

@@ -1,0 +1,100 @@
+"""Plans of what to move: held against trying every set of pods on small clusters."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from driver import ids
+from driver.controller import picture
+from driver.controller.allocation import allocate, answers, assemble, judges, outcome
+from driver.controller.allocation import settings as deciding
+from driver.controller.allocation.whatif import (
+    asking,
+    defrag,
+    prices,
+    tenants,
+)
+from driver.resources import claims, nodes
+from tests import worlds
+from tests.properties import drawing, populated
+
+ENOUGH = 1_000_000
+NO_RULES = deciding.NoRules()
+
+
+def moved(world: populated.World) -> defrag.World:
+    return defrag.World(world.view, world.held.get, world.known.get, worlds.DECIDING)
+
+
+def settled(
+    world: populated.World, node: nodes.Node, leaving: Sequence[tenants.Tenant]
+) -> list[ids.NodeName | None]:
+    """Where those who leave go in a picture made anew, by key; None: nowhere."""
+    view = world.without(leaving)
+    asked = asking.of(view, world.asked, worlds.DECIDING)
+    assert asked is not None
+    judge = judges.Judges(worlds.DECIDING.ranking).of(view, asked.wants)
+    assert not isinstance(judge, outcome.NoFit)
+    asked = replace(asked, deciding=replace(asked.deciding, ranking=judge))
+    fit = asked.answer(view, node)
+    assert isinstance(fit, answers.Fit)
+    picks = asked.picks(view, node, fit)
+    drawing.put(view, drawing.written(view, world.asked, outcome.Placement(node.name, picks, "")))
+    price = prices.Fewest(world.view)
+    free = tenants.freed(leaving)
+    again = dict(world.held)
+    found: dict[str, ids.NodeName | None] = {}
+    for one in sorted(leaving, key=lambda one: (-price.of([one])[1], one.key)):
+        mine = [again[key] for key in one.pod.claim_keys]
+        todo = [c for c in mine if c.key in free and again[c.key] is world.held[c.key]]
+        rest = tuple(c for c in mine if c not in todo)
+        pod = replace(one.pod, node=None)
+        asks = outcome.Workload(pod, tuple(replace(c, allocation=None) for c in todo), rest)
+        found[one.key] = _come_again(view, again, asks)
+    return [found[key] for key in sorted(found)]
+
+
+def _come_again(
+    view: picture.Picture, again: dict[ids.Key, claims.Claim], asks: outcome.Workload
+) -> ids.NodeName | None:
+    rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
+    answer = allocate.allocate(view, asks, rules)
+    if not isinstance(answer, outcome.Placement):
+        return None
+    made = assemble.allocations(view, asks, answer, "")
+    for claim in asks.open:
+        again[claim.key] = replace(claim, allocation=made[claim.key])
+        view.put_claim(claim.key, again[claim.key])
+    view.put_pod(asks.pod.key, replace(asks.pod, node=answer.node))
+    return answer.node
+
+
+@settings(max_examples=100, deadline=None)
+@given(populated.movable())
+def test_a_plan_is_the_best_of_all_plans(world: populated.World) -> None:
+    """Fewest that wait, then fewest pods, then least memory; held against trying all."""
+    view = world.view
+    before = drawing.shown(view)
+    plan = defrag.make(moved(world), world.asked, ENOUGH)
+    assert drawing.shown(view) == before
+    if isinstance(plan, defrag.Plan) and not plan.moves:
+        assert populated.fits(view, world.asked, view.nodes[plan.placement.node])
+        return
+    every = []
+    for name, node in sorted(view.nodes.items()):
+        there = [one for one in world.people(view).of(name) if not defrag.why_not(one.pod)]
+        for cost, leaving in populated.every_way(world, node, there):
+            where = settled(world, node, leaving)
+            every.append((where.count(None), cost, name, [one.key for one in leaving], where))
+    if isinstance(plan, defrag.NoPlan):
+        assert not every
+        return
+    by_key = {one.tenant.key: one.again for one in plan.moves}
+    keys = sorted(by_key)
+    goes = [getattr(by_key[key], "node", None) for key in keys]
+    leaving = tuple(one.tenant for one in plan.moves)
+    cost = prices.Fewest(view).of(leaving)
+    told = (len(plan.waiting), cost, plan.placement.node, keys, goes)
+    assert told == min(every, key=lambda one: one[:4])
+    assert not any(defrag.why_not(one.pod) for one in leaving)

@@ -1,0 +1,110 @@
+"""Which pods would have to go: held against trying every set of pods on small clusters."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver.controller import picture
+from driver.controller.allocation import allocate, outcome
+from driver.controller.allocation import settings as deciding
+from driver.controller.allocation.whatif import (
+    absence,
+    asking,
+    freeing,
+    nearest,
+    prices,
+)
+from tests import worlds
+from tests.properties import drawing, populated
+
+ENOUGH = 1_000_000
+NO_RULES = deciding.NoRules()
+
+
+def search(
+    world: populated.World, view: picture.Picture, most: int = ENOUGH
+) -> freeing.Search | None:
+    asked = asking.of(view, world.asked, worlds.DECIDING)
+    if asked is None:
+        return None
+    return freeing.Search(view, asked, prices.Fewest(view), asking.Meter(most))
+
+
+@settings(max_examples=150, deadline=None)
+@given(populated.populated())
+def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
+    world: populated.World,
+) -> None:
+    view = world.view
+    before, mark = drawing.shown(view), view.mark
+    for node in view.nodes.values():
+        looked = search(world, view)
+        assert looked is not None
+        there = world.people(view).of(node.name)
+        found = [(one.cost, one.leaving) for one in freeing.ways(looked, node, there)]
+        assert found == populated.every_way(world, node, there)
+    assert (drawing.shown(view), view.mark) == (before, mark)
+
+
+@settings(max_examples=100, deadline=None)
+@given(populated.populated(), st.integers(1, 400))
+def test_whenever_the_steps_end_what_is_told_does(world: populated.World, most: int) -> None:
+    view = world.view
+    for node in view.nodes.values():
+        looked = search(world, view, most)
+        assert looked is not None
+        there = world.people(view).of(node.name)
+        every = populated.every_way(world, node, there)
+        for at, one in enumerate(freeing.ways(looked, node, there)):
+            assert populated.fits(world.without(one.leaving), world.asked, node)
+            assert not one.least or (one.cost, one.leaving) == every[at]
+
+
+@settings(max_examples=150, deadline=None)
+@given(populated.populated(), st.data())
+def test_a_view_without_pods_is_the_picture_without_them(
+    world: populated.World, data: st.DataObject
+) -> None:
+    view = world.view
+    before = drawing.shown(view)
+    everyone = {one.key: one for name in view.nodes for one in world.people(view).of(name)}
+    gone = data.draw(st.sets(st.sampled_from([*everyone]))) if everyone else set()
+    leaving = [everyone[key] for key in sorted(gone)]
+    without = world.without(leaving)
+    found = absence.Absence(view, leaving)
+    assert drawing.shown(found) == drawing.shown(without)
+    assert all(found.pods_on(name) == without.pods_on(name) for name in view.nodes)
+    assert drawing.shown(view) == before
+
+
+@settings(max_examples=50, deadline=None)
+@given(populated.populated())
+def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
+    world: populated.World,
+) -> None:
+    assert drawing.shown(absence.Bare(world.view)) == drawing.shown(drawing.fresh(world.published))
+
+
+@settings(max_examples=75, deadline=None)
+@given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
+def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
+    view = world.view
+    answer = allocate.allocate(view, world.asked, worlds.DECIDING)
+    if isinstance(answer, outcome.Placement):
+        return
+    people = world.people(view)
+    found = nearest.of(view, world.asked, answer, people, worlds.DECIDING, asking.Meter(most))
+    if found is None:
+        return
+    bare = drawing.fresh(world.published)
+    if found.ever is False:
+        assert not any(populated.fits(bare, world.asked, node) for node in bare.nodes.values())
+    if found.leaving:
+        leaving = [one for one in people.of(found.node) if one.key in found.leaving]
+        assert populated.fits(world.without(leaving), world.asked, view.nodes[found.node])
+    if found.leaving and found.least:
+        every = [
+            cost
+            for node in view.nodes.values()
+            for cost, _ in populated.every_way(world, node, people.of(node.name))
+        ]
+        assert prices.Fewest(view).of(leaving) == min(every)
