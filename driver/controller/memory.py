@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from driver import ids
 from driver.controller import turn, writers
 from driver.controller import view as cluster
-from driver.controller.allocation.whatif import nearest
+from driver.controller.allocation import explanation
 
 FIRST_BACK_OFF_S = 60.0
 LONGEST_BACK_OFF_S = 600.0
@@ -28,8 +28,8 @@ class Memory:
     """By pod UID, except `waiting` (pods without a fit), `in_doubt` and `unreserved` (claims).
 
     `writing` are the claims of decisions `in_flight`.
-    `told` is why a pod found no place, `advice` what was added to that, `unadvised` are those to
-    whom it is still to be told.
+    `told` is why a pod found no place, `unadvised` are those to whom the nearest fit is still to be
+    told. `explained` is the last answer to each pod in full, for as long as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
     """
 
@@ -39,7 +39,7 @@ class Memory:
     placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
     backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
     told: dict[ids.PodUid, str] = field(default_factory=dict)
-    advice: dict[ids.PodUid, nearest.Nearest] = field(default_factory=dict)
+    explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
     waiting: set[ids.Key] = field(default_factory=set)
@@ -63,7 +63,7 @@ class Memory:
     def hush(self, uid: ids.PodUid) -> None:
         """What a pod was told does not hold any more."""
         self.told.pop(uid, None)
-        self.advice.pop(uid, None)
+        self.explained.pop(uid, None)
         self.unadvised.discard(uid)
 
     def back_off(self, uid: ids.PodUid, node: ids.NodeName, words: str, now: float) -> float:

@@ -24,7 +24,16 @@ from driver.controller import (
     writers,
 )
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome, ownership, settings, words
+from driver.controller.allocation import (
+    allocate,
+    assemble,
+    explanation,
+    outcome,
+    ownership,
+    settings,
+    words,
+)
+from driver.controller.allocation.whatif import nearest
 from driver.controller.allocation.whatif import words as whatif_words
 from driver.kube import workqueue
 from driver.resources import claims, pods
@@ -81,6 +90,11 @@ class Reconciler:
             first = self._items.get(_IDLE_S)
             if first is not None:
                 self.take([first, *self._more()])
+
+    def explained(self, pod: ids.Key) -> explanation.Explanation | None:
+        """The last answer to a pod, in full; from any thread. None: not decided for here."""
+        uid = self._memory.uids.get(pod)
+        return None if uid is None else self._memory.explained.get(uid)
 
     def _more(self) -> list[writers.Item]:
         found: list[writers.Item] = []
@@ -260,6 +274,7 @@ class Reconciler:
         self._view.fly(decision)
         self._memory.waiting.discard(item.key)
         self._memory.hush(pod.uid)
+        self._explain(pod, placement)
         self._writers.allocate(item, writers.Decision(workload, placement, made))
 
     def _no_fit(
@@ -276,9 +291,10 @@ class Reconciler:
         if new:
             self._memory.hush(pod.uid)
             self._memory.told[pod.uid] = message
-        advice = self._advice(workload, answer) if new or self._is_owed(pod, workload) else ""
-        if new or advice:
-            told = whatif_words.joined(message, advice)
+        near = self._nearest(workload, answer) if new or self._is_owed(pod, workload) else None
+        if new or near:
+            self._explain(pod, answer, near)
+            told = whatif_words.joined(message, whatif_words.of(near) if near else "")
             self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, told)
             _log.info("no fit", pod=pod.key, answer=told)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
@@ -287,20 +303,24 @@ class Reconciler:
     def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
         return workload is not None and pod.uid in self._memory.unadvised
 
-    def _advice(self, workload: outcome.Workload | None, answer: outcome.NoFit) -> str:
-        """The nearest fit in words; where looking for it would take too long now, another time."""
+    def _explain(
+        self, pod: pods.Pod, answer: explanation.Answer, near: nearest.Nearest | None = None
+    ) -> None:
+        at = clock.rfc3339(self._clock.now())
+        self._memory.explained[pod.uid] = explanation.Explanation(pod.key, at, answer, near)
+
+    def _nearest(
+        self, workload: outcome.Workload | None, answer: outcome.NoFit
+    ) -> nearest.Nearest | None:
+        """The nearest fit; where looking for it would take too long now, another time."""
         if workload is None or answer.blocker is not None:
-            return ""
+            return None
         uid = workload.pod.uid
         if not self._adviser.affords(self._view, workload):
             self._memory.unadvised.add(uid)
-            return ""
+            return None
         self._memory.unadvised.discard(uid)
-        near = self._adviser.advise(self._view, workload, answer)
-        if near is None:
-            return ""
-        self._memory.advice[uid] = near
-        return whatif_words.of(near)
+        return self._adviser.advise(self._view, workload, answer)
 
     def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
         lasts = self._memory.back_off(pod.uid, back.node, back.words, now)

@@ -4,9 +4,34 @@ Values are plain JSON. Scores are the policies', 0 to 100; memory is in bytes.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from driver import ids
 from driver.controller.allocation import outcome
+from driver.controller.allocation.whatif import nearest, words
+
+Answer = outcome.Placement | outcome.NoFit
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The last answer to a pod, `at` a time (RFC 3339), with the nearest fit where it is known."""
+
+    pod: ids.Key
+    at: str
+    answer: Answer
+    near: nearest.Nearest | None = None
+
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        made: dict[str, Any] = {"pod": self.pod, "at": self.at}
+        if isinstance(self.answer, outcome.Placement):
+            devices = [pick.device._asdict() for pick in self.answer.picks]
+            made |= {"node": self.answer.node, "devices": devices}
+            return made | of_placement(self.answer)
+        near = {"nearest": of_nearest(self.near)} if self.near else {}
+        return made | of_no_fit(self.answer) | near
 
 
 def of_placement(found: outcome.Placement) -> dict[str, Any]:
@@ -30,6 +55,17 @@ def of_no_fit(answer: outcome.NoFit) -> dict[str, Any]:
     if answer.blocker is not None:
         return {"reason": answer.blocker.value, "detail": answer.detail}
     return {"refusals": [*_refusals(answer)]}
+
+
+def of_nearest(near: nearest.Nearest) -> dict[str, Any]:
+    """Where it comes nearest. `ever` false: no node would do even with nothing on it."""
+    return {
+        "node": near.node,
+        "summary": words.of(near),
+        "ever": near.ever,
+        "leaving": [*near.leaving],
+        "allSeen": near.all_seen,
+    }
 
 
 def _refusals(answer: outcome.NoFit) -> Iterator[dict[str, Any]]:

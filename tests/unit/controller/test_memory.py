@@ -1,6 +1,6 @@
 from driver import ids
 from driver.controller import memory
-from driver.controller.allocation.whatif import nearest
+from driver.controller.allocation import explanation, outcome
 
 KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
@@ -10,23 +10,23 @@ def told() -> memory.Memory:
     found = memory.Memory()
     found.meet(KEY, UID)
     found.told[UID] = "No node fits"
-    found.advice[UID] = nearest.Nearest(ids.NodeName("node-a"), None)
+    found.explained[UID] = explanation.Explanation(KEY, "", outcome.NoFit())
     return found
 
 
-def test_the_nearest_fit_is_kept_as_long_as_the_refusal_holds() -> None:
+def test_why_a_pod_waits_is_kept_as_long_as_the_refusal_holds() -> None:
     found = told()
     found.hush(UID)
-    assert (found.told, found.advice) == ({}, {})
+    assert (found.told, found.explained) == ({}, {})
 
 
 def test_with_a_pod_goes_what_it_was_told() -> None:
     found = told()
     found.forget(KEY)
-    assert (found.told, found.advice) == ({}, {})
+    assert (found.told, found.explained) == ({}, {})
 
 
 def test_another_pod_of_the_name_was_told_nothing() -> None:
     found = told()
     found.meet(KEY, ids.PodUid("two"))
-    assert (found.told, found.advice) == ({}, {})
+    assert (found.told, found.explained) == ({}, {})

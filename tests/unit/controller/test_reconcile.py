@@ -45,6 +45,24 @@ def test_pod_and_claim_are_told_what_was_allocated_and_why() -> None:
     assert world.told.lines[0][2].startswith("Allocated gpu-0 on node-0: the only node that fits")
 
 
+def test_the_whole_of_why_is_kept_as_long_as_the_pod_is_there() -> None:
+    world = World(1)
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
+    world.settle()
+    placed = world.decider.explained(ids.Key("default/one"))
+    refused = world.decider.explained(ids.Key("default/two"))
+    assert placed is not None
+    assert refused is not None
+    assert [one["node"] for one in placed.document()["considered"]] == ["node-0"]
+    assert refused.document()["refusals"][0]["nodes"] == ["node-0"]
+    assert refused.document()["nearest"]["leaving"] == ["default/one"]
+    world.remove_pod("two")
+    world.settle()
+    assert world.decider.explained(ids.Key("default/two")) is None
+
+
 def test_two_pods_get_different_gpus_although_the_watch_is_behind() -> None:
     world = World()
     for name in ("one", "two"):

@@ -2,6 +2,7 @@ import json
 
 from driver import ids, reasons
 from driver.controller.allocation import allocate, explanation, outcome
+from driver.controller.allocation.whatif import nearest
 from tests import allocating, objects, worlds
 
 FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
@@ -53,4 +54,28 @@ def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
     assert found["refusals"] == [
         {"nodes": ["node-a"], "reason": "NodeFull", "detail": "asks 9000m cpu, 8000m free"}
     ]
+    assert json.loads(json.dumps(found)) == found
+
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
+    found = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
+    assert (found["pod"], found["at"], found["node"]) == ("default/p", AT, "node-a")
+    assert found["devices"] == [{"driver": worlds.DRIVER, "pool": "node-a", "device": "gpu-0"}]
+    assert len(found["considered"]) == 3
+
+
+def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -> None:
+    near = nearest.Nearest(ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), least=True)
+    found = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
+    assert found["refusals"][0]["wanted"] == 3
+    assert found["nearest"] == {
+        "node": "node-b",
+        "summary": "Nearest is node-b; freeing pod a/x would do",
+        "ever": True,
+        "leaving": ["a/x"],
+        "allSeen": True,
+    }
     assert json.loads(json.dumps(found)) == found
