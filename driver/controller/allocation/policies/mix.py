@@ -10,7 +10,7 @@ from driver.controller.allocation.policies import base
 
 ENOUGH = 1 << 30
 """More thousandths of GPUs than any node has."""
-_QUARTER = base.FULL // 4
+_HALF = base.FULL // 2
 
 
 class Demand(NamedTuple):
@@ -72,10 +72,10 @@ class Mix:
         return bisect.bisect_right(self.cpus, cpu), min(self.served(cpu), idle)
 
     def served(self, cpu: int) -> int:
-        """For how many thousandths of GPUs so much CPU does, in quarters of a GPU."""
+        """For how many thousandths of GPUs so much CPU does, in halves of a GPU."""
         if not self.cpu_per_gpu:
             return ENOUGH
-        return _QUARTER * max(int(cpu * base.FULL / (self.cpu_per_gpu * _QUARTER)), 0)
+        return _HALF * max(int(cpu * base.FULL / (self.cpu_per_gpu * _HALF)), 0)
 
 
 def of(found: Iterable[tuple[Demand, float]]) -> Mix:

@@ -56,8 +56,8 @@ def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
     shapes = mix.of((mix.Demand(base.MPS, cpu=cpu), 1) for cpu in (1000, 4000))
     steps = [shapes.step(cpu, 8000)[0] for cpu in (0, 999, 1000, 3999, 4000, 9000)]
     assert steps == [0, 0, 1, 1, 2, 2]
-    served = [shapes.step(cpu, 1500)[1] for cpu in (0, 624, 625, 2500, 5000)]
-    assert served == [0, 0, 250, 1000, 1500]
+    served = [shapes.step(cpu, 1500)[1] for cpu in (0, 1249, 1250, 2500, 5000)]
+    assert served == [0, 0, 500, 1000, 1500]
 
 
 def test_the_words_say_how_much_becomes_useless() -> None:
