@@ -145,8 +145,11 @@ def _plans(
     for name, there in candidates.of.items():
         if name in workload.avoid:
             continue
-        for freed in freeing.ways(search, world.view.nodes[name], there, candidates.under):
-            placement = outcome.Placement(name, freed.picks, "")
+        node = world.view.nodes[name]
+        for freed in freeing.ways(search, node, there, candidates.under):
+            without = absence.Absence(world.view, freed.leaving)
+            picks = search.asked.picks(without, node, freed.fit)
+            placement = outcome.Placement(name, picks, "")
             search.meter.count(asking.NODE * len(world.view.nodes))
             plan = Plan(placement, settle(world, workload, placement, freed.leaving))
             yield _Weighed(plan, (len(plan.waiting), freed.cost))

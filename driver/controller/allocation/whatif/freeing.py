@@ -28,7 +28,7 @@ class Freed:
     node: ids.NodeName
     leaving: tuple[tenants.Tenant, ...]
     cost: prices.Cost
-    picks: tuple[outcome.Pick, ...]
+    fit: answers.Fit
     least: bool = True
 
     @property
@@ -156,8 +156,7 @@ class _OnNode:
 
     def _freed(self, gone: sets.Members, answer: answers.Fit, *, least: bool) -> Freed:
         found = tuple(self._members(gone))
-        picks = self._search.asked.picks(self._without(gone), self._node, answer)
-        return Freed(self._node.name, found, self._cost(gone), picks, least)
+        return Freed(self._node.name, found, self._cost(gone), answer, least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from driver.controller.allocation import answers, outcome, ranking, settings
 from driver.controller.allocation.whatif import absence, asking, freeing, gaps, prices, tenants
 from driver.resources import nodes
 
-STEPS = 1000
+STEPS = 800
 """At most, about 20 microseconds each."""
 _BARE = 3
 """A third of them, at most, goes into whether it could ever fit."""

@@ -12,7 +12,9 @@ from tests import allocating, crowds, objects, worlds
 from tests.fakes import simulated_pool
 
 
-def near(crowd: crowds.Crowd, workload: outcome.Workload, most: int = 1000) -> nearest.Nearest:
+def near(
+    crowd: crowds.Crowd, workload: outcome.Workload, most: int = nearest.STEPS
+) -> nearest.Nearest:
     answer = allocating.refused(allocate.allocate(crowd.view, workload, worlds.DECIDING))
     found = nearest.of(
         crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(most)
@@ -194,7 +196,7 @@ def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
     crowd.view.put_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
     workload = crowds.gpus()
     answer = allocating.refused(allocate.allocate(crowd.view, workload, worlds.DECIDING))
-    args = crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(1000)
+    args = crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(nearest.STEPS)
     assert nearest.of(*args) is None
 
 
@@ -202,18 +204,18 @@ def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
     crowd = crowds.of_sizes({"node-a": 1})
     workload = crowds.asks(objects.a_request(deviceClassName="none"))
     answer = allocating.refused(allocate.allocate(crowd.view, workload, worlds.DECIDING))
-    args = crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(1000)
+    args = crowd.view, workload, answer, crowd.people, worlds.DECIDING, asking.Meter(nearest.STEPS)
     assert nearest.of(*args) is None
 
 
-@pytest.mark.parametrize("most", [0, 50, 200, 1000])
+@pytest.mark.parametrize("most", [0, 50, 200, nearest.STEPS])
 def test_steps_are_bounded_whatever_the_size(most: int) -> None:
-    crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(60)})
-    for at in range(60):
+    crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(40)})
+    for at in range(40):
         for gpu in range(1 + at % 4):
             crowd.run(f"p{at}-{gpu}", f"node-{at:03}", f"gpu-{gpu}")
     found = near(crowd, crowds.gpus(4), most)
-    assert found.all_seen is (most == 1000)
+    assert found.all_seen is (most == nearest.STEPS)
     if not found.leaving:
         assert not found.least
 
