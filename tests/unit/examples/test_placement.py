@@ -120,7 +120,7 @@ def machine(name: str, *taken: str) -> picture.Picture:
 
 def test_a_small_instance_is_laid_where_the_large_one_still_fits() -> None:
     profile = 'device.attributes["gpu.ration.dev"].profile == "1g.10gb"'
-    asked = {
+    asked: Any = {
         "deviceClassName": names.CLASS_MIG,
         "selectors": [{"cel": {"expression": profile}}],
     }
