@@ -10,7 +10,7 @@ from driver.cli.cluster import Kubeconfig
 from driver.controller.allocation import policies as known
 
 _UNREACHED, _BAD = 3, 2
-_USUAL = ",".join(known.DEFAULT)
+_DEFAULT = ",".join(known.DEFAULT)
 
 HELP = (
     "Tell where pods would go, and which devices they would get, if they were created now.\n\n"
@@ -51,6 +51,12 @@ _Cluster = Annotated[
 _Policies = Annotated[
     str, typer.Option(help="As the controller's --policies; with none, the first devices that do.")
 ]
+_UsualFile = Annotated[
+    str | None,
+    typer.Option(
+        "--usual", help="As the controller's --usual: what is usually asked.", show_default=False
+    ),
+]
 _Namespace = Annotated[
     str, typer.Option("--namespace", "-n", help="Of objects in the files that name none.")
 ]
@@ -75,7 +81,8 @@ def show(  # noqa: PLR0913 - the options of a command
     file: _Files = None,
     *,
     cluster: _Cluster = None,
-    policies: _Policies = _USUAL,
+    policies: _Policies = _DEFAULT,
+    usual: _UsualFile = None,
     driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
     namespace: _Namespace = "default",
     kubeconfig: Kubeconfig = None,
@@ -96,6 +103,7 @@ def show(  # noqa: PLR0913 - the options of a command
         timeline=timeline,
         convert=convert,
         kubeconfig=kubeconfig,
+        usual=usual,
     )
     try:
         found = asking.find(asked)

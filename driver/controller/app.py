@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable
 from concurrent import futures
 from dataclasses import replace
+from pathlib import Path
 
 import prometheus_client
 import structlog
+import yaml
 
-from driver import clock, lifecycle
+from driver import clock, errors, lifecycle
+from driver.api import workloads
 from driver.controller import (
     collecting,
     commit,
@@ -25,7 +28,8 @@ from driver.controller import (
     unconverted,
     writers,
 )
-from driver.controller.allocation import filters, ranking, settings
+from driver.controller.allocation import configured, filters, ranking, settings
+from driver.controller.allocation.policies import mix
 from driver.controller.config import ControllerConfig
 from driver.kube import (
     backoff,
@@ -169,7 +173,8 @@ class App:
         how = reconcile.Settings(
             self._config.driver_name,
             settings.Settings(
-                ranking.of(self._config.policies), filters.Rules(self._config.driver_name)
+                ranking.of(self._config.policies, _usual(self._config.usual)),
+                filters.Rules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > _SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),
@@ -215,6 +220,19 @@ def _decide(
     collecting.spare_what_is_here()
     _log.info("caches filled")
     decider.run(stop)
+
+
+def _usual(path: Path | None) -> mix.Mix:
+    """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
+    if path is None:
+        return mix.PRIOR
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
+        raise errors.BadInput(str(path), str(e), "a UsualWorkloads document") from e
+    if not isinstance(document, dict):
+        raise errors.BadInput(str(path), f"is {type(document).__name__}", "a YAML mapping")
+    return configured.of(workloads.read(document, path.name))
 
 
 def _unreadable(key: object, error: Exception) -> None:

@@ -1,5 +1,6 @@
 """The controller's settings: flag, else environment (`RATION_` and the flag), else default."""
 
+from pathlib import Path
 from typing import ClassVar
 
 import pydantic
@@ -25,6 +26,11 @@ class ControllerConfig(settings.ClusterSettings):
         description="Placement policies, the first one first; a later one decides between what the "
         f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}. With none "
         "the first devices that do are taken, in kube-scheduler's order.",
+    )
+    usual: Path | None = pydantic.Field(
+        default=None,
+        description="UsualWorkloads document (YAML): what is usually asked, which counts beside "
+        "what claims have now; without it, a mix of whole GPUs and some parts.",
     )
     writers: int = pydantic.Field(
         default=8, ge=1, le=64, description="Threads that write decisions."

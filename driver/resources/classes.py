@@ -29,8 +29,14 @@ def parse(obj: fields.Raw) -> DeviceClass:
             fields.mapping(config, "opaque", at)
             for at, config in fields.objects(spec, "config", "spec")
         ),
-        policies=fields.text_map(meta, "annotations", "metadata").get(names.POLICIES_ANNOTATION),
+        policies=policies(obj),
     )
+
+
+def policies(obj: fields.Raw) -> str | None:
+    """The placement policies that a DeviceClass orders, as its annotation says them."""
+    meta = fields.mapping(obj, "metadata")
+    return fields.text_map(meta, "annotations", "metadata").get(names.POLICIES_ANNOTATION)
 
 
 def expressions(obj: fields.Raw, where: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pydantic
 
 from driver import names
 from driver.api import offerings as offered
-from driver.api import v1alpha1
+from driver.api import v1alpha1, workloads
 from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
@@ -132,6 +132,11 @@ class ControllerOwn(parts.Component):
     )
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
         default=2, description="Replicas, of which one leads."
+    )
+    usual: list[workloads.Workload] = pydantic.Field(
+        default=[],
+        description="Workloads of a UsualWorkloads document: what is usually asked, which counts "
+        "beside what claims have now; empty: a mix of whole GPUs and some parts.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from driver import errors
+from driver.api import workloads
 from driver.cli import texts, world
 from driver.controller import picture
 from driver.controller.admission import conversion
-from driver.controller.allocation import filters, ranking, settings
+from driver.controller.allocation import configured, filters, ranking, settings
+from driver.controller.allocation.policies import mix
 from driver.controller.simulation import desk, dump, making, manifests, openb, replay
 
 _PERCENT = 100
@@ -28,6 +30,7 @@ class Asked:
     timeline: bool = False
     convert: bool = False
     kubeconfig: Path | None = None
+    usual: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def find(asked: Asked) -> Found:
         BadInput: something that was named cannot be read, or holds no pod.
         ApiError: the cluster refused, or was not reached.
     """
-    deciding = settings.Settings(ranking.of(asked.policies), filters.Rules(asked.driver))
+    judge = ranking.of(asked.policies, _usual(asked.usual))
+    deciding = settings.Settings(judge, filters.Rules(asked.driver))
     rows, documents = _of_files(asked.files)
     classes = conversion.Classes(asked.driver) if asked.convert else None
     wanted = manifests.read(documents, asked.namespace, classes)
@@ -132,6 +136,17 @@ def _world(asked: Asked) -> _World:
     problems = (f"of the cluster: {one}" for one in seen.dump.problems)
     unseen = (f"not seen of the cluster: {one}" for one in seen.unseen)
     return _World(seen.dump, (*problems, *unseen))
+
+
+def _usual(name: str | None) -> mix.Mix:
+    """What is usually asked by a file; without one as the controller takes it."""
+    if name is None:
+        return mix.PRIOR
+    where = texts.called(name)
+    document, *more = texts.parse(texts.text_of(name), where)
+    if more or not isinstance(document, dict):
+        raise errors.BadInput(where, "is something else", "one UsualWorkloads document")
+    return configured.of(workloads.read(document, where))
 
 
 def _task(maker: openb.Maker, row: openb.Row, where: str, *, timeline: bool) -> replay.Task:

@@ -81,8 +81,16 @@ def _is_looked_at(request: review.Request, obj: fields.Raw) -> bool:
     if request.operation == review.CREATE:
         return True
     # A pod's claims and containers are what they were; so is the spec of a claim or template.
-    changed = request.old is None or request.old.get("spec") != obj.get("spec")
+    changed = request.old is None or _judged(request.old) != _judged(obj)
     return request.operation == review.UPDATE and not _is_pod(request.kind) and changed
+
+
+def _judged(obj: fields.Raw) -> tuple[object, object]:
+    """What of an object is looked at: its spec, and the policies of a class."""
+    metadata = obj.get("metadata")
+    notes = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    ordered = notes.get(names.POLICIES_ANNOTATION) if isinstance(notes, Mapping) else None
+    return obj.get("spec"), ordered
 
 
 def _is_pod(kind: review.Kind) -> bool:

@@ -29,12 +29,12 @@ class Judges:
         found = self._made.get((words, now))
         if found is None:
             try:
-                named = self._default if words is None else ranking.of(words)
+                found = self._default.of(now) if words is None else ranking.of(words, now)
             except errors.BadInput as error:
                 where = f"DeviceClass {name}: annotation {names.POLICIES_ANNOTATION}"
                 detail = f"{where}: {error.problem}; expected {error.expected}"
                 return outcome.NoFit(reasons.Reason.CONFIG_INVALID, detail)
-            found = self._made[words, now] = named.of(now)
+            self._made[words, now] = found
         self._made.move_to_end((words, now))
         while len(self._made) > _MOST:
             self._made.popitem(last=False)

@@ -88,7 +88,10 @@ _KINDS: Mapping[str, _Keep] = {
     },
     "Pod": _POD,
     "ResourceSlice": {"metadata": _META, "spec": True},
-    "DeviceClass": {"metadata": _META, "spec": True},
+    "DeviceClass": {
+        "metadata": {**_META, "annotations": _some(names.POLICIES_ANNOTATION)},
+        "spec": True,
+    },
     "DeviceTaintRule": {"metadata": _META, "spec": True},
     "ResourceClaimTemplate": {"metadata": _META, "spec": {"spec": True}},
     "ResourceClaim": {

@@ -54,6 +54,21 @@ def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flag
     return running[-1]
 
 
+def test_a_document_of_what_is_usual_that_makes_no_sense_stops_it_with_the_place(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    told = {
+        "workloads: [{gpus: 8}, {face: mps}]": "usual.yaml.workloads.1: face mps has no size",
+        "workloads: 8": "usual.yaml.workloads: Input should be a valid tuple",
+        "- gpus: 8": f"{tmp_path / 'usual.yaml'}: is list; expected a YAML mapping",
+    }
+    for text, words in told.items():
+        (tmp_path / "usual.yaml").write_text(text)
+        process = start(controllers, api, tmp_path, f"--usual={tmp_path / 'usual.yaml'}")
+        assert process.wait(timeout=25) == 1
+        assert words in (tmp_path / f"log-{len(controllers) - 1}").read_text()
+
+
 def ask(api: api_server.ApiServer, name: str) -> None:
     api.put(resource.RESOURCE_CLAIMS, objects.a_claim(name))
     api.put(resource.PODS, objects.a_pod(f"pod-{name}", name))

@@ -23,6 +23,10 @@ pytestmark = rendered.BUILDS_HELM
         ("controller.logLevel=loud", "value must be one of 'debug', 'info', 'warning', 'error'"),
         ("controller.extraArgs={verbose}", "does not match pattern '^--'"),
         ("allocator=nobody", "value must be one of 'controller', 'scheduler'"),
+        ("controller.usual[0].face=monitor", "value must be one of 'whole', 'mig', 'mps'"),
+        ("controller.usual[0].weight=0", "exclusiveMinimum: got 0, want 0"),
+        ("controller.usual[0].cpu=64 cores", "does not match pattern"),
+        ("controller.usual[0].gpu=8", "additional properties 'gpu' not allowed"),
         ("kubeletPlugin.shareDomain=namespace", "value must be one of 'none', 'cluster'"),
         ("kubeletPlugin.xidClass={79=ignored}", "does not match pattern"),
         ("kubeletPlugin.cdiHook=nvidia-cdi-hook", "does not match pattern"),
@@ -72,6 +76,20 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
                 "kubeletPlugin.offerings[0].faces={whole,mps}",
             ),
             "leave mps out of faces",
+        ),
+        (("controller.usual[0].percent=25",), "has percent of a whole GPU: say face"),
+        (("controller.usual[0].face=mps",), "face mps, which is percent of one GPU"),
+        (
+            (
+                "controller.usual[0].face=mig",
+                "controller.usual[0].percent=12",
+                "controller.usual[0].gpus=0",
+            ),
+            "face mig, which is percent of one GPU: say percent, and leave out gpus",
+        ),
+        (
+            ("controller.usual[0].gpus=0", "controller.usual[0].products={H100}"),
+            "names products of a pod that asks no GPU",
         ),
         (
             (r"mps.podLabels.app\.kubernetes\.io/name=mine",),

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from driver import settings
-from driver.api import offerings
+from driver.api import offerings, workloads
 from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import faces
@@ -136,7 +136,11 @@ def test_the_supervisor_and_the_plugin_agree_on_their_files() -> None:
 
 def offered(*flags: str) -> offerings.NodeOfferings:
     found = rendered.objects(*flags)
-    (document,) = [x["data"]["offerings.yaml"] for x in found if x["kind"] == "ConfigMap"]
+    (document,) = [
+        x["data"]["offerings.yaml"]
+        for x in found
+        if x["kind"] == "ConfigMap" and "offerings.yaml" in x["data"]
+    ]
     assert "--offerings=/etc/ration/offerings.yaml" in container(found, "kubeletplugin")["args"]
     return offerings.read(yaml.safe_load(document), "offerings.yaml")
 
@@ -160,6 +164,34 @@ def test_changed_offerings_replace_the_plugins_pods() -> None:
         return str(metadata["annotations"]["checksum/offerings"])
 
     assert sums("timeSlices=3") != sums("timeSlices=4")
+
+
+def expected(*flags: str) -> workloads.UsualWorkloads:
+    found = rendered.objects(*flags)
+    named = [x for x in found if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
+    spec = workload(found, "controller")["spec"]["template"]["spec"]
+    (volume,) = spec["volumes"]
+    assert volume["configMap"]["name"] == named[0]["metadata"]["name"]
+    assert "--usual=/etc/ration/usual.yaml" in container(found, "controller")["args"]
+    return workloads.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")
+
+
+def test_the_controller_reads_what_is_usual_by_the_values() -> None:
+    assert expected(EVERYTHING).workloads == (
+        workloads.Workload(gpus=8, cpu="64", weight=3),
+        workloads.Workload(
+            face=faces.Kind.MIG, percent=12, products=("NVIDIA H100 80GB HBM3",), weight=1
+        ),
+    )
+
+
+def test_what_is_usual_replaces_the_controllers_pods_when_it_changes() -> None:
+    def sums(gpus: int) -> str:
+        found = rendered.objects(*rendered.setting(f"controller.usual[0].gpus={gpus}"))
+        metadata = workload(found, "controller")["spec"]["template"]["metadata"]
+        return str(metadata["annotations"]["checksum/usual"])
+
+    assert sums(1) != sums(8)
 
 
 def test_the_controller_has_no_rights_on_its_node() -> None:
@@ -239,7 +271,8 @@ def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
     found = rendered.objects(EVERYTHING)
     template = workload(found, "controller")["spec"]["template"]
     spec = template["spec"]
-    assert template["metadata"]["annotations"] == {"note": "here"}
+    assert set(template["metadata"]["annotations"]) == {"note", "checksum/usual"}
+    assert template["metadata"]["annotations"]["note"] == "here"
     assert {"tier": "one", "team": "platform"}.items() <= template["metadata"]["labels"].items()
     assert spec["priorityClassName"] == "high"
     assert spec["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}

@@ -69,6 +69,35 @@ def test_where_all_are_placed_the_exit_code_is_0(tmp_path: Path) -> None:
     assert (answer.exit_code, "1 of 1 pod placed" in answer.output) == (0, True)
 
 
+def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
+    shares = "workloads: [{face: mps, percent: 80}]"
+    smaller = a_claim(deviceClassName="gpu-mps.ration.dev")
+    path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), smaller]))
+    usual = written(tmp_path, "usual.yaml", shares)
+    common = ("-f", path, "--cluster", CLUSTER, "--policies", "fragmentation", "-o", "json")
+    whys = {
+        json.loads(simulate(*common, *more).output)["pods"][0]["why"]
+        for more in ((), ("--usual", usual))
+    }
+    assert len(whys) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("workloads: [{gpu: 8}]", "usual.yaml.workloads.0.gpu: Extra inputs are not permitted"),
+        ("- gpus: 8", "usual.yaml: is something else; expected one UsualWorkloads document"),
+        ("", "usual.yaml: is empty"),
+    ],
+)
+def test_what_is_usual_and_cannot_be_read_exits_2_with_its_place(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    usual = written(tmp_path, "usual.yaml", text)
+    answer = simulate("-f", PODS, "--cluster", CLUSTER, "--usual", usual)
+    assert (answer.exit_code, words in answer.output) == (2, True), answer.output
+
+
 def test_pods_that_share_a_claim_share_its_devices(tmp_path: Path) -> None:
     two = {**a_pod(), "metadata": {"name": "two"}}
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), two, a_claim()]))

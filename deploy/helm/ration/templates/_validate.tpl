@@ -17,6 +17,18 @@
 {{- fail "kubeletPlugin.offerings offers faces for MPS and mps.enabled is false, so nobody would run MPS daemons: enable it, or leave mps out of faces" }}
 {{- end }}
 {{- end }}
+{{- range .Values.controller.usual }}
+{{- if eq (default "whole" .face) "whole" }}
+{{- if .percent }}
+{{- fail "controller.usual has percent of a whole GPU: say face (mig, mps, time-slicing), or gpus in its place" }}
+{{- end }}
+{{- if and .products (hasKey . "gpus") (not .gpus) }}
+{{- fail "controller.usual names products of a pod that asks no GPU: leave out products, or gpus: 0" }}
+{{- end }}
+{{- else if or (not .percent) (ne 1 (int (default 1 .gpus))) (and (hasKey . "gpus") (not .gpus)) }}
+{{- fail (printf "controller.usual has face %s, which is percent of one GPU: say percent, and leave out gpus" .face) }}
+{{- end }}
+{{- end }}
 {{- range $name, $one := dict "controller" .Values.controller "kubeletPlugin" .Values.kubeletPlugin "mps" .Values.mps "admission" .Values.admission }}
 {{- if and (not $one.serviceAccount.create) (not $one.serviceAccount.name) }}
 {{- fail (printf "%s.serviceAccount.create is false and %s.serviceAccount.name is empty: name the account that is there" $name $name) }}

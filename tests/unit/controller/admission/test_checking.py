@@ -4,8 +4,9 @@ import pytest
 
 from driver import names
 from driver.controller.admission import checking, configs, hardware, review
+from driver.controller.allocation import outcome
 from driver.resources import classes, slices
-from tests import objects
+from tests import allocating, objects, worlds
 from tests.unit.controller.admission.cluster import CLASSES, KNOWN, MIG, MPS, SLICE, SLICED
 
 Raw = dict[str, Any]
@@ -77,6 +78,38 @@ def test_namespaces_may_meet_by_the_class_only() -> None:
         "spec.devices.config[0].opaque.parameters.crossNamespace: is for DeviceClasses"
     )
     assert said(objects.a_class(config=[crossing]), a_kind("DeviceClass")) == checking.NOTHING
+
+
+@pytest.mark.parametrize(
+    "words", ["spread", "topology, pack", "", " ", "spread,spread", "best", "pack,", "Pack", "a b"]
+)
+def test_the_policies_of_a_class_are_judged_as_the_allocator_judges_them(words: str) -> None:
+    raw = objects.a_class("one")
+    raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: words}
+    found = said(raw, a_kind("DeviceClass")).problems
+    view = worlds.view(objects.a_slice("node-a", 1), found_classes=[classes.parse(raw)])
+    claim = objects.claim("c", objects.a_request("r", 1, deviceClassName="one"))
+    answer = allocating.decide(view, claim)
+    if isinstance(answer, outcome.Placement):
+        assert found == ()
+    else:
+        (text,) = found
+        assert text.removeprefix("metadata.annotations[ration.dev/policies]: ") in answer.detail
+
+
+def test_a_class_is_told_of_its_policies_and_its_configuration_at_once() -> None:
+    raw = objects.a_class("one", config=[objects.a_config("Bogus")])
+    raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: "best"}
+    assert [one.partition(":")[0] for one in said(raw, a_kind("DeviceClass")).problems] == [
+        "metadata.annotations[ration.dev/policies]",
+        "spec.config[0].opaque.parameters.kind",
+    ]
+
+
+def test_the_annotation_says_nothing_of_a_claim() -> None:
+    claim = objects.a_claim("one")
+    claim["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: "best"}
+    assert said(claim) == checking.NOTHING
 
 
 def test_a_key_that_stands_twice_is_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver import errors
+from driver import errors, names
 from driver.controller.admission import (
     answering,
     configs,
@@ -97,6 +97,29 @@ def test_a_class_that_is_changed_is_looked_at() -> None:
     kind = ("resource.k8s.io", "v1", "DeviceClass")
     wrong = {"spec": {"config": [objects.a_config("Bogus")]}}
     assert not validated(kind, wrong, operation="UPDATE", old={"spec": {}}).allowed
+
+
+def a_class(policies: str | None, **spec: Any) -> Raw:
+    notes = {} if policies is None else {names.POLICIES_ANNOTATION: policies}
+    return {"metadata": {"name": "one", "annotations": notes}, "spec": spec}
+
+
+def test_policies_that_a_class_has_from_now_on_are_looked_at() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    refused = validated(kind, a_class("best"), operation="UPDATE", old=a_class("spread"))
+    assert (refused.allowed, refused.code) == (False, 422)
+    assert refused.message.startswith(
+        "metadata.annotations[ration.dev/policies]: 'best' is no policy; expected some of "
+    )
+    assert not validated(kind, a_class("best"), operation="UPDATE", old={"metadata": 3}).allowed
+
+
+def test_an_update_that_leaves_the_policies_of_a_class_as_they_are_is_let_through() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    noted = a_class("best")
+    noted["metadata"]["annotations"]["example.com/owner"] = "platform"
+    assert validated(kind, noted, operation="UPDATE", old=a_class("best")) == review.ALLOWED
+    assert validated(kind, a_class(None), operation="UPDATE", old=a_class("best")) == review.ALLOWED
 
 
 def test_a_pod_is_measured_by_what_its_templates_ask() -> None:

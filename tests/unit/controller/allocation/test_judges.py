@@ -3,6 +3,7 @@ from dataclasses import replace
 from driver import names, reasons
 from driver.controller import picture
 from driver.controller.allocation import allocate, judges, outcome, ranking
+from driver.controller.allocation.policies import base, mix
 from driver.resources import classes
 from tests import allocating, objects, worlds
 
@@ -62,6 +63,15 @@ def test_the_policies_are_the_same_object_as_long_as_nothing_changes() -> None:
     wants = allocating.wants(view, objects.claim("c", objects.a_request("r", 1)))
     found = known.of(view, wants)
     assert known.of(view, wants) is found
+
+
+def test_policies_of_a_class_know_what_is_usually_asked_as_the_controllers_do() -> None:
+    usual = mix.of([(mix.Demand(base.WHOLE, 2), 1.0)])
+    view, known = fleet("fragmentation"), judges.Judges(ranking.of("pack", usual))
+    asking = objects.a_request("r", 1, deviceClassName=SPREADING)
+    found = known.of(view, allocating.wants(view, objects.claim("c", asking)))
+    assert isinstance(found, ranking.Ranking)
+    assert found.usual.shapes == usual.shapes
 
 
 def test_the_policies_of_a_class_are_read_from_its_annotation() -> None:

@@ -61,6 +61,16 @@ def test_a_claim_keeps_who_has_what_and_nothing_its_driver_says() -> None:
     assert after == before
 
 
+def test_a_class_keeps_the_policies_it_orders() -> None:
+    found = objects.a_class()
+    found["metadata"]["annotations"] = {"a": SECRET, names.POLICIES_ANNOTATION: "spread"}
+    raw = {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **found}
+    short = stripping.stripped(raw)
+    assert short is not None
+    assert SECRET not in json.dumps(short)
+    assert dump.read([short]).caches.classes == dump.read([raw]).caches.classes
+
+
 def test_the_picture_of_stripped_objects_is_that_of_the_whole_ones() -> None:
     node, labels = objects.a_node(unschedulable=True), {"a": "b"}
     node["metadata"] |= {"labels": labels, "annotations": {"a": SECRET}}

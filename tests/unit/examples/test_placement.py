@@ -1,0 +1,158 @@
+"""The files of examples/placement, and that the pages say what is so."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from driver import names
+from driver.api import workloads
+from driver.cli.__main__ import app
+from driver.controller import picture
+from driver.controller.admission import checking, configs, review
+from driver.controller.allocation import allocate, configured, outcome, policies, ranking
+from driver.controller.allocation.policies import base, mix
+from driver.resources import classes, nodes, publish
+from hack.chart import helm, values
+from tests import allocating, objects, worlds
+from tests.fakes import simulated_pool
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "examples" / "placement"
+CLASSES, PODS, USUAL = (str(FOLDER / f"{name}.yaml") for name in ("classes", "pods", "usual"))
+CLUSTER = str(ROOT / "examples" / "simulate" / "cluster.yaml")
+EXPLAINED = (ROOT / "docs" / "explanation" / "placement.md").read_text()
+HOW_TO = (ROOT / "docs" / "how-to" / "placement-policies.md").read_text()
+
+
+def found(name: str) -> list[Any]:
+    return helm.objects(Path(name).read_text())
+
+
+@pytest.mark.parametrize("raw", found(CLASSES), ids=lambda raw: str(raw["metadata"]["name"]))
+def test_a_class_orders_policies_that_there_are(raw: Any) -> None:
+    kind = review.Kind("resource.k8s.io", "v1", "DeviceClass")
+    assert checking.check(kind, raw, configs.Known()) == checking.NOTHING
+    ordered = classes.parse(raw).policies
+    assert ordered
+    assert ranking.of(ordered).cares
+
+
+def test_a_class_selects_what_a_class_of_the_chart_selects() -> None:
+    installed = {one.name: one.selectors for one in map(classes.parse, helm.usual("DeviceClass"))}
+    shared, whole = map(classes.parse, found(CLASSES))
+    assert flat(shared.selectors) == flat(installed["gpu-mps.ration.dev"])
+    assert flat(whole.selectors) == flat(installed[names.CLASS_GPU])
+
+
+def flat(selectors: tuple[str, ...]) -> list[str]:
+    return [" ".join(one.split()) for one in selectors]
+
+
+def simulated(*words: str) -> list[dict[str, Any]]:
+    told = CliRunner().invoke(app, ["simulate", *words, "--cluster", CLUSTER, "-o", "json"])
+    pods: list[dict[str, Any]] = json.loads(told.stdout)["pods"]
+    return pods
+
+
+def test_replicas_are_spread_and_the_event_says_so() -> None:
+    pods = simulated("-f", CLASSES, "-f", PODS)
+    assert [one["node"] for one in pods] == ["gpu-2", "gpu-1", "gpu-2"]
+    words = "on gpu-2: the emptiest node: 2 of 2 GPUs were free, 1 are left"
+    assert pods[0]["why"].endswith(words)
+    assert words.removeprefix("on gpu-2: ") in HOW_TO
+
+
+def test_without_the_annotation_they_share_a_gpu(tmp_path: Path) -> None:
+    plain = []
+    for one in found(CLASSES):
+        del one["metadata"]["annotations"]
+        plain.append(one)
+    (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all(plain))
+    first, second, _ = simulated("-f", str(tmp_path / "classes.yaml"), "-f", PODS)
+    assert first["devices"][0]["device"] == second["devices"][0]["device"]
+
+
+def test_what_is_usual_is_read_by_the_controller_and_fits_the_chart() -> None:
+    (document,) = yaml.safe_load_all(Path(USUAL).read_text())
+    read = workloads.read(document, "usual.yaml")
+    assert len(configured.of(read).shapes) == len(document["workloads"])
+    held = values.Values.model_validate({"controller": {"usual": document["workloads"]}})
+    assert tuple(held.model_dump()["controller"]["usual"]) == tuple(
+        one.model_dump() for one in read.workloads
+    )
+
+
+def test_the_how_to_shows_the_example_as_it_stands() -> None:
+    (document,) = yaml.safe_load_all(Path(USUAL).read_text())
+    shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", HOW_TO, re.DOTALL)]
+    assert {"controller": {"usual": document["workloads"]}} in shown
+    assert found(CLASSES)[0] in shown
+
+
+def chosen(
+    view: picture.Picture, order: str, usual: mix.Mix = mix.PRIOR, **asked: Any
+) -> outcome.Placement:
+    claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
+    deciding = replace(worlds.DECIDING, ranking=ranking.of(order, usual))
+    workload = allocating.workload(claim)
+    return allocating.placed(allocate.allocate(view, workload, deciding))
+
+
+def devices(answer: outcome.Placement) -> list[str]:
+    return [one.device.device for one in answer.picks]
+
+
+def machine(name: str, *taken: str) -> picture.Picture:
+    """One node, some of whose GPUs are in use."""
+    pool = simulated_pool.of_machine("node-a", "controller", name)
+    found = publish.render(pool, publish.Owner(simulated_pool.node_name("node-a"), "uid"), 1)
+    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    installed = map(classes.parse, helm.usual("DeviceClass"))
+    more = [one for one in installed if one.name != objects.device_class().name]
+    return worlds.view(*found, taken=held, found_classes=more)
+
+
+def test_a_small_instance_is_laid_where_the_large_one_still_fits() -> None:
+    profile = 'device.attributes["gpu.ration.dev"].profile == "1g.10gb"'
+    asked: Any = {
+        "deviceClassName": names.CLASS_MIG,
+        "selectors": [{"cel": {"expression": profile}}],
+    }
+    view = machine("hgx-h100")
+    assert devices(chosen(view, "", **asked))[0].endswith("-mig-1g10gb-0")
+    assert devices(chosen(view, "mig-layout", **asked))[0].endswith("-mig-1g10gb-6")
+
+
+def test_two_gpus_are_those_that_a_bridge_joins() -> None:
+    view = machine("a30-bridged", "gpu-0000-17-00-0")
+    assert devices(chosen(view, "", count=2)) == ["gpu-0000-28-00-0", "gpu-0000-39-00-0"]
+    assert devices(chosen(view, "topology", count=2)) == ["gpu-0000-39-00-0", "gpu-0000-4a-00-0"]
+
+
+def test_a_single_gpu_leaves_the_pair_whole() -> None:
+    view = machine("a30-bridged", "gpu-0000-39-00-0")
+    assert devices(chosen(view, "")) == ["gpu-0000-17-00-0"]
+    assert devices(chosen(view, "islands")) == ["gpu-0000-4a-00-0"]
+
+
+def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
+    usual = mix.of([(mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
+    view = worlds.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
+    for name, cpu in (("node-a", "128"), ("node-b", "4")):
+        raw = objects.a_node(name)
+        raw["status"]["allocatable"]["cpu"] = cpu
+        node = nodes.parse(raw)
+        view.put_node(node.name, node)
+    assert chosen(view, "").node == "node-a"
+    assert chosen(view, "fragmentation", usual).node == "node-b"
+
+
+@pytest.mark.parametrize("policy", policies.POLICIES)
+def test_every_policy_is_explained(policy: str) -> None:
+    assert f"\n### {policy}\n" in EXPLAINED
