@@ -1,5 +1,6 @@
 """allocate: values in, a Placement or a NoFit out. Pure; `commit` is the only mutation (D4)."""
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ class Allocator:
         self._settings = deciding
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
         self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
+        self._chances: OrderedDict[Hashable, answers.Chances] = OrderedDict()
         self._rooms = rooms.Rooms()
         self._judges = judges.Judges(deciding.ranking)
 
@@ -52,6 +54,7 @@ class Allocator:
         found = self._board(view, workload, judge)
         if self._rooms.renew(view):
             self._told.clear()
+            self._chances.clear()
         deciding = replace(self._settings, ranking=judge)
         verdicts = deciding.rules.of(view, workload)
         question = answers.Question(view, self._rooms, workload, wants, deciding, verdicts)
@@ -78,8 +81,10 @@ class Allocator:
 
     def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:
         """Workloads that no device can tell apart share what nodes told."""
-        key = shapes.of_devices(workload), judge
-        return _remembered(self._told, key, answers.Told, _LEAST_SHAPES)
+        shape = shapes.of_devices(workload)
+        chances = _remembered(self._chances, shape, answers.Chances, _LEAST_SHAPES)
+        make = functools.partial(answers.Told, chances)
+        return _remembered(self._told, (shape, judge), make, _LEAST_SHAPES)
 
 
 def _remembered(

@@ -48,12 +48,17 @@ Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
 
 
-class Told:
-    """What nodes told to one question about devices, by their look; and what they could choose."""
+Chances = OrderedDict[Hashable, "Chance | outcome.Refusal"]
+"""What devices allow, by their look, whatever the policies."""
 
-    def __init__(self) -> None:
+
+class Told:
+    """What nodes told to one question about devices, by their look."""
+
+    def __init__(self, chances: Chances | None = None) -> None:
+        """Others who ask for the same devices, by other policies, may have the same `chances`."""
         self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
-        self._chances: OrderedDict[Hashable, Chance | outcome.Refusal] = OrderedDict()
+        self._chances = Chances() if chances is None else chances
 
     def of(self, question: "Question", node: nodes.Node) -> Fit | outcome.Refusal:
         """The answer of a node."""

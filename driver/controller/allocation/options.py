@@ -110,7 +110,7 @@ class Options:
         elif self._whole(offer):
             found = order.of(self._sets(offer, offer.count))
         else:
-            found = [self._sorted(offer, order)]
+            found = iter([self._sorted(offer, order)])
         return (_narrow(offer, places) for places in found)
 
     def _singles(self, offer: offers.Offer) -> list["_Option"]:
@@ -167,6 +167,13 @@ class _Option(NamedTuple):
     takens: tuple[base.Taken | None, ...]
 
 
+class _Scored(NamedTuple):
+    """The places of an option, and the node with it taken."""
+
+    places: list[int]
+    candidate: base.Candidate
+
+
 @dataclass(frozen=True, slots=True)
 class _Order:
     """The order of options on a node, the best one first; of equals the lowest places."""
@@ -174,19 +181,26 @@ class _Order:
     scene: Scene
     judge: ranking.Ranking
 
-    def of(self, found: Sequence[_Option], *, by_need: bool = False) -> list[list[int]]:
+    def of(self, found: Sequence[_Option], *, by_need: bool = False) -> Iterator[list[int]]:
         """The places of options."""
-        if len(found) == 1:
-            return [found[0].places]
-        scored = [
-            (memory_of(one.takens) if by_need else 0, self._worse(one), one.places) for one in found
-        ]
-        return [places for *_, places in sorted(scored)]
+        groups: dict[int, list[_Scored]] = {}
+        for one in found:
+            known = (taken for taken in one.takens if taken is not None)
+            made = _Scored(one.places, self.scene.candidate(known))
+            groups.setdefault(memory_of(one.takens) if by_need else 0, []).append(made)
+        for memory in sorted(groups):
+            yield from self._by(0, groups[memory])
 
-    def _worse(self, one: _Option) -> tuple[int, ...]:
-        known = (taken for taken in one.takens if taken is not None)
-        scores = self.judge.scores(self.scene.candidate(known))
-        return tuple(-score for score in scores)
+    def _by(self, policy: int, found: Sequence[_Scored]) -> Iterator[list[int]]:
+        """By the policies from one on: a later one is asked about those that are equal so far."""
+        if len(found) == 1 or policy == self.judge.count:
+            yield from sorted(one.places for one in found)
+            return
+        groups: dict[int, list[_Scored]] = {}
+        for one in found:
+            groups.setdefault(self.judge.score(policy, one.candidate), []).append(one)
+        for score in sorted(groups, reverse=True):
+            yield from self._by(policy + 1, groups[score])
 
 
 def memory_of(takens: Iterable[base.Taken | None]) -> int:

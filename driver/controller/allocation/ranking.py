@@ -40,6 +40,15 @@ class Ranking:
         """Whether there is any policy."""
         return bool(self._policies)
 
+    @property
+    def count(self) -> int:
+        """How many policies there are."""
+        return len(self._policies)
+
+    def score(self, policy: int, candidate: base.Candidate) -> int:
+        """What one of them says of a candidate, called by its place."""
+        return self._policies[policy].score(candidate)
+
     def scores(self, candidate: base.Candidate) -> Scores:
         """What each policy says of a candidate."""
         return tuple(one.score(candidate) for one in self._policies)

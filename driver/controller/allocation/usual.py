@@ -21,12 +21,12 @@ _STEPS = 4
 _SHARES = 8
 _GRAIN = 50
 """Shares are told apart in steps of a twentieth of a GPU."""
-_RATIO = 1.5
+_RATIO = 1.25
 _MOST = 16
 
 
 class _Seen(NamedTuple):
-    """Of a node: what its claims have, the CPU that pods take, its GPUs by product."""
+    """Of a node: what its claims have, its CPUs in milli where it has GPUs, these by product."""
 
     had: Counter[mix.Demand]
     cpu: int
@@ -50,7 +50,7 @@ class Usual:
         self._renew(view)
         part = _part(sum(self._had.values()))
         learned = self._learned() if part else {}
-        ratio = self._ratio() if part else 0.0
+        ratio = self._prior.cpu_per_gpu or self._ratio()
         needed = mix.scarce(self._prior.shapes, self._cards)
         key = part, tuple(learned.items()), ratio, tuple(needed.items())
         found = self._made.get(key)
@@ -98,11 +98,11 @@ class Usual:
         return {demand: share / _SHARES for demand, share in found if share}
 
     def _ratio(self) -> float:
-        """Milli CPUs for each GPU in use, in steps."""
-        used = mix.gpus((demand, float(number)) for demand, number in self._had.items())
-        if not used or self._cpu <= 0:
+        """Milli CPUs there are for each GPU, in steps: its share, where nothing else is known."""
+        cards = sum(self._cards.values())
+        if not cards or self._cpu <= 0:
             return 0.0
-        return float(_RATIO ** round(math.log(self._cpu / used, _RATIO)))
+        return float(_RATIO ** round(math.log(self._cpu / cards, _RATIO)))
 
     def _blend(
         self,
@@ -119,10 +119,7 @@ class Usual:
             for demand, weight in learned.items()
         )
         shapes = mix.of((*own, *new)).shapes if learned else prior.shapes
-        known = [one for one in (prior.cpu_per_gpu, ratio) if one]
-        weights = [1 - part, part] if len(known) == 2 else [1.0] * len(known)  # noqa: PLR2004
-        cpu = sum(one * weight for one, weight in zip(known, weights, strict=True))
-        return mix.Mix(shapes, cpu, needed)
+        return mix.Mix(shapes, ratio, needed)
 
 
 def _part(claimed: int) -> int:
@@ -141,8 +138,7 @@ def _seen(view: cluster.ClusterView, node: nodes.Node) -> _Seen:
         if share.pool.driver == view.driver:
             cards.update(card.model.product for card in anatomy.of(share.pool).idle)
             had.update(_had(view, share.pool))
-    use = view.use.get(node.name, cluster.NodeUse())
-    return _Seen(had, use.requests.get("cpu", 0) if cards else 0, cards)
+    return _Seen(had, node.allocatable.get("cpu", 0) if cards else 0, cards)
 
 
 def _had(view: cluster.ClusterView, of: pool.Pool) -> Iterator[mix.Demand]:

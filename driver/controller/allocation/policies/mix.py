@@ -1,6 +1,7 @@
 """What is usually asked of a cluster: the shapes of workloads, each with its weight. Pure."""
 
 import bisect
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from driver.controller.allocation.policies import base
 ENOUGH = 1 << 30
 """More thousandths of GPUs than any node has."""
 _HALF = base.FULL // 2
+_MOST = 1 << 14
 
 
 class Demand(NamedTuple):
@@ -36,14 +38,19 @@ class Demand(NamedTuple):
         if self.products and card.model.product not in self.products:
             return False
         if self.mode == base.PARTS:
-            return any(
-                part.memory * base.FULL >= self.thousandths * card.model.memory
-                and part.mask & card.free == part.mask
-                for part in card.model.parts
-            )
+            return _has_part(card.model, card.free, self.thousandths)
         if self.mode == base.WHOLE:
             return card.mode == base.IDLE
         return card.mode in {base.IDLE, self.mode} and card.left >= self.thousandths
+
+
+@functools.lru_cache(maxsize=_MOST)
+def _has_part(model: base.Model, free: int, thousandths: int) -> bool:
+    """Whether a placement of so much of a card's memory is free."""
+    return any(
+        part.memory * base.FULL >= thousandths * model.memory and part.mask & free == part.mask
+        for part in model.parts
+    )
 
 
 @dataclass(frozen=True, eq=False)

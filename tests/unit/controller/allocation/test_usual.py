@@ -3,7 +3,7 @@ import pytest
 from driver.controller import picture
 from driver.controller.allocation import usual
 from driver.controller.allocation.policies import base, mix
-from driver.resources import claims, pods
+from driver.resources import claims
 from tests import objects, worlds
 
 EIGHTS = mix.of([(mix.Demand(base.WHOLE, 8, cpu=8000), 1.0)])
@@ -40,13 +40,9 @@ def test_what_many_claims_have_counts_beside_it() -> None:
     assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
 
 
-def test_the_cpus_that_pods_take_for_each_gpu_are_learned() -> None:
-    view = fleet(*pairs(200))
-    for at in range(NODES):
-        pod = objects.pod(f"p-{at}", nodeName=f"node-{at:02}")
-        view.put_pod(pod.key, pod)
-    learned = usual.Usual(mix.NOTHING).of(view).cpu_per_gpu
-    assert learned == pytest.approx(60 * 1000 / 400, rel=0.25)
+def test_where_nobody_says_how_many_cpus_a_gpu_needs_it_is_its_share_of_the_node() -> None:
+    assert usual.Usual(mix.NOTHING).of(fleet()).cpu_per_gpu == pytest.approx(1000, rel=0.12)
+    assert usual.Usual(EIGHTS).of(fleet()).cpu_per_gpu == 1000
 
 
 def test_it_follows_the_view_and_remembers_nothing_of_what_was() -> None:
@@ -93,10 +89,10 @@ def test_pods_without_gpus_count_for_the_cpus_of_each_gpu() -> None:
     assert found.cpu_per_gpu == 8000
 
 
-def test_pods_of_nodes_without_gpus_teach_nothing() -> None:
-    view = fleet(*pairs(200))
-    plain = objects.node("plain")
-    view.put_node(plain.name, plain)
-    pod: pods.Pod = objects.pod("p", nodeName="plain")
-    view.put_pod(pod.key, pod)
-    assert usual.Usual(EIGHTS).of(view).cpu_per_gpu == 1000
+def test_nodes_without_gpus_have_no_share_in_it() -> None:
+    view, known = fleet(), usual.Usual(mix.NOTHING)
+    before = known.of(view)
+    for at in range(500):
+        plain = objects.node(f"plain-{at}")
+        view.put_node(plain.name, plain)
+    assert known.of(view) is before
