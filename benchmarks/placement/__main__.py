@@ -40,8 +40,9 @@ def main() -> int:
     figures: list[record.Figure] = []
     if "mig" in suites:
         figures += _of_streams(seeds[:_STREAMS], given.arrivals)
-    for name in given.traces.split(",") if "openb" in suites and folder else ():
-        figures += _of_trace(name, openb.load(folder, name), seeds)
+    if "openb" in suites and folder is not None:
+        for name in given.traces.split(","):
+            figures += _of_trace(name, openb.load(folder, name), seeds)
     asked = given.traces, given.arrivals, given.suites
     if asked == (parser.get_default("traces"), _ARRIVALS, []):
         record.write("placement", figures)

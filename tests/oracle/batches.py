@@ -5,7 +5,7 @@ By dynamic programming over what a GPU can hold at once and how many of each pro
 
 import functools
 import random  # noqa: TID251 - a drawing that anyone can repeat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -65,16 +65,23 @@ class Packing:
         here = {(0,) * len(self._sizes): 1.0}
         while here:
             ahead: dict[Counts, float] = {}
-            for counts, chance in here.items():
-                asked = sum(n * size for n, size in zip(counts, self._sizes.values(), strict=True))
-                for at, (profile, size) in enumerate(self._sizes.items()):
-                    if asked + size > slices:
-                        total += chance * mix[profile] * self._most(counts, gpus)
-                    else:
-                        more = (*counts[:at], counts[at] + 1, *counts[at + 1 :])
-                        ahead[more] = ahead.get(more, 0.0) + chance * mix[profile]
+            for counts, more, asked, chance in self._next(here, mix):
+                if asked > slices:
+                    total += chance * self._most(counts, gpus)
+                else:
+                    ahead[more] = ahead.get(more, 0.0) + chance
             here = ahead
         return total
+
+    def _next(
+        self, here: Mapping[Counts, float], mix: layouts.Mix
+    ) -> Iterator[tuple[Counts, Counts, int, float]]:
+        """Who comes next: what there was, what there is then, the slices asked, the chance."""
+        for counts, chance in here.items():
+            asked = sum(n * size for n, size in zip(counts, self._sizes.values(), strict=True))
+            for at, (profile, size) in enumerate(self._sizes.items()):
+                more = (*counts[:at], counts[at] + 1, *counts[at + 1 :])
+                yield counts, more, asked + size, chance * mix[profile]
 
     def _of(self, counts: Counts, gpus: int) -> int:
         if not gpus or not any(counts):
