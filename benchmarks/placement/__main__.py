@@ -1,37 +1,53 @@
-"""`python -m benchmarks.placement [--seeds 42,43] [--traces default]`: how much of a fleet is used.
+"""`python -m benchmarks.placement`: how well GPUs are given out, beside policies from elsewhere.
 
-Every pod of the trace arrives once, none leaves; the figures are GPUs in use, in percent, when all
-have arrived (130 % of the fleet is asked), beside policies from elsewhere on the same draws.
+`openb`: every pod of the trace arrives once, none leaves; the figures are GPUs in use, in percent,
+when all have arrived (130 % of the fleet is asked). `mig`: instances come and go; the figures are
+how many of a hundred find room. All policies see the same draws.
 """
 
 import argparse
+import itertools
+import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks import record
-from benchmarks.placement import openb, ours, reference
+from benchmarks.placement import beside, fleet, openb, ours, streams
 from driver.controller.allocation import policies, ranking
 
 _WITH = ("FGD", "best fit", "first fit", "random")
+_SUITES = ("openb", "mig")
+_GPUS, _ARRIVALS, _STREAMS = 32, 1000, 3
+_OFTEN = 20
+"""Seconds between two lines of progress."""
 
 
 def main() -> int:
     """Measure, print; store what was asked by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", choices=(*_SUITES, []), help="all, if none is named")
     parser.add_argument("--seeds", default="42", help="one or several, or `all` (42 to 51)")
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
+    parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
     given = parser.parse_args()
     folder = openb.folder()
-    if folder is None:
+    suites = given.suites or _SUITES
+    if "openb" in suites and folder is None:
         print("the traces are not here: name their folder in $RATION_TRACES")
         return 1
     seeds = [*openb.SEEDS] if given.seeds == "all" else [*map(int, given.seeds.split(","))]
     figures: list[record.Figure] = []
-    for name in given.traces.split(","):
-        figures += _of_trace(name, openb.load(folder, name), seeds)
-    if given.traces == parser.get_default("traces"):
+    if "mig" in suites:
+        figures += _of_streams(seeds[:_STREAMS], given.arrivals)
+    if "openb" in suites and folder is not None:
+        for name in given.traces.split(","):
+            figures += _of_trace(name, openb.load(folder, name), seeds)
+    asked = given.traces, given.arrivals, given.suites
+    if asked == (parser.get_default("traces"), _ARRIVALS, []):
         record.write("placement", figures)
+    else:
+        print(*map(record.line, figures), sep="\n")
     return 0
 
 
@@ -41,13 +57,14 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
     rates: list[float] = []
     for seed in seeds:
         arriving = openb.arrivals(trace, seed)
-        begun = time.monotonic()
-        mine = _ours(trace, arriving)
-        rates.append(len(arriving) / (time.monotonic() - begun))
-        for policy, used in {"ours": mine, **_others(trace, arriving, seed)}.items():
-            full.setdefault(policy, []).append(100 * used[-1] / trace.capacity)
-            at = _when_all_is_asked(trace, arriving)
-            asked.setdefault(policy, []).append(100 * used[at] / trace.capacity)
+        judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
+        mine = ours.replay(trace, arriving, judge, _progress(f"{name} {seed}"))
+        rates.append(mine.rate)
+        used = {"ours": mine.used, **beside.others(trace, arriving, seed)}
+        course = beside.Course(trace, arriving, used)
+        for policy in used:
+            full.setdefault(policy, []).append(course.full(policy))
+            asked.setdefault(policy, []).append(course.asked(policy))
             print(
                 f"{name} {seed} {policy}: {full[policy][-1]:.2f} %, "
                 f"{asked[policy][-1]:.2f} % when 100 % is asked",
@@ -63,29 +80,49 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
     ]
 
 
-def _ours(trace: openb.Trace, arriving: Sequence[openb.Pod]) -> list[int]:
-    judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
-    return ours.replay(trace, arriving, judge)
+def _progress(what: str) -> Callable[[int, int], None]:
+    """Says now and then how much is done."""
+    told = time.monotonic()
+
+    def tell(done: int, of: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > _OFTEN:
+            told = time.monotonic()
+            print(f"{what}: {done} of {of}", flush=True)
+
+    return tell
 
 
-def _others(trace: openb.Trace, arriving: Sequence[openb.Pod], seed: int) -> dict[str, list[int]]:
-    fgd = reference.Fgd(openb.usual(trace))
-    return {
-        "FGD": reference.replay(trace, arriving, fgd),
-        "best fit": reference.replay(trace, arriving, reference.best_fit),
-        "first fit": reference.replay(trace, arriving, reference.first_fit),
-        "random": reference.at_random(trace, arriving, seed),
+def _of_streams(seeds: Sequence[int], arrivals: int) -> list[record.Figure]:
+    """Through the allocator, so they are short; `tests/oracle/test_streams.py` has longer ones."""
+    figures: list[record.Figure] = []
+    rates: list[float] = []
+    for mix, load in itertools.product(streams.MIXES, streams.LOADS):
+        found: dict[str, list[float]] = {}
+        for seed in seeds:
+            accepted, rate = _of_stream(streams.draw(mix, load, _GPUS, arrivals, seed))
+            rates.append(rate)
+            print(f"MIG {mix} {load} {seed}:", {k: round(v, 2) for k, v in accepted.items()})
+            for name, value in accepted.items():
+                found.setdefault(name, []).append(value)
+        mine = found.pop("ours")
+        best = max(found, key=lambda name: statistics.fmean(found[name]))
+        for name, others in found.items():
+            what = f"{name}, the best of the others" if name == best else name
+            title = f"MIG {mix}, load {load}: instances with room beside {what}"
+            figures.append(record.figure(title, "%", mine, others))
+    return [*figures, record.figure(f"MIG: decisions on {_GPUS} GPUs", "/s", rates)]
+
+
+def _of_stream(stream: Sequence[streams.Arrival]) -> tuple[dict[str, float], float]:
+    """What each policy accepts of a hundred; our decisions in a second."""
+    allocator = fleet.Ours(_GPUS, ranking.of(",".join(policies.DEFAULT)))
+    mine = streams.accepted(allocator, stream)
+    plain = {
+        name: streams.accepted(streams.Plain(_GPUS, score), stream)
+        for name, score in streams.Others(streams.model()).scores().items()
     }
-
-
-def _when_all_is_asked(trace: openb.Trace, arriving: Sequence[openb.Pod]) -> int:
-    """The arrival with which 100 % of the fleet has been asked."""
-    asked = 0
-    for at, pod in enumerate(arriving):
-        asked += pod.demand
-        if asked >= trace.capacity:
-            return at
-    return len(arriving) - 1
+    return {"ours": mine, **plain}, allocator.rate
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """The trace through our allocator: real claims, slices and pods, on the engine of `simulate`."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from benchmarks.placement import openb
+from benchmarks.placement import openb, stopwatch
 from driver import names
+from driver.controller import picture
 from driver.controller.allocation import filters, ranking, settings
 from driver.controller.allocation.policies import base, mix
 from driver.controller.simulation import desk
@@ -22,11 +24,33 @@ def _demand(shape: openb.Pod) -> mix.Demand:
     return mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
 
 
-def replay(trace: openb.Trace, arriving: Sequence[openb.Pod], judge: ranking.Ranking) -> list[int]:
-    """GPU thousandths in use after each arrival: one comes each second, and none leaves."""
+class Replayed(NamedTuple):
+    """GPU thousandths in use after each arrival; decisions in a second of processor time."""
+
+    used: list[int]
+    rate: float
+
+
+class _Desk(desk.Desk):
+    """The desk of `simulate`, with a stopwatch."""
+
+    def __init__(
+        self, view: picture.Picture, deciding: settings.Settings, *, every_pod: bool = False
+    ) -> None:
+        super().__init__(view, deciding, every_pod=every_pod)
+        self._allocator = self.watch = stopwatch.Stopwatch(deciding)
+
+
+def replay(
+    trace: openb.Trace,
+    arriving: Sequence[openb.Pod],
+    judge: ranking.Ranking,
+    told: engine.Told = lambda _done, _of: None,
+) -> Replayed:
+    """One comes each second, and none leaves. `told` hears how many have come."""
     deciding = settings.Settings(judge, filters.Rules(names.DRIVER))
-    found = desk.Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
+    found = _Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
     maker = simulated.Maker()
     tasks = [maker.task(f"pod-{n}", pod, float(n)) for n, pod in enumerate(arriving)]
-    report = engine.Replay(found, engine.Rule(wait=False, leave=False)).run(tasks)
-    return [one.used for one in report.course]
+    report = engine.Replay(found, engine.Rule(wait=False, leave=False), told).run(tasks)
+    return Replayed([one.used for one in report.course], found.watch.rate)

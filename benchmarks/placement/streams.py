@@ -1,4 +1,4 @@
-"""Streams of MIG instances: through our allocator, and on a plain model with other policies.
+"""Streams of MIG instances, and a plain model of GPUs that gives them out by any score.
 
 Instances come at random and stay for a random time, one in the mean. At load 1 they ask as much
 memory as there is. One that finds no room goes away.
@@ -13,21 +13,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from benchmarks.allocator import fixtures
-from driver import ids, names
+from driver import names
 from driver.controller import picture
-from driver.controller.allocation import (
-    allocate,
-    anatomy,
-    assemble,
-    filters,
-    outcome,
-    ranking,
-    settings,
-)
+from driver.controller.allocation import anatomy, ranking
 from driver.controller.allocation.policies import base
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources import slices
+from tests import rooms
 
-GPUS_A_NODE = 8
 MACHINE = "hgx-h100"
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 MIXES: Mapping[str, Sequence[float]] = {
@@ -39,7 +31,6 @@ MIXES: Mapping[str, Sequence[float]] = {
 LOADS = (0.85, 1.0)
 _WARM = 0.1
 """The part of a stream that fills the GPUs and does not count."""
-_STAMP = "2026-01-01T00:00:00Z"
 
 
 class Arrival(NamedTuple):
@@ -51,14 +42,20 @@ class Arrival(NamedTuple):
 
 
 @functools.cache
-def model() -> base.Model:
-    """The kind of GPU, with those placements that streams ask for."""
+def machine() -> base.Model:
+    """The kind of GPU, with all its placements, as our plugin publishes it."""
     text = fixtures.filled(fixtures.every_face("controller", MACHINE), 0)
     shown = picture.Picture(names.DRIVER)
     for raw in json.loads(text):
         shown.put_slice(raw["metadata"]["name"], slices.parse(raw))
-    found = anatomy.of(next(iter(shown.pools.values()))).idle[0].model
-    return replace(found, parts=tuple(one for one in found.parts if one.profile in PROFILES))
+    return anatomy.of(next(iter(shown.pools.values()))).idle[0].model
+
+
+@functools.cache
+def model() -> base.Model:
+    """The kind of GPU, with those placements that streams ask for."""
+    parts = tuple(one for one in machine().parts if one.profile in PROFILES)
+    return replace(machine(), parts=parts)
 
 
 def draw(mix: str, load: float, gpus: int, count: int, seed: int) -> list[Arrival]:
@@ -105,45 +102,25 @@ def accepted(fleet: Fleet[T], stream: Sequence[Arrival]) -> float:
     return 100 * had / (len(stream) - first)
 
 
-class Ours:
-    """Our allocator with real slices and claims, every face of each GPU published."""
-
-    def __init__(self, gpus: int, judge: ranking.Ranking) -> None:
-        self._view = picture.Picture(names.DRIVER)
-        self._allocator = allocate.Allocator(settings.Settings(judge, filters.Rules(names.DRIVER)))
-        self._made = 0
-        for raw in fixtures.classes():
-            self._view.put_class(raw["metadata"]["name"], classes.parse(raw))
-        template = fixtures.every_face("controller", MACHINE)
-        for number in range(-(-gpus // GPUS_A_NODE)):
-            node = nodes.parse(fixtures.node(number))
-            self._view.put_node(node.name, node)
-            for raw in json.loads(fixtures.filled(template, number)):
-                self._view.put_slice(raw["metadata"]["name"], slices.parse(raw))
-
-    def take(self, profile: str) -> tuple[ids.Key, ids.Key] | None:
-        """A claim for a MIG device, and its pod."""
-        self._made += 1
-        raw = fixtures.claim(f"claim-{self._made}", fixtures.instance(profile))
-        pod = pods.parse(fixtures.pod(f"pod-{self._made}", f"claim-{self._made}"))
-        workload = outcome.Workload(pod, (claims.parse(raw),))
-        answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, outcome.NoFit):
-            return None
-        (key, made), *_ = assemble.allocations(self._view, workload, answer, _STAMP).items()
-        self._view.put_claim(key, replace(workload.open[0], allocation=made))
-        self._view.put_pod(pod.key, replace(pod, node=answer.node))
-        return key, pod.key
-
-    def leave(self, given: tuple[ids.Key, ids.Key]) -> None:
-        """Its claim and its pod are gone."""
-        claim, pod = given
-        self._view.put_claim(claim, None)
-        self._view.put_pod(pod, None)
-
-
-Score = Callable[[int, int], float]
+Score = Callable[[int, int], tuple[int, ...]]
 """Of a card's free slices before and after; lower is better."""
+
+
+def product(judge: ranking.Ranking, of: base.Model) -> Score:
+    """The score of our policies, each GPU on a node of its own; then a cut GPU before an idle one.
+
+    `of` has all placements that the GPU offers.
+    """
+
+    @functools.cache
+    def score(before: int, after: int) -> tuple[int, ...]:
+        idle = before == of.slices
+        room = rooms.room(rooms.idle(of) if idle else rooms.cut(before, of))
+        taken = base.Taken(0, base.PARTS, mask=before & ~after)
+        scores = judge.scores(rooms.candidate(room, taken))
+        return (*(-one for one in scores), int(idle))
+
+    return score
 
 
 class Plain:
@@ -153,20 +130,26 @@ class Plain:
         self._model = model()
         self._free = [self._model.slices] * gpus
         self._score = score
+        self._known: dict[tuple[str, int], tuple[tuple[int, ...], int] | None] = {}
 
     def take(self, profile: str) -> tuple[int, int] | None:
         """The GPU's number and the slices."""
-        found = [
-            (self._score(free, free & ~part.mask), number, part.mask)
-            for number, free in enumerate(self._free)
-            for part in self._model.parts
-            if part.profile == profile and part.mask & free == part.mask
-        ]
-        if not found:
+        ways = ((self._best(profile, free), number) for number, free in enumerate(self._free))
+        found = min(((way[0], number, way[1]) for way, number in ways if way), default=None)
+        if found is None:
             return None
-        _, number, mask = min(found)
+        _, number, mask = found
         self._free[number] &= ~mask
         return number, mask
+
+    def _best(self, profile: str, free: int) -> tuple[tuple[int, ...], int] | None:
+        """The score and the slices of the best way on a GPU; None: there is no room."""
+        if (profile, free) not in self._known:
+            masks = (part.mask for part in self._model.parts if part.profile == profile)
+            fitting = [mask for mask in masks if mask & free == mask]
+            ways = ((self._score(free, free & ~mask), mask) for mask in fitting)
+            self._known[profile, free] = min(ways, default=None)
+        return self._known[profile, free]
 
     def leave(self, given: tuple[int, int]) -> None:
         """Its slices are free."""
@@ -183,9 +166,9 @@ class Others:
     def scores(self) -> Mapping[str, Score]:
         """First fit; best fit: the least left; greedy: the fewest placements lost."""
         return {
-            "first fit": lambda _before, _after: 0,
-            "best fit": lambda _before, after: after.bit_count(),
-            "greedy": lambda before, after: self._placements(before) - self._placements(after),
+            "first fit": lambda _before, _after: (),
+            "best fit": lambda _before, after: (after.bit_count(),),
+            "greedy": lambda before, after: (self._placements(before) - self._placements(after),),
         }
 
     def _placements(self, free: int) -> int:

@@ -1,10 +1,13 @@
 """mig-layout: put MIG instances where the most placements stay free, large ones above all."""
 
 import functools
+import re
 
 from driver.controller.allocation.policies import base
 
 _MOST = 1 << 16
+_VARIANT = re.compile(r"[+-]")
+"""`1g.10gb+me`, `2g.48gb-me`: a profile with other engines."""
 
 
 class MigLayout:
@@ -55,5 +58,11 @@ def _lost(model: base.Model, before: int, after: int) -> int:
 
 def _worth(model: base.Model, free: int) -> int:
     """Twice the slices of every placement that is free, and three for each."""
-    fitting = (part.mask for part in model.parts if part.mask & free == part.mask)
-    return sum(2 * mask.bit_count() + 3 for mask in fitting)
+    return sum(2 * mask.bit_count() + 3 for mask in _places(model) if mask & free == mask)
+
+
+@functools.lru_cache(maxsize=_MOST)
+def _places(model: base.Model) -> tuple[int, ...]:
+    """The slices of each placement. Variants of a profile lie where it does, and count as one."""
+    found = {(_VARIANT.split(part.profile)[0], part.mask) for part in model.parts}
+    return tuple(mask for _, mask in sorted(found))

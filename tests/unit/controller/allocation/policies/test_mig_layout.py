@@ -18,6 +18,13 @@ def test_a_gpu_that_is_cut_is_filled_before_another_one_is() -> None:
     assert score(rooms.cut(0b11110000), 1 << 6) > score(rooms.idle(), 1 << 6)
 
 
+def test_variants_of_a_profile_change_nothing() -> None:
+    variants = (base.Part(f"1g.10gb{end}", 1 << at, 1) for end in ("+me", "-me") for at in range(7))
+    varied = base.Model("H100", 80 * rooms.GIB, (*rooms.H100.parts, *variants))
+    for part in rooms.H100.parts:
+        assert score(rooms.idle(varied), part.mask) == score(rooms.idle(), part.mask)
+
+
 def test_what_is_no_mig_device_makes_no_difference() -> None:
     one = rooms.candidate(rooms.room(rooms.idle()), *rooms.whole(0))
     assert LAYOUT.score(one) == base.MAX_SCORE

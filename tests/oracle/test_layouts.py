@@ -1,0 +1,108 @@
+"""MIG instances beside the exact optimum: no draw, but where a draw is named."""
+
+import functools
+import random  # noqa: TID251 - a drawing that anyone can repeat
+
+import pytest
+
+from benchmarks.placement import streams
+from driver.controller.allocation import policies, ranking
+from tests.oracle import batches, layouts
+
+LEAST = 0.98
+JUDGE = ranking.of(",".join(policies.DEFAULT))
+SCORE = streams.product(JUDGE, streams.machine())
+SIZES = {part.profile: part.mask.bit_count() for part in streams.model().parts}
+MIXES = {
+    name: {
+        one: weight / sum(weights) for one, weight in zip(streams.PROFILES, weights, strict=True)
+    }
+    for name, weights in streams.MIXES.items()
+}
+BATCHES = 20
+"""Draws of a batch."""
+each = pytest.mark.parametrize(
+    ("mix", "load"), [(mix, load) for mix in MIXES for load in streams.LOADS]
+)
+
+
+@functools.cache
+def gpu() -> layouts.Gpu:
+    return layouts.gpu(streams.model(), SCORE, layouts.alike(streams.model(), SCORE))
+
+
+def process(mix: str, load: float, gpus: int, of: layouts.Gpu | None = None) -> layouts.Process:
+    return layouts.Process(of or gpu(), SIZES, MIXES[mix], load, gpus)
+
+
+def test_states_that_nothing_tells_apart_are_one_and_that_changes_no_value() -> None:
+    assert (gpu().layouts, gpu().size) == (417, 144)
+    assert len({*layouts.alike(streams.model()).values()}) == 100
+    every = {one: number for number, one in enumerate(layouts.layouts(streams.model()))}
+    unmerged = process("any", 1.0, 1, layouts.gpu(streams.model(), SCORE, every))
+    merged = process("any", 1.0, 1)
+    assert unmerged.of.size == 417
+    assert unmerged.solve(unmerged.best) == pytest.approx(merged.solve(merged.best))
+    assert unmerged.solve(unmerged.ours) == pytest.approx(merged.solve(merged.ours))
+
+
+@each
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_as_much_memory_is_accepted_as_can_be_without_seeing_ahead(
+    mix: str, load: float, gpus: int
+) -> None:
+    of = process(mix, load, gpus)
+    ours, best, choosy = of.solve(of.ours), of.solve(of.best), of.solve(of.choosy)
+    print(f"{mix} {load} {gpus}: {ours.least / best.most:.4f}, {ours.least / choosy.most:.4f}")
+    assert ours.least <= best.most
+    assert best.least <= choosy.most
+    assert ours.least >= LEAST * max(best.most, choosy.most)
+
+
+def test_the_gain_of_one_kind_on_one_gpu_is_that_of_erlangs_formula() -> None:
+    """Seven of `1g.10gb` fit a GPU: a loss system of seven servers (Erlang, 1917)."""
+    only = {profile: float(profile == "1g.10gb") for profile in SIZES}
+    of = layouts.Process(gpu(), SIZES, only, 1.0, 1)
+    blocked = 1.0
+    for servers in range(1, 8):
+        blocked = 8 * blocked / (servers + 8 * blocked)
+    for found in (of.solve(of.best), of.solve(of.choosy), of.solve(of.ours)):
+        assert found.least - 1e-9 <= 1 - blocked <= found.most + 1e-9
+        assert found.most - found.least < 1e-3
+
+
+@pytest.mark.parametrize("gpus", [4, 6])
+@pytest.mark.parametrize("mix", MIXES)
+def test_of_a_batch_as_much_memory_has_room_as_at_all_could(mix: str, gpus: int) -> None:
+    """At load 0.85; 1 is only printed: there nobody gets so much who does not see ahead (below)."""
+    shares = {load: share_of_batches(mix, load, gpus) for load in streams.LOADS}
+    print(mix, gpus, {load: round(share, 4) for load, share in shares.items()})
+    assert shares[0.85] >= LEAST
+
+
+@each
+def test_who_sees_a_batch_beforehand_finds_more_room_in_it_and_who_does_not_no_more_than_the_best(
+    mix: str, load: float
+) -> None:
+    """Of two GPUs, in the mean of all batches; the best knows the mix, and when the batch ends.
+
+    At load 1 not even it gets 98 % of what could have room with the batch seen beforehand.
+    """
+    of, slices = process(mix, load, 2), int(load * 2 * 8)
+    ours, best = (batches.expected(of, then, slices) for then in (of.ours, of.best))
+    seeing = batches.Packing(streams.model()).expected(MIXES[mix], slices, 2)
+    print(f"{mix} {load}: ours {ours / seeing:.4f}, best {best / seeing:.4f} of {seeing:.2f}")
+    assert ours <= best <= seeing
+    assert (ours >= LEAST * best) if load < 1 else (best < LEAST * seeing)
+
+
+def share_of_batches(mix: str, load: float, gpus: int) -> float:
+    """Of what the best that sees the whole batch accepts."""
+    ours = best = 0
+    packing = batches.Packing(streams.model())
+    for seed in range(BATCHES):
+        source = random.Random(seed)  # noqa: S311 - it is not about secrets
+        batch = batches.draw(MIXES[mix], SIZES, int(load * gpus * 8), source)
+        ours += batches.accepted(streams.Plain(gpus, SCORE), batch, SIZES)
+        best += packing.most(batch, gpus)
+    return ours / best

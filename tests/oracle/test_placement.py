@@ -1,0 +1,42 @@
+"""The Alibaba trace `openb` through our allocator, beside FGD on the same draw (seed 42)."""
+
+import functools
+
+import pytest
+
+from benchmarks.placement import beside, openb, ours
+from driver.controller.allocation import policies, ranking
+
+SEED = 42
+
+
+@functools.cache
+def course(name: str) -> beside.Course:
+    folder = openb.folder()
+    if folder is None:
+        pytest.skip("the openb traces are not here: name their folder in $RATION_TRACES")
+    trace = openb.load(folder, name)
+    arriving = openb.arrivals(trace, SEED)
+    judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
+    used = {
+        "ours": ours.replay(trace, arriving, judge).used,
+        "FGD": beside.fgd(trace, arriving),
+    }
+    found = beside.Course(trace, arriving, used)
+    print(name, {one: (round(found.full(one), 2), round(found.asked(one), 2)) for one in used})
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", openb.TRACES)
+def test_no_less_of_a_fleet_is_in_use_than_with_fgd_when_more_is_asked_than_there_is(
+    name: str,
+) -> None:
+    found = course(name)
+    assert found.full("ours") >= found.full("FGD")
+
+
+@pytest.mark.timeout(600)
+def test_nor_when_all_of_it_is_asked_and_a_third_of_the_pods_name_a_gpu_model() -> None:
+    found = course("gpuspec33")
+    assert found.asked("ours") >= found.asked("FGD")
