@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import record
 from benchmarks.placement import beside, fleet, openb, ours, streams
+from driver.controller import collecting
 from driver.controller.allocation import policies, ranking
 
 _WITH = ("FGD", "best fit", "first fit", "random")
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
     given = parser.parse_args()
+    collecting.rarely()  # as the controller
     folder = openb.folder()
     suites = given.suites or _SUITES
     if "openb" in suites and folder is None:
