@@ -15,9 +15,10 @@ from driver.controller.allocation import anatomy, rooms
 from driver.controller.allocation.policies import base, mix
 from driver.resources import claims, nodes, pool
 
-_HALVED_AT = 400
-"""With so many claims what they have counts a quarter; with far more a half."""
-_STEPS = 4
+_ENOUGH = 100
+"""Claims; with fewer what they have says little."""
+_LEARNED = 0.25
+"""How much it counts then: what runs now says nothing of what waits (`benchmarks/placement`)."""
 _SHARES = 8
 _GRAIN = 50
 """Shares are told apart in steps of a twentieth of a GPU."""
@@ -48,14 +49,13 @@ class Usual:
     def of(self, view: cluster.ClusterView) -> mix.Mix:
         """The mix of now; the same object as long as it is the same."""
         self._renew(view)
-        part = _part(sum(self._had.values()))
-        learned = self._learned() if part else {}
+        learned = self._learned() if sum(self._had.values()) >= _ENOUGH else {}
         ratio = self._prior.cpu_per_gpu or self._ratio()
         needed = mix.scarce(self._prior.shapes, self._cards)
-        key = part, tuple(learned.items()), ratio, tuple(needed.items())
+        key = tuple(learned.items()), ratio, tuple(needed.items())
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = self._blend(part / _STEPS, learned, ratio, needed)
+            found = self._made[key] = self._blend(learned, ratio, needed)
         self._made.move_to_end(key)
         while len(self._made) > _MOST:
             self._made.popitem(last=False)
@@ -105,26 +105,17 @@ class Usual:
         return float(_RATIO ** round(math.log(self._cpu / cards, _RATIO)))
 
     def _blend(
-        self,
-        part: float,
-        learned: Mapping[mix.Demand, float],
-        ratio: float,
-        needed: Mapping[str, float],
+        self, learned: Mapping[mix.Demand, float], ratio: float, needed: Mapping[str, float]
     ) -> mix.Mix:
-        prior = self._prior
-        own = ((demand, weight * (1 - part)) for demand, weight in prior.shapes)
+        shapes = self._prior.shapes
+        own = ((demand, weight * (1 - _LEARNED)) for demand, weight in shapes)
         total = sum(learned.values()) or 1.0
         new = (
-            (demand._replace(cpu=int(ratio * demand.gpus)), weight * part / total)
+            (demand._replace(cpu=int(ratio * demand.gpus)), weight * _LEARNED / total)
             for demand, weight in learned.items()
         )
-        shapes = mix.of((*own, *new)).shapes if learned else prior.shapes
-        return mix.Mix(shapes, ratio, needed)
-
-
-def _part(claimed: int) -> int:
-    """How much what so many claims have counts, in quarters: at most a half."""
-    return round(_STEPS / 2 * claimed / (claimed + _HALVED_AT))
+        both = mix.of((*own, *new)).shapes if learned else shapes
+        return mix.Mix(both, ratio, needed)
 
 
 def _order(demand: mix.Demand) -> tuple[str, int, int]:

@@ -30,7 +30,7 @@ def weights(found: mix.Mix) -> dict[tuple[str, int], float]:
 
 
 def test_where_little_is_in_use_what_is_configured_counts() -> None:
-    found = usual.Usual(EIGHTS).of(fleet(*pairs(20)))
+    found = usual.Usual(EIGHTS).of(fleet(*pairs(40)))
     assert found.shapes == EIGHTS.shapes
     assert found.cpu_per_gpu == 1000
 
