@@ -37,7 +37,7 @@ class Allocator:
         self._settings = deciding
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
         self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
-        self._chances: OrderedDict[Hashable, answers.Chances] = OrderedDict()
+        self._chances = answers.Chances()
         self._rooms = rooms.Rooms()
         self._judges = judges.Judges(deciding.ranking)
 
@@ -82,8 +82,7 @@ class Allocator:
     def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:
         """Workloads that no device can tell apart share what nodes told."""
         shape = shapes.of_devices(workload)
-        chances = _remembered(self._chances, shape, answers.Chances, _LEAST_SHAPES)
-        make = functools.partial(answers.Told, chances)
+        make = functools.partial(answers.Told, shape, self._chances)
         return _remembered(self._told, (shape, judge), make, _LEAST_SHAPES)
 
 

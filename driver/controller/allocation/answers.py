@@ -48,16 +48,52 @@ Answer = Fit | outcome.Refusal | None
 """None for a node that reaches no device of ours at all."""
 
 
-Chances = OrderedDict[Hashable, "Chance | outcome.Refusal"]
-"""What devices allow, by their look, whatever the policies."""
+_MOST_TOLD = 4096
+_MOST_DEVICES = 200_000
+"""In all chances that are kept: about 50 MB."""
+
+
+class Chances:
+    """What devices allow, by what is asked of them and their look, whatever the policies.
+
+    Those used last are kept.
+    """
+
+    def __init__(self, most: int = _MOST_DEVICES) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, Chance | outcome.Refusal] = OrderedDict()
+        self._devices = 0
+
+    def of(
+        self, key: Hashable, question: "Question", node: nodes.Node
+    ) -> "Chance | outcome.Refusal":
+        """As it is kept, else as the node says."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = chance(question, node)
+            self._devices += _weight(found)
+        self._kept.move_to_end(key)
+        while self._devices > self._most and len(self._kept) > 1:
+            self._devices -= _weight(self._kept.popitem(last=False)[1])
+        return found
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._kept.clear()
+        self._devices = 0
+
+
+def _weight(found: "Chance | outcome.Refusal") -> int:
+    return 1 if isinstance(found, outcome.Refusal) else len(found.problem.spots)
 
 
 class Told:
     """What nodes told to one question about devices, by their look."""
 
-    def __init__(self, chances: Chances | None = None) -> None:
-        """Others who ask for the same devices, by other policies, may have the same `chances`."""
+    def __init__(self, asked_for: Hashable = None, chances: Chances | None = None) -> None:
+        """Who asks for the same devices by other policies may have the same `chances`."""
         self._answers: dict[Hashable, Fit | outcome.Refusal] = {}
+        self._asked_for = asked_for
         self._chances = Chances() if chances is None else chances
 
     def of(self, question: "Question", node: nodes.Node) -> Fit | outcome.Refusal:
@@ -69,25 +105,9 @@ class Told:
         if known is None:
             if len(self._answers) >= _MOST_TOLD:
                 self._answers.clear()
-            known = self._answers[seen] = _answer(
-                question, node, self._chance(question, node, seen)
-            )
+            found = self._chances.of((self._asked_for, seen.devices), question, node)
+            known = self._answers[seen] = _answer(question, node, found)
         return known
-
-    def _chance(
-        self, question: "Question", node: nodes.Node, seen: "Look"
-    ) -> "Chance | outcome.Refusal":
-        found = self._chances.get(seen.devices)
-        if found is None:
-            found = self._chances[seen.devices] = chance(question, node)
-        self._chances.move_to_end(seen.devices)
-        while len(self._chances) > _MOST_CHANCES:
-            self._chances.popitem(last=False)
-        return found
-
-
-_MOST_TOLD = 4096
-_MOST_CHANCES = 1024
 
 
 class Look(NamedTuple):
