@@ -23,7 +23,9 @@ from driver.controller.allocation import (
 from driver.resources import quantity
 
 T = TypeVar("T")
-_LEAST_SHAPES = 256
+_LEAST_BOARDS = 64
+_MOST_TOLD = 256
+"""Shapes of whose devices it is remembered what nodes told."""
 _MOST_CONSIDERED = 3
 """Nodes that a decision tells of, the best ones."""
 _MOST_ANSWERS = 1 << 19
@@ -76,14 +78,14 @@ class Allocator:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
             return board.Board()
-        most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_SHAPES)
+        most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_BOARDS)
         return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
 
     def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:
         """Workloads that no device can tell apart share what nodes told."""
         shape = shapes.of_devices(workload)
         make = functools.partial(answers.Told, shape, self._chances)
-        return _remembered(self._told, (shape, judge), make, _LEAST_SHAPES)
+        return _remembered(self._told, (shape, judge), make, _MOST_TOLD)
 
 
 def _remembered(

@@ -49,7 +49,7 @@ Answer = Fit | outcome.Refusal | None
 
 
 _MOST_TOLD = 4096
-_MOST_DEVICES = 200_000
+_MOST_DEVICES = 100_000
 """In all chances that are kept: about 50 MB."""
 
 
