@@ -19,7 +19,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from driver import errors, names
+from driver import names
+from driver.api import strict
 from driver.devices import faces as published
 from driver.devices import model
 
@@ -87,12 +88,7 @@ def read(document: Mapping[str, object], where: str) -> NodeOfferings:
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    try:
-        return NodeOfferings.model_validate(document)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"])])
-        raise errors.BadInput(path, first["msg"]) from error
+    return strict.read(NodeOfferings, document, where)
 
 
 def _fits(patterns: tuple[str, ...], name: str) -> bool:

@@ -15,12 +15,12 @@ from typing import Annotated, Literal, Self
 
 import pydantic
 
-from driver import errors, names
+from driver import names
+from driver.api import strict
 from driver.devices import faces
 
 _MOST = 64
 """Entries, and GPUs of one pod: each entry is held against each node that is looked at."""
-_OWN = "Value error, "
 _Face = Literal[faces.Kind.WHOLE, faces.Kind.MIG, faces.Kind.MPS, faces.Kind.TIME_SLICING]
 _CpuText = Annotated[str, pydantic.Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})?m?$")]
 
@@ -78,9 +78,4 @@ def read(document: Mapping[str, object], where: str) -> UsualWorkloads:
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    try:
-        return UsualWorkloads.model_validate(document)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"])])
-        raise errors.BadInput(path, first["msg"].removeprefix(_OWN)) from error
+    return strict.read(UsualWorkloads, document, where)

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from driver import errors, names
+from driver import names
+from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 from driver.controller.allocation import policies as known
 
-_BAD, _UNREACHED = 2, 3
 _USUAL = ",".join(known.DEFAULT)
 
 HELP = (
@@ -95,21 +95,15 @@ def show(  # noqa: PLR0913 - the options of a command
     """Plan which pods to move so that a shape fits."""
     if not plan:
         typer.echo("nothing asked: --plan prints a plan; carrying it out comes later", err=True)
-        raise typer.Exit(_BAD)
+        raise typer.Exit(ending.BAD)
     # Loaded where something is planned: the selectors' compiler takes half a second.
     from driver.cli.defragging import asking, shape, showing  # noqa: PLC0415
     from driver.controller.allocation.whatif import defrag  # noqa: PLC0415
 
     told = shape.Shape(gpus, product, profile, memory, device_class, driver_name)
     asked = asking.Asked(told, tuple(file or ()), cluster, policies, namespace, kubeconfig)
-    try:
+    with ending.told():
         found = asking.find(asked)
-    except errors.ApiError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_UNREACHED) from error
-    except errors.BadInput as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_BAD) from error
     made = defrag.make(found.world, found.workload)
     near = asking.near(found, made) if isinstance(made, defrag.NoPlan) else None
     for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):

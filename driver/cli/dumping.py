@@ -6,11 +6,10 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from driver import errors
+from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 
-_UNREACHED, _BAD = 3, 2
 HELP = (
     "Print what of a cluster decides where GPUs go, for `ration simulate --cluster`.\n\n"
     "Nodes, ResourceSlices, DeviceClasses, claims and their templates, pods that run or wait, "
@@ -46,14 +45,8 @@ def show(
     from driver.cli import world  # noqa: PLC0415
     from driver.controller.simulation import dump, stripping  # noqa: PLC0415
 
-    try:
+    with ending.told():
         found, unseen = world.raw(cluster, kubeconfig)
-    except errors.ApiError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_UNREACHED) from error
-    except errors.BadInput as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_BAD) from error
     for one in unseen:
         typer.echo(f"not seen: {one}", err=True)
     objects = [one for one in dump.unfold(found) if isinstance(one, dict)]

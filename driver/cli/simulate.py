@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from driver import clock, errors, names
+from driver import clock, names
+from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 from driver.controller.allocation import policies as known
 
-_UNREACHED, _BAD = 3, 2
 _DEFAULT = ",".join(known.DEFAULT)
 
 HELP = (
@@ -105,14 +105,8 @@ def show(  # noqa: PLR0913 - the options of a command
         kubeconfig=kubeconfig,
         usual=usual,
     )
-    try:
+    with ending.told():
         found = asking.find(asked)
-    except errors.ApiError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_UNREACHED) from error
-    except errors.BadInput as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_BAD) from error
     with progress.shown("deciding", clock.SystemClock()) as told:
         report = asking.run(found, asked, told)
     if output is out.Format.TABLE:

@@ -183,6 +183,9 @@ class _Order:
 
     def of(self, found: Sequence[_Option], *, by_need: bool = False) -> Iterator[list[int]]:
         """The places of options."""
+        if len(found) == 1:
+            yield found[0].places
+            return
         groups: dict[int, list[_Scored]] = {}
         for one in found:
             known = (taken for taken in one.takens if taken is not None)

@@ -1,0 +1,26 @@
+"""Documents held against their models: the first thing that is wrong, and where."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import pydantic
+
+from driver import errors
+
+M = TypeVar("M", bound=pydantic.BaseModel)
+_OWN = "Value error, "
+"""What pydantic puts before the words of a model's own checks."""
+
+
+def read(model: type[M], document: Mapping[str, object], where: str) -> M:
+    """A document as its model.
+
+    Raises:
+        BadInput: what is wrong, at which path under `where`.
+    """
+    try:
+        return model.model_validate(document)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join([where, *(str(part) for part in first["loc"])])
+        raise errors.BadInput(path, first["msg"].removeprefix(_OWN)) from error
