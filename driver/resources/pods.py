@@ -1,10 +1,12 @@
 """Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids, names
+from driver.api import crd
 from driver.resources import fields, nodes, selectors, toleration
 
 _TERMINAL = frozenset({"Succeeded", "Failed"})
@@ -74,7 +76,9 @@ class Pod:
     """A pod. `requests` are its effective requests, init containers and overhead included.
 
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
-    whether `names.DEFRAG` is true.
+    whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
+    its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large
+    it says that is, unread. `most_s` is how long it says it runs at most, `started` when it did.
     """
 
     namespace: str
@@ -100,6 +104,14 @@ class Pod:
     owner: Owner | None = None
     asked_again: str = ""
     movable: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    preempts: bool = True
+    preemptible: bool = False
+    gang: str = ""
+    gang_size: str = ""
+    most_s: float | None = None
+    started: str = ""
+    on_fault: str = ""
 
     @property
     def key(self) -> ids.Key:
@@ -125,6 +137,7 @@ def parse(obj: fields.Raw) -> Pod:
     node = fields.text(spec, "nodeName", "spec")
     nominated = fields.text(status, "nominatedNodeName", "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
+    labels = fields.text_map(meta, "labels", "metadata")
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
@@ -151,7 +164,36 @@ def parse(obj: fields.Raw) -> Pod:
         owner=_owner(meta),
         asked_again=fields.text(annotations, names.PREPARE_AGAIN),
         movable=annotations.get(names.DEFRAG) == "true",
+        labels=labels,
+        preempts=spec.get("preemptionPolicy") != "Never",
+        preemptible=annotations.get(names.PREEMPTIBLE) == "true",
+        gang=_gang(spec, labels),
+        gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
+        most_s=_most_s(spec, annotations),
+        started=fields.text(status, "startTime", "status"),
+        on_fault=str(annotations.get(names.ON_FAULT, "")),
     )
+
+
+def _gang(spec: fields.Raw, labels: Mapping[str, str]) -> str:
+    """The gang that a pod names; a PodGroup of Kubernetes' own (KEP-4671) counts as one."""
+    for label in (names.GANG_LABEL, *names.POD_GROUP_LABELS):
+        if labels.get(label):
+            return labels[label]
+    return fields.text(fields.mapping(spec, "schedulingGroup", "spec"), "podGroupName")
+
+
+def _most_s(spec: fields.Raw, annotations: fields.Raw) -> float | None:
+    """The less of what it declares; a declaration that cannot be read declares nothing."""
+    found = []
+    deadline = fields.integer(spec, "activeDeadlineSeconds", "spec")
+    if deadline > 0:
+        found.append(float(deadline))
+    declared = annotations.get(names.MAX_RUN_TIME)
+    with contextlib.suppress(ValueError):
+        if isinstance(declared, str) and declared:
+            found.append(crd.seconds(declared))
+    return min(found, default=None)
 
 
 def _owner(meta: fields.Raw) -> Owner | None:

@@ -59,16 +59,19 @@ _CONTAINER: _Keep = {
     "resources": _some("requests", "claims"),
     "ports": _some("hostPort", "hostIP", "protocol", "containerPort"),
 }
+_SAID = (names.DEFRAG, names.GANG_SIZE, names.MAX_RUN_TIME, names.ON_FAULT, names.PREEMPTIBLE)
 _POD: _Keep = {
     "metadata": {
         **_META,
         "creationTimestamp": True,
         "ownerReferences": _owner,
-        "annotations": _some(names.DEFRAG),
+        "annotations": _some(*_SAID),
+        "labels": _some(names.QUEUE_LABEL, names.GANG_LABEL, *names.POD_GROUP_LABELS),
     },
     "spec": {
         **_some("nodeName", "nodeSelector", "tolerations", "schedulingGates", "schedulerName"),
-        **_some("priority", "resourceClaims", "overhead"),
+        **_some("priority", "preemptionPolicy", "resourceClaims", "overhead"),
+        **_some("activeDeadlineSeconds", "schedulingGroup"),
         "affinity": {"nodeAffinity": _some("requiredDuringSchedulingIgnoredDuringExecution")},
         "resources": _some("requests"),
         "containers": _CONTAINER,
@@ -76,7 +79,7 @@ _POD: _Keep = {
         "volumes": _volumes,
     },
     "status": {
-        **_some("phase", "nominatedNodeName", "resourceClaimStatuses"),
+        **_some("phase", "nominatedNodeName", "resourceClaimStatuses", "startTime"),
         "conditions": _conditions("PodScheduled"),
     },
 }

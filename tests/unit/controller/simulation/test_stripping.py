@@ -41,6 +41,9 @@ def test_nothing_of_a_pod_is_kept_that_does_not_decide() -> None:
 
 def test_a_stripped_pod_is_read_as_the_whole_one() -> None:
     pod = a_talkative_pod()
+    pod["metadata"]["labels"] = {names.QUEUE_LABEL: "vision", names.GANG_LABEL: "train"}
+    pod["metadata"]["annotations"] |= {names.GANG_SIZE: "4", names.MAX_RUN_TIME: "30m"}
+    pod["spec"] |= {"preemptionPolicy": "Never", "activeDeadlineSeconds": 60}
     short = stripping.stripped(pod)
     assert short is not None
     assert dump.read([short]).caches.pods == dump.read([pod]).caches.pods

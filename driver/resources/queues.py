@@ -1,0 +1,134 @@
+"""Queues as the controller reads them: amounts as integers, durations in seconds (D7)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driver import ids
+from driver.api import crd, strict
+from driver.api import queues as api
+from driver.resources import fields, quantity
+
+THOUSAND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """`gpus` in thousandths of one, `memory` in bytes, `compute` in percent; None: not named.
+
+    `models` are thousandths of GPUs by `productName`.
+    """
+
+    gpus: int | None = None
+    memory: int | None = None
+    compute: int | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.gpus, self.memory, self.compute, frozenset(self.models.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Pods of a namespace ("": of any) that have all of `labels`."""
+
+    namespace: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.namespace, frozenset(self.labels.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class IdleReclaim:
+    """What is done with pods whose GPUs did nothing for so long."""
+
+    after_s: float
+    action: api.IdleAction
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Past use as it was written: GPU-seconds (of dominant share, in GPUs), decayed until `at`."""
+
+    at: str
+    gpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue (`api.QueueSpec`). `half_life_s` 0: past use does not count; `parent` "": none."""
+
+    name: str
+    uid: str = ""
+    version: str = ""
+    generation: int = 0
+    parent: str = ""
+    weight: int = 1
+    deserved: Amounts = Amounts()
+    limit: Amounts = Amounts()
+    borrowing: bool = True
+    members: tuple[Member, ...] = ()
+    half_life_s: float = 0.0
+    preemptible: bool = True
+    reclaim: api.Reclaim = "LowerPriority"
+    min_run_s: float = 0.0
+    starvation_s: float = 3600.0
+    idle: IdleReclaim | None = None
+    usage: Usage | None = None
+    status: fields.Raw = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def key(self) -> ids.Key:
+        """Its name."""
+        return ids.Key(self.name)
+
+
+def parse(obj: fields.Raw) -> Queue:
+    """Read a Queue. Raises BadInput where it is not as its CRD wants it."""
+    meta = fields.mapping(obj, "metadata")
+    status = fields.mapping(obj, "status")
+    name = fields.required_text(meta, "name", "metadata")
+    spec = strict.read(api.QueueSpec, fields.mapping(obj, "spec"), "spec")
+    idle = spec.idle_reclaim
+    return Queue(
+        name=name,
+        uid=fields.text(meta, "uid", "metadata"),
+        version=fields.text(meta, "resourceVersion", "metadata"),
+        generation=fields.integer(meta, "generation", "metadata"),
+        parent=spec.parent or "",
+        weight=spec.weight,
+        deserved=_amounts(spec.deserved),
+        limit=_amounts(spec.limit),
+        borrowing=spec.borrowing,
+        members=tuple(Member(one.namespace, dict(one.labels)) for one in spec.members),
+        half_life_s=crd.seconds(spec.half_life or ""),
+        preemptible=spec.preemptible,
+        reclaim=spec.reclaim,
+        min_run_s=crd.seconds(spec.min_run_time or ""),
+        starvation_s=crd.seconds(spec.starvation_bound),
+        idle=IdleReclaim(crd.seconds(idle.after), idle.action) if idle else None,
+        usage=_usage(status),
+        status=status,
+    )
+
+
+def _amounts(one: api.Amounts) -> Amounts:
+    return Amounts(
+        gpus=None if one.gpus is None else _thousandths(one.gpus),
+        memory=None if one.memory is None else quantity.parse(one.memory, "memory").units,
+        compute=one.compute,
+        models={model.product: _thousandths(model.gpus) for model in one.models},
+    )
+
+
+def _thousandths(gpus: str) -> int:
+    return quantity.parse(gpus, "gpus").millis
+
+
+def _usage(status: fields.Raw) -> Usage | None:
+    found = fields.mapping(status, "usage", "status")
+    at = fields.text(found, "at", "status.usage")
+    text = fields.text(found, "gpuSeconds", "status.usage")
+    return (
+        Usage(at, quantity.parse(text, "status.usage.gpuSeconds").millis / THOUSAND) if at else None
+    )

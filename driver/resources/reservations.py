@@ -1,0 +1,120 @@
+"""Reservations as the controller reads them, and the status it writes (D7)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from driver import ids
+from driver.api import crd, strict
+from driver.api import reservations as api
+from driver.resources import claims, fields, quantity, request
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A pod that goes for the holder."""
+
+    namespace: str
+    name: str
+    uid: ids.PodUid
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A device that is reserved on a node, or so much of one, for the holder's pod number `pod`."""
+
+    pod: int
+    node: ids.NodeName
+    device: claims.DeviceId
+    consumed: Mapping[str, quantity.Quantity] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A Reservation (`api.ReservationSpec`). `start` and `since` are RFC 3339, "" without.
+
+    `spec` is what each of `count` pods asks; empty where `held` says it all.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    created: str
+    holder: api.Holder
+    start: str = ""
+    ttl_s: float = 3600.0
+    count: int = 1
+    spec: request.Spec = claims.NOTHING_ASKED
+    since: str = ""
+    evicting: tuple[Victim, ...] = ()
+    phase: str = "Pending"
+    held: tuple[Held, ...] = ()
+    deleting: bool = False
+    status: fields.Raw = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+
+def parse(obj: fields.Raw) -> Reservation:
+    """Read a Reservation. Raises BadInput where it is not as its CRD wants it."""
+    meta = fields.mapping(obj, "metadata")
+    status = fields.mapping(obj, "status")
+    spec = strict.read(api.ReservationSpec, fields.mapping(obj, "spec"), "spec")
+    return Reservation(
+        namespace=fields.text(meta, "namespace", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
+        uid=fields.text(meta, "uid", "metadata"),
+        version=fields.text(meta, "resourceVersion", "metadata"),
+        created=fields.text(meta, "creationTimestamp", "metadata"),
+        holder=spec.for_,
+        start=spec.start or "",
+        ttl_s=crd.seconds(spec.ttl),
+        count=spec.count,
+        spec=request.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
+        since=spec.since or "",
+        evicting=tuple(
+            Victim(one.namespace, one.name, ids.PodUid(one.uid)) for one in spec.evicting
+        ),
+        phase=fields.text(status, "phase", "status", "Pending"),
+        held=tuple(_held(one, at) for at, one in fields.objects(status, "devices", "status")),
+        deleting=bool(meta.get("deletionTimestamp")),
+        status=status,
+    )
+
+
+def _held(obj: fields.Raw, at: str) -> Held:
+    texts = (fields.required_text(obj, key, at) for key in ("driver", "pool", "device"))
+    return Held(
+        fields.integer(obj, "pod", at),
+        ids.NodeName(fields.required_text(obj, "node", at)),
+        claims.DeviceId(*texts),
+        {
+            key: quantity.parse(amount, f"{at}.consumedCapacity[{key}]")
+            for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
+        },
+    )
+
+
+def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
+    """`status.devices`."""
+    return [
+        {
+            "pod": one.pod,
+            "node": one.node,
+            **one.device._asdict(),
+            **({"consumedCapacity": _texts(one)} if one.consumed else {}),
+        }
+        for one in found
+    ]
+
+
+def _texts(one: Held) -> dict[str, str]:
+    return {key: amount.text for key, amount in one.consumed.items()}
