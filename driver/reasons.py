@@ -54,6 +54,25 @@ class Reason(StrEnum):
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
     )
 
+    GANG_WAITS = (
+        "GangWaits",
+        "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
+    )
+    GANG_INVALID = (
+        "GangInvalid",
+        (
+            "What the pods of a gang say of it makes no gang; the message names the annotation. "
+            "None of them is placed until it is put right."
+        ),
+    )
+    GANG_RELEASED = (
+        "GangReleased",
+        (
+            "The gang could not start as a whole, so the devices of its pods were freed; it is "
+            "placed again when all of it fits."
+        ),
+    )
+
     NOT_CONVERTED = (
         "NotConverted",
         (

@@ -10,7 +10,9 @@ from typing import Any
 
 from driver import ids
 from driver.controller import picture, stores
+from driver.controller.gangs import roster
 from driver.kube import store
+from driver.resources import pods
 
 _Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 """Where the values of a kind are, and where they go."""
@@ -19,7 +21,11 @@ _Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 class Feed:
     """`attach` before the reflectors run, `bring` before every decision."""
 
-    def __init__(self, found: stores.Stores, shown: picture.Picture) -> None:
+    def __init__(self, found: stores.Stores, shown: picture.Picture, gangs: roster.Roster) -> None:
+        def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
+            shown.put_pod(key, pod)
+            gangs.put(key, pod)
+
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}
         self._puts: dict[str, _Put] = {
@@ -28,7 +34,7 @@ class Feed:
             "class": (found.classes, shown.put_class),
             "rule": (found.rules, shown.put_rule),
             "claim": (found.claims, shown.put_claim),
-            "pod": (found.pods, shown.put_pod),
+            "pod": (found.pods, put_pod),
             "bound": (found.bound_volumes, shown.put_bound),
             "volume": (found.volumes, shown.put_volume),
         }

@@ -25,9 +25,10 @@ class BackOff:
 
 @dataclass(slots=True)
 class Memory:
-    """By pod UID, except `waiting` (pods without a fit), `in_doubt` and `unreserved` (claims).
+    """By pod UID, except `waiting` (pods and gangs without a fit), `in_doubt` and `unreserved`.
 
-    `writing` are the claims of decisions `in_flight`.
+    `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
+    gang's condition is being written.
     `told` is why a pod found no place, `unadvised` are those to whom the nearest fit is still to be
     told. `explained` is the last answer to each pod in full, for as long as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
@@ -42,7 +43,8 @@ class Memory:
     explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
-    waiting: set[ids.Key] = field(default_factory=set)
+    waiting: set[writers.Item] = field(default_factory=set)
+    said: dict[ids.Key, str] = field(default_factory=dict)
     unreserved: dict[ids.Key, float] = field(default_factory=dict)
 
     def meet(self, key: ids.Key, uid: ids.PodUid) -> None:
@@ -53,7 +55,7 @@ class Memory:
 
     def forget(self, key: ids.Key) -> None:
         """The pod is gone."""
-        self.waiting.discard(key)
+        self.waiting.discard(writers.Item("pod", key))
         uid = self.uids.pop(key, None)
         if uid is not None:
             self.placed.pop(uid, None)

@@ -15,7 +15,7 @@ class Writer(Protocol):
         """The object as the server holds it now. Raises NotFound."""
         ...
 
-    def patch(
+    def patch(  # noqa: PLR0913 - the parameters of the client's patch
         self,
         kind_of: resource.Resource,
         name: str,
@@ -24,6 +24,7 @@ class Writer(Protocol):
         namespace: str | None = None,
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
     ) -> dict[str, Any]:
         """Patch an object; the object as the server answered it."""
         ...

@@ -2,6 +2,7 @@
 
 from driver import ids, names
 from driver.controller import stores, writers
+from driver.controller.gangs import roster
 from driver.kube import workqueue
 from driver.resources import claims, nodes, pods, slices
 
@@ -22,6 +23,8 @@ class Triggers:
         found.nodes.subscribe(self.on_node)
         found.slices.subscribe(self.on_slice)
         found.rules.subscribe(self.on_rule)
+        for groups in (found.groups, found.coscheduling):
+            groups.subscribe(self.on_group)
         for one in (found.classes, found.bound_volumes, found.volumes):
             one.subscribe(self.on_world)
 
@@ -30,6 +33,9 @@ class Triggers:
         self._by_claim.note(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(writers.Item("pod", key))
+        for gang in {roster.key_of(one) for one in (old, new) if one is not None}:
+            if gang is not None:
+                self._items.add(writers.Item("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(writers.Item("claim", claim))
         if _place_of(old) != _place_of(new):
@@ -62,6 +68,10 @@ class Triggers:
         if old != new:
             self._items.add_after(writers.NODES, _SETTLE_S)
         self.on_world(key, old, new)
+
+    def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
+        """A gang may be another."""
+        self._items.add(writers.Item("gang", key))
 
     def on_world(self, _key: ids.Key, old: object, new: object) -> None:
         """Whatever may make something fit."""

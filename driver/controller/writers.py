@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Item(NamedTuple):
-    """A key to look at: `kind` is `pod`, `claim`, `node`, `nodes` or `wake`."""
+    """A key to look at: `kind` is `pod`, `gang`, `claim`, `node`, `nodes` or `wake`."""
 
     kind: str
     key: ids.Key
@@ -154,6 +154,10 @@ class Writers:
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
+
+    def say(self, claim: claims.Claim, failed: str, now: str) -> None:
+        """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
+        self._submit(claim, lambda one: self._tools.commit.say_gang(one, failed, now))
 
     def ungate(self, pod: pods.Pod) -> None:
         """Let kube-scheduler have a pod: remove our scheduling gate."""

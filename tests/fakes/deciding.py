@@ -18,11 +18,12 @@ from driver.controller import (
     triggers,
     writers,
 )
+from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
-from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
+from driver.resources import claims, classes, nodes, pod_groups, pods, slices, taint_rules, volumes
 from tests import objects, worlds
 from tests.fakes import clock as clocks
-from tests.fakes.apiserver import patches
+from tests.fakes.apiserver import applying, patches
 
 
 class Inline(futures.Executor):
@@ -48,6 +49,8 @@ class Server:
     annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     ungated: list[str] = field(default_factory=list)
+    said: list[tuple[str, str]] = field(default_factory=list)
+    owners: applying.Owners = field(default_factory=dict)
 
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
@@ -73,6 +76,7 @@ class Server:
         namespace: str | None = None,
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
     ) -> dict[str, Any]:
         if kind_of is resource.PODS:
             assert not subresource
@@ -94,6 +98,13 @@ class Server:
         wanted = body["metadata"].get("resourceVersion")
         if wanted not in {None, found["metadata"]["resourceVersion"]}:
             raise errors.Conflict(409, "Conflict", "changed")
+        if kind is client.PatchType.APPLY:
+            assert force
+            applied, self.owners = applying.apply(
+                found, dict(body), "controller", self.owners, force=force
+            )
+            self.said.append((name, body["status"]["devices"][0]["conditions"][0]["type"]))
+            return self._keep(f"{namespace}/{name}", applied)
         strategic = kind is client.PatchType.STRATEGIC
         changed = (patches.strategic if strategic else patches.merge)(found, dict(body))
         answer = self._keep(f"{namespace}/{name}", changed)
@@ -167,6 +178,7 @@ class World:
         self.stale = False
         self.server = Server()
         self.told = Told()
+        self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
         self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
         self._read()
@@ -196,10 +208,14 @@ class World:
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
         found.volumes.read_with(volumes.parse_volume, _bad)
         found.rules.read_with(taint_rules.parse, _bad)
+        found.groups.read_with(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
-            if "containers" in one["spec"]:
+            if "minMember" in one["spec"]:
+                self.stores.groups.apply(self._newer(one))
+            elif "containers" in one["spec"]:
+                self.pods[one["metadata"]["name"]] = one
                 self.stores.pods.apply(self._newer(one))
             else:
                 key = f"default/{one['metadata']['name']}"
@@ -212,6 +228,13 @@ class World:
 
     def remove_pod(self, name: str) -> None:
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
+
+    def change_pod(self, name: str, **status: Any) -> None:
+        """What others write of a pod: `node` is its spec.nodeName, the rest its status."""
+        pod = self.pods[name]
+        node = status.pop("node", None)
+        spec = {**pod["spec"], **({"nodeName": node} if node else {})}
+        self.add({**pod, "spec": spec, "status": {**pod["status"], **status}})
 
     def settle(self, seconds: float = 1.0) -> None:
         """Let time pass and the decider work until it has nothing more to do."""
@@ -230,6 +253,13 @@ class World:
 
     def claim(self, name: str = "claim") -> claims.Claim:
         return claims.parse(self.server.claims[f"default/{name}"])
+
+    def cordon(self, node: str) -> None:
+        self.stores.nodes.apply(self._newer(objects.a_node(node, unschedulable=True)))
+
+    def node_of(self, name: str = "claim") -> str | None:
+        """The node that a claim's allocation is for."""
+        return cluster.pinned_node(self.claim(name))
 
     def device(self, name: str = "claim") -> str | None:
         allocation = self.claim(name).allocation
