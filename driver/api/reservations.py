@@ -114,7 +114,12 @@ class ReservationSpec(crd.Strict):
         crd.Rule("duration(self.ttl) > duration('0s')", "a time longer than none is needed", ".ttl")
     )
     for_: Annotated[
-        Holder, Field(alias="for", description="Who may use it; it is not changed later.")
+        Holder,
+        Field(
+            alias="for",
+            description="Who may use it: exactly one of gang, pod, claim, labels, queue. It is not "
+            "changed later.",
+        ),
     ]
     start: Annotated[
         Time | None,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from driver import names
+from driver.api import crd
 from driver.kube import client, resource
 from driver.resources import claims
 from hack.chart import helm
@@ -90,7 +91,8 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_mad
         assert field.pod(name)["status"]["phase"] == "Running"
         field.delete_pod(name)
 
-    queue = {"metadata": {"name": f"{field.namespace}-kept"}, "spec": {}}
+    kind = {"apiVersion": crd.VERSION, "kind": "Queue"}
+    queue = {**kind, "metadata": {"name": f"{field.namespace}-kept"}, "spec": {}}
     field.kube.create(resource.QUEUES, queue)
     code, words = release.uninstall()
     assert code == 0, words

@@ -119,7 +119,7 @@ def test_the_api_server_serves_the_kinds_as_they_are_on_file(world: Kinds) -> No
         ("queue.spec.limit.models.gpus", "a part as text"),
         ("queue.spec.reclaim", "LowerPriority: for pods of higher priority"),
         ("queue.status", "How many of its pods wait"),
-        ("reservation.spec.for", "exactly one of gang, pod, claim, labels, queue"),
+        ("reservation.spec.for", "Who may use it: exactly one of gang, pod, claim, labels, queue"),
         ("reservation.spec.devices", "as in a ResourceClaim's spec.devices"),
     ],
 )
