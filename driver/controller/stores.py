@@ -7,7 +7,18 @@ from typing import Any
 
 from driver import ids
 from driver.kube import store
-from driver.resources import claims, classes, nodes, pod_groups, pods, slices, taint_rules, volumes
+from driver.resources import (
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    slices,
+    taint_rules,
+    volumes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,8 @@ class Stores:
     rules: store.Store[taint_rules.TaintRule]
     groups: store.Store[pod_groups.PodGroup]
     coscheduling: store.Store[pod_groups.PodGroup]
+    teams: store.Store[queues.Queue]
+    reserved: store.Store[reservations.Reservation]
 
     def group(self, key: ids.Key) -> pod_groups.PodGroup | None:
         """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
@@ -47,6 +60,8 @@ def empty() -> Stores:
         rules=store.Store(),
         groups=store.Store(),
         coscheduling=store.Store(),
+        teams=store.Store(),
+        reserved=store.Store(),
     )
 
 
