@@ -41,6 +41,15 @@ class Reason(StrEnum):
         "The devices were chosen but the API server refused the write; it is tried again.",
     )
 
+    QUEUE_LIMIT = (
+        "QueueLimit",
+        "The pod's queue, or a queue above it, may not have more; the message says of what.",
+    )
+    NOT_ITS_TURN = (
+        "NotItsTurn",
+        "Another queue comes first; the message says which, and what both have.",
+    )
+
     POD_EVICTED = (
         "PodEvicted",
         (
@@ -79,6 +88,21 @@ class Reason(StrEnum):
             "The pod waits for a device plugin's resource, and the label `ration.dev/convert: "
             '"false"` of its namespace keeps it from being converted to a claim.'
         ),
+    )
+
+    # What a Queue's conditions say.
+    QUEUE_ACCEPTED = ("QueueAccepted", "The queue counts.")
+    QUEUE_REFUSED = (
+        "QueueRefused",
+        (
+            "The queue does not go with the others and is left out: its pods are as those of no "
+            "queue. The message names the field."
+        ),
+    )
+    QUEUE_BORROWS = ("QueueBorrows", "The queue has more than it deserves, while others do not.")
+    QUEUE_WITHIN_DESERVED = (
+        "QueueWithinDeserved",
+        "The queue has no more than it deserves.",
     )
 
     # What a Node's condition says of its GPUs.
