@@ -82,6 +82,19 @@ class Reason(StrEnum):
         ),
     )
 
+    # What becomes of a Reservation.
+    RESERVATION_PENDING = ("ReservationPending", "No devices were found for the Reservation yet.")
+    RESERVATION_REFUSED = (
+        "ReservationRefused",
+        "What the Reservation asks cannot be had as it is; the message names the field.",
+    )
+    RESERVATION_HELD = ("ReservationHeld", "Devices are held for the holder.")
+    RESERVATION_USED = ("ReservationUsed", "The holder has the devices.")
+    RESERVATION_EXPIRED = (
+        "ReservationExpired",
+        "Nobody came for the devices in time: they were given back.",
+    )
+
     NOT_CONVERTED = (
         "NotConverted",
         (

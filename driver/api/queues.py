@@ -230,8 +230,10 @@ class QueueStatus(crd.Strict):
         Field(description="Accepted: the queue is one of the tree, or why it is not."),
     ] = ()
     deserved: Annotated[str | None, Field(description="What it deserves.")] = None
-    used: Annotated[str | None, Field(description="What its pods have now.")] = None
-    fair: Annotated[
+    allocated: Annotated[str | None, Field(description="GPUs that its pods have now.")] = None
+    memory: Annotated[str | None, Field(description="GPU memory that they have.")] = None
+    compute: Annotated[str | None, Field(description="GPU compute that they have.")] = None
+    fair_share: Annotated[
         str | None, Field(description="Its fair share now, of what there is and is asked for.")
     ] = None
     borrowed: Annotated[

@@ -126,6 +126,7 @@ class App:
     ) -> reconcile.Reconciler:
         fenced = writer.FencedWriter(self._kube, self._elector.term)
         tools = writers.Tools(
+            fenced,
             commit.Commit(fenced, self._stores.observe_claim),
             pool,
             telling.Teller(self._recorder),

@@ -1,11 +1,16 @@
 """What waits for its turn: a pod, or a gang of pods, whose claims are to be allocated now. Pure."""
 
+import datetime as dt
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from driver.controller import writers
 from driver.controller.allocation import outcome
 from driver.controller.gangs import roster
-from driver.resources import pods
+from driver.resources import claims, pods
+
+Vet = Callable[[Iterable[claims.Result]], str]
+"""Why these devices may not be given; "" where they may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +35,16 @@ class Candidate:
     def since(self) -> str:
         """Since when it waits (RFC 3339)."""
         return self.gang.since if self.gang else self.first.created
+
+    @property
+    def since_s(self) -> float:
+        """The same in seconds since the epoch; 0 where it cannot be read."""
+        try:
+            return dt.datetime.fromisoformat(self.since).timestamp()
+        except ValueError:
+            return 0.0
+
+    @property
+    def open(self) -> tuple[claims.Claim, ...]:
+        """The claims to be allocated, of all its pods."""
+        return tuple(claim for one in self.workloads for claim in one.open)

@@ -65,37 +65,70 @@ class Gangs:
         due = gang_turn.of_gang(gang, members, self._known.clock.now())
         if isinstance(due, gang_turn.Seat):
             return turn.STALE_WAIT_S if stale else self._candidate(item, gang, due)
-        self._known.memory.waiting.discard(item)
+        self._known.memory.waiting.pop(item, None)
         return self._act(members, due)
 
-    def serve(self, candidate: candidates.Candidate, gang: roster.Gang) -> bool:
-        """Seat all members, and have them written; whether they were placed."""
-        now = self._known.clock.monotonic()
-        avoided = self._known.memory.avoided
-        asked = tuple(replace(one, avoid=avoided(one.pod.uid, now)) for one in candidate.workloads)
-        answer = self._seated(gang, asked)
+    def serve(
+        self, candidate: candidates.Candidate, gang: roster.Gang, vet: candidates.Vet
+    ) -> bool:
+        """Seat all members, and have them written or told; whether they were placed."""
+        asked = self._workloads(candidate)
+        answer = self._seated(gang, asked, self._known.view)
         if isinstance(answer, result.Seated):
-            self._known.memory.waiting.discard(candidate.item)
-            for seat in answer.seats:
-                if seat.workload.open:
-                    pod = writers.Item("pod", seat.workload.pod.key)
-                    self._placing.place(pod, seat.workload, seat.placement, gang=True)
-            return True
+            return self._place(candidate, gang, answer, vet)
         words = f"gang {gang.key}: {seating_words.unseated(answer, gang.near)}"
         self._release(gang.key, words)
         for one in asked:
             self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words)
         return False
 
+    def attempt(
+        self,
+        candidate: candidates.Candidate,
+        gang: roster.Gang,
+        view: cluster.ClusterView,
+        vet: candidates.Vet,
+    ) -> bool:
+        """Seat all on another view than everybody's; without places nothing is told."""
+        answer = self._seated(gang, self._workloads(candidate), view)
+        if isinstance(answer, result.Seated):
+            return self._place(candidate, gang, answer, vet)
+        return False
+
+    def _workloads(self, candidate: candidates.Candidate) -> tuple[outcome.Workload, ...]:
+        now, avoided = self._known.clock.monotonic(), self._known.memory.avoided
+        return tuple(replace(one, avoid=avoided(one.pod.uid, now)) for one in candidate.workloads)
+
+    def _place(
+        self,
+        candidate: candidates.Candidate,
+        gang: roster.Gang,
+        answer: result.Seated,
+        vet: candidates.Vet,
+    ) -> bool:
+        why = vet(pick.result for one in answer.seats for pick in one.placement.picks)
+        if why:
+            self._release(gang.key, why)
+            for seat in answer.seats:
+                pod, found = seat.workload.pod, seat.workload.open
+                self._placing.wait(pod, found, reasons.Reason.QUEUE_LIMIT, why)
+            return False
+        self._known.memory.waiting.pop(candidate.item, None)
+        for seat in answer.seats:
+            if seat.workload.open:
+                pod_item = writers.Item("pod", seat.workload.pod.key)
+                self._placing.place(pod_item, seat.workload, seat.placement, gang=True)
+        return True
+
     def _seated(
-        self, gang: roster.Gang, asked: Sequence[outcome.Workload]
+        self, gang: roster.Gang, asked: Sequence[outcome.Workload], view: cluster.ClusterView
     ) -> result.Seated | result.Unseated:
         """All of them; of a gang that may have more than it needs, else just enough."""
-        answer = seating.place(asked, self._known.view, gang.near, self._deciding)
+        answer = seating.place(asked, view, gang.near, self._deciding)
         spare = len(gang.members) - gang.wanted
         if isinstance(answer, result.Seated) or gang.exact or not 0 < spare < len(asked):
             return answer
-        fewer = seating.place(asked[:-spare], self._known.view, gang.near, self._deciding)
+        fewer = seating.place(asked[:-spare], view, gang.near, self._deciding)
         return fewer if isinstance(fewer, result.Seated) else answer
 
     def _members(self, there: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
@@ -117,7 +150,7 @@ class Gangs:
                 return None
             mine = self._mine(one.pod, one.open)
             if isinstance(mine, outcome.NoFit):
-                self._known.memory.waiting.add(item)
+                self._known.memory.waiting[item] = None
                 self._placing.refuse(one.pod, turn.Decide(one.open, one.settled), mine)
                 return None
             if mine:

@@ -13,9 +13,11 @@ import structlog
 
 from driver import clock, ids
 from driver.controller import (
+    accounting,
     advising,
     attending,
     candidates,
+    charging,
     feed,
     ganging,
     memory,
@@ -23,6 +25,9 @@ from driver.controller import (
     picture,
     placing,
     refused,
+    reserving,
+    scribe,
+    serving,
     singles,
     state,
     stores,
@@ -30,8 +35,9 @@ from driver.controller import (
     writers,
 )
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, explanation, settings
+from driver.controller.allocation import explanation, settings
 from driver.controller.gangs import roster
+from driver.controller.queueing import engine
 from driver.kube import workqueue
 from driver.resources import claims, pods
 
@@ -78,12 +84,21 @@ class Reconciler:
         known = state.State(found, self._feed, self._view, self._memory, time)
         adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
         placer = placing.Placing(known, self._writers, tools, adviser)
-        allocator = allocate.Allocator(settings.deciding)
         self._singles = singles.Singles(
-            known, self._writers, tools, placer, allocator, settings.patience
+            known, self._writers, tools, placer, settings.deciding, settings.patience
         )
         self._gangs = ganging.Gangs(
             known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
+        )
+        fair = engine.Engine(settings.driver)
+        charges = charging.Charging(found, self._view, fair)
+        hands = scribe.Scribe(tools, items)
+        self._reserving = reserving.Reserving(known, hands, settings.deciding, fair.leaf_of)
+        self._feed.follow("queue", (found.teams, charges.put_queue))
+        self._feed.follow("reservation", (found.reserved, self._reserving.put))
+        self._accounting = accounting.Accounting(known, fair, charges, hands)
+        self._serving = serving.Serving(
+            known, fair, charges, self._singles, self._gangs, self._reserving
         )
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
@@ -111,13 +126,12 @@ class Reconciler:
     def take(self, batch: list[writers.Item]) -> None:
         """Handle a batch, most urgent first."""
         self._settle()
-        waiting: list[candidates.Candidate] = []
+        due: dict[writers.Item, candidates.Candidate] = {}
         for item in sorted(batch, key=self._urgency):
             with self._turn_of(item):
-                waiting += self._handle(item)
-        for one in sorted(waiting, key=_order):
-            with self._turn_of(one.item):
-                self._serve(one)
+                due |= {one.item: one for one in self._handle(item)}
+        for item, again_s in self._serving.serve([*due.values()], self._turn_of):
+            self._items.add_after(item, again_s)
         for item in batch:
             self._items.done(item)
 
@@ -144,16 +158,33 @@ class Reconciler:
                     yield found
             case "gang":
                 yield from self._gang(item)
+            case "wake":
+                for one in [*self._memory.waiting]:
+                    with self._turn_of(one):
+                        yield from self._handle(one)
+                for key in self._reserving.pending():
+                    self._items.add(writers.Item("reservation", key))
+            case _:
+                self._tend(item)
+
+    def _tend(self, item: writers.Item) -> None:
+        """Do what is due for what is not placed."""
+        match item.kind:
+            case "reservation":
+                again_s = self._reserving.look(item)
+                if again_s is not None:
+                    self._items.add_after(item, again_s)
+            case "queues":
+                again_s = self._accounting.look()
+                if again_s is not None:
+                    self._items.add_after(item, again_s)
             case "claim":
                 self._claim(item)
             case "node":
                 self._node(ids.NodeName(item.key))
-            case "nodes":
+            case _:
                 for key in self._stores.nodes.snapshot():
                     self._items.add(writers.Item("node", key))
-            case _:
-                for one in self._memory.waiting:
-                    self._items.add(one)
 
     def _settle(self) -> None:
         """Take in what the writers finished, and what the caches were told."""
@@ -242,17 +273,6 @@ class Reconciler:
         else:
             self._writers.withdraw(item, decision)
 
-    def _serve(self, candidate: candidates.Candidate) -> None:
-        """Decide for a candidate; without a place it waits."""
-        self._memory.waiting.add(candidate.item)
-        if candidate.gang is not None:
-            self._gangs.serve(candidate, candidate.gang)
-            return
-        if not self._singles.serve(candidate):
-            again_s = self._singles.again_s(candidate.first)
-            if again_s is not None:
-                self._items.add_after(candidate.item, again_s)
-
     # Claims.
 
     def _claim(self, item: writers.Item) -> None:
@@ -296,8 +316,3 @@ class Reconciler:
             self._memory.unreserved.pop(claim.key, None)
             return None
         return self._memory.unreserved.setdefault(claim.key, now)
-
-
-def _order(one: candidates.Candidate) -> tuple[int, str, str]:
-    """By priority, age and name."""
-    return -one.priority, one.since, one.item.key

@@ -6,7 +6,8 @@ import structlog
 
 from driver import reasons
 from driver.controller import candidates, placing, state, turn, writers
-from driver.controller.allocation import allocate, outcome, ownership
+from driver.controller import view as cluster
+from driver.controller.allocation import allocate, outcome, ownership, settings
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
@@ -21,14 +22,15 @@ class Singles:
         hands: writers.Writers,
         tools: writers.Tools,
         placer: placing.Placing,
-        allocator: allocate.Allocator,
+        deciding: settings.Settings,
         patience: turn.Patience,
     ) -> None:
         self._known = known
         self._writers = hands
         self._tools = tools
         self._placing = placer
-        self._allocator = allocator
+        self._deciding = deciding
+        self._allocator = allocate.Allocator(deciding)
         self._patience = patience
         self._owners = ownership.Owners()
 
@@ -49,35 +51,55 @@ class Singles:
                 return turn.STALE_WAIT_S
             mine = self.mine(pod, due.open)
             if isinstance(mine, outcome.NoFit):
-                self._known.memory.waiting.add(item)
+                self._known.memory.waiting[item] = None
                 self._placing.refuse(pod, due, mine)
                 return None
             if mine:
                 return candidates.Candidate(item, (outcome.Workload(pod, mine, due.settled),))
             due = turn.of_pod(pod, due.settled, placed, now, self._patience)
-        self._known.memory.waiting.discard(item)
+        self._known.memory.waiting.pop(item, None)
         return self._act(pod, due, now)
 
-    def serve(self, candidate: candidates.Candidate) -> bool:
+    def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> bool:
         """Decide for a candidate, and have it written or told; whether it was placed."""
-        (asked,) = candidate.workloads
-        pod, now = asked.pod, self._known.clock.monotonic()
-        workload = replace(asked, avoid=self._known.memory.avoided(pod.uid, now))
+        workload = self._workload(candidate)
         with self._tools.metrics.decision_seconds.time():
-            answer = self._allocator.decide(self._known.bring(), workload)
+            answer = self._allocator.decide(self._known.view, workload)
         if isinstance(answer, outcome.Placement):
-            self._known.memory.waiting.discard(candidate.item)
-            self._placing.place(candidate.item, workload, answer)
-            return True
+            return self._place(candidate, workload, answer, vet)
         due = turn.Decide(workload.open, workload.settled)
-        self._placing.refuse(pod, due, answer, workload)
+        self._placing.refuse(workload.pod, due, answer, workload)
         return False
 
-    def again_s(self, pod: pods.Pod) -> float | None:
-        """Seconds until the first node that is left out for a pod is not any more."""
+    def attempt(
+        self, candidate: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
+    ) -> bool:
+        """Decide on another view than everybody's; without a place nothing is told."""
+        workload = self._workload(candidate)
+        answer = allocate.allocate(view, workload, self._deciding)
+        if isinstance(answer, outcome.Placement):
+            return self._place(candidate, workload, answer, vet)
+        return False
+
+    def _workload(self, candidate: candidates.Candidate) -> outcome.Workload:
+        (asked,) = candidate.workloads
         now = self._known.clock.monotonic()
-        ends = self._known.memory.next_end(pod.uid, now)
-        return None if ends is None else ends - now
+        return replace(asked, avoid=self._known.memory.avoided(asked.pod.uid, now))
+
+    def _place(
+        self,
+        candidate: candidates.Candidate,
+        workload: outcome.Workload,
+        answer: outcome.Placement,
+        vet: candidates.Vet,
+    ) -> bool:
+        why = vet(pick.result for pick in answer.picks)
+        if why:
+            self._placing.wait(workload.pod, workload.open, reasons.Reason.QUEUE_LIMIT, why)
+            return False
+        self._known.memory.waiting.pop(candidate.item, None)
+        self._placing.place(candidate.item, workload, answer)
+        return True
 
     def mine(
         self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]

@@ -4,7 +4,7 @@ from driver import ids, names
 from driver.controller import stores, writers
 from driver.controller.gangs import roster
 from driver.kube import workqueue
-from driver.resources import claims, nodes, pods, slices
+from driver.resources import claims, nodes, pods, queues, slices
 
 _SETTLE_S = 0.05
 
@@ -23,6 +23,8 @@ class Triggers:
         found.nodes.subscribe(self.on_node)
         found.slices.subscribe(self.on_slice)
         found.rules.subscribe(self.on_rule)
+        found.reserved.subscribe(self.on_reservation)
+        found.teams.subscribe(self.on_queue)
         for groups in (found.groups, found.coscheduling):
             groups.subscribe(self.on_group)
         for one in (found.classes, found.bound_volumes, found.volumes):
@@ -67,6 +69,16 @@ class Triggers:
         """A rule may be for any device of any node."""
         if old != new:
             self._items.add_after(writers.NODES, _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
+        """What it holds is free for its holder, or for everybody again."""
+        self._items.add(writers.Item("reservation", key))
+        self.on_world(key, old, new)
+
+    def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
+        """Whose turn it is may be another's."""
+        self._items.add_after(writers.QUEUES, _SETTLE_S)
         self.on_world(key, old, new)
 
     def on_group(self, key: ids.Key, _old: object, _new: object) -> None:

@@ -8,6 +8,9 @@ from driver.api import crd, strict
 from driver.api import reservations as api
 from driver.resources import claims, fields, quantity, request
 
+ACCEPTED = "Accepted"
+"""Condition: whether what is asked can be had at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Victim:
@@ -118,3 +121,54 @@ def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
 
 def _texts(one: Held) -> dict[str, str]:
     return {key: amount.text for key, amount in one.consumed.items()}
+
+
+def render_status(
+    one: Reservation, phase: str, held: Iterable[Held], accepted: dict[str, str], message: str
+) -> dict[str, object]:
+    """`status`, as it is written: what is held, for people and for the next leader.
+
+    `accepted` is the condition of that type without its time, which stays while it does.
+    """
+    devices = render_held(held)
+    return {
+        "phase": phase,
+        "for": words(one.holder),
+        "count": len(devices),
+        "nodes": ",".join(sorted({str(entry["node"]) for entry in devices})),
+        "devices": devices,
+        "message": message,
+        "conditions": [accepted],
+    }
+
+
+def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
+    """The condition Accepted; its time stays as long as its status does."""
+    status = "False" if fault else "True"
+    known = (
+        found
+        for _, found in fields.objects(one.status, "conditions", "status")
+        if found.get("type") == ACCEPTED and found.get("status") == status
+    )
+    since = next((fields.text(found, "lastTransitionTime") for found in known), now)
+    return {
+        "type": ACCEPTED,
+        "status": status,
+        "reason": reason if fault else ACCEPTED,
+        "message": fault or "what is asked can be had",
+        "lastTransitionTime": since,
+    }
+
+
+def same(before: fields.Raw, body: fields.Raw) -> bool:
+    """Whether a status says that already."""
+    return all((before.get(key) or None) == (value or None) for key, value in body.items())
+
+
+def words(holder: api.Holder) -> str:
+    """`gang nightly-train`, `pod worker-0`."""
+    if holder.labels is not None:
+        return ",".join(f"{key}={value}" for key, value in sorted(holder.labels.items()))
+    named = (("gang", holder.gang), ("pod", holder.pod), ("claim", holder.claim))
+    found = (f"{kind} {name}" for kind, name in (*named, ("queue", holder.queue)) if name)
+    return next(found, "")

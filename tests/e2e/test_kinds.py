@@ -278,7 +278,7 @@ def condition(kind: str, status: str) -> Spec:
 
 def test_the_columns_of_queues_tell_what_each_has_and_waits_for(world: Kinds) -> None:
     world.make(kinds.QUEUE, "e2e-shown", {"parent": "e2e-research", "weight": 2})
-    texts = {"deserved": "12GPU", "used": "14GPU", "fair": "13GPU", "borrowed": "2GPU"}
+    texts = {"deserved": "12GPU", "allocated": "14GPU", "fairShare": "13GPU", "borrowed": "2GPU"}
     usage = {"at": "2026-11-22T10:00:00Z", "gpuSeconds": "12.5"}
     more = {"waiting": 3, "oldestWait": "12m", "usage": usage, "observedGeneration": 1}
     accepted = {"conditions": [condition("Accepted", "True")]}

@@ -20,7 +20,18 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
-from driver.resources import claims, classes, nodes, pod_groups, pods, slices, taint_rules, volumes
+from driver.resources import (
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    slices,
+    taint_rules,
+    volumes,
+)
 from tests import objects, worlds
 from tests.fakes import clock as clocks
 from tests.fakes.apiserver import applying, patches
@@ -33,6 +44,14 @@ class Inline(futures.Executor):
         done: futures.Future[Any] = futures.Future()
         done.set_result(fn(*args, **kwargs))
         return done
+
+
+def a_reservation_of(body: dict[str, Any], namespace: str | None) -> dict[str, Any]:
+    """What was sent, as a server keeps it."""
+    name = body["metadata"]["name"]
+    stamp = "2026-11-21T09:00:00Z"
+    meta = {**objects.meta(name, namespace, creationTimestamp=stamp), **body["metadata"]}
+    return {**body, "metadata": meta}
 
 
 @dataclass
@@ -51,6 +70,36 @@ class Server:
     ungated: list[str] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)
     owners: applying.Owners = field(default_factory=dict)
+    own: dict[str, dict[str, Any]] = field(default_factory=dict)
+    show: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
+
+    def create(
+        self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
+    ) -> dict[str, Any]:
+        assert kind_of is resource.RESERVATIONS
+        name = body["metadata"]["name"]
+        if f"{namespace}/{name}" in self.own:
+            raise errors.AlreadyExists(409, "AlreadyExists", name)
+        return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace))
+
+    def delete(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+    ) -> None:
+        assert kind_of is resource.RESERVATIONS
+        gone = self.own.pop(f"{namespace}/{name}")
+        assert gone["metadata"]["uid"] == uid
+        self.version += 1
+        self.show(
+            {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}},
+            deleted=True,
+        )
+
+    def _keep_own(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        changed["metadata"]["resourceVersion"] = str(self.version)
+        self.own[key] = changed
+        self.show(changed, deleted=False)
+        return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
@@ -84,6 +133,12 @@ class Server:
                 return self._ungate(name, body, kind)
             self.annotated.append((name, body["metadata"]["annotations"]))
             return dict(body)
+        if kind_of in {resource.RESERVATIONS, resource.QUEUES}:
+            assert subresource == "status"
+            key = f"{namespace}/{name}" if namespace else name
+            found = self.own[key]
+            assert body["metadata"]["uid"] == found["metadata"]["uid"]
+            return self._keep_own(key, patches.merge(found, dict(body)))
         if kind_of is resource.NODES:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
             (condition,) = body["status"]["conditions"]
@@ -184,6 +239,7 @@ class World:
         self._read()
         triggers.Triggers(self.items).attach(self.stores)
         tools = writers.Tools(
+            self.server,
             commit.Commit(self.server, self.stores.observe_claim),
             Inline(),
             telling.Teller(self.told),
@@ -208,11 +264,16 @@ class World:
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
         found.volumes.read_with(volumes.parse_volume, _bad)
         found.rules.read_with(taint_rules.parse, _bad)
+        found.teams.read_with(queues.parse, _bad)
+        found.reserved.read_with(reservations.parse, _bad)
+        self.server.show = self._show
         found.groups.read_with(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
-            if "minMember" in one["spec"]:
+            if one.get("kind") in {"Queue", "Reservation"}:
+                self.server._keep_own(str(resource.key_of(one)), one)
+            elif "minMember" in one["spec"]:
                 self.stores.groups.apply(self._newer(one))
             elif "containers" in one["spec"]:
                 self.pods[one["metadata"]["name"]] = one
@@ -228,6 +289,10 @@ class World:
 
     def remove_pod(self, name: str) -> None:
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
+
+    def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:
+        target = self.stores.teams if obj["kind"] == "Queue" else self.stores.reserved
+        target.apply(json.loads(json.dumps(obj)), deleted=deleted)
 
     def change_pod(self, name: str, **status: Any) -> None:
         """What others write of a pod: `node` is its spec.nodeName, the rest its status."""

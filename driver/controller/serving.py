@@ -1,0 +1,157 @@
+"""Whose turn it is: candidates are served in the order of their queues, each as far as it may."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from driver.controller import (
+    candidates,
+    charging,
+    ganging,
+    reserving,
+    singles,
+    state,
+    writers,
+)
+from driver.controller import view as cluster
+from driver.controller.queueing import amounts, engine, order, words
+from driver.resources import claims, reservations
+
+Guard = Callable[[writers.Item], AbstractContextManager[None]]
+"""Keeps the fault of one turn from the others."""
+_PATIENT = 10.0
+"""A gang that was refused is looked at again after so many times what that took."""
+
+
+class Serving:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        charges: charging.Charging,
+        alone: singles.Singles,
+        together: ganging.Gangs,
+        kept: reserving.Reserving,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self._charges = charges
+        self._singles = alone
+        self._gangs = together
+        self._reserving = kept
+        self._rest: dict[writers.Item, float] = {}
+
+    def serve(
+        self, due: Sequence[candidates.Candidate], guard: Guard
+    ) -> Iterator[tuple[writers.Item, float]]:
+        """Serve what is due; what finds no place waits, some of it until so many seconds later."""
+        if not due:
+            return
+        waiting = self._known.memory.waiting
+        for one in due:
+            waiting[one.item] = one
+        self._known.bring()
+        self._charges.bring(self._now())
+        for one in self._in_order(due):
+            placed = False
+            with guard(one.item):
+                placed = self._one(one)
+            again_s = None if placed else self._again_s(one)
+            if again_s is not None:
+                yield one.item, again_s
+            self._charges.bring(self._now())
+
+    def _in_order(self, due: Sequence[candidates.Candidate]) -> Iterator[candidates.Candidate]:
+        """Of queues the line of all that waits; without any, by priority, age and name."""
+        if self._engine.tree.is_plain:
+            yield from sorted(due, key=_rank)
+            return
+        wanted = {one.item for one in due}
+        known = self._known.memory.waiting
+        everyone = {item: one for item, one in known.items() if one is not None}
+        line = self._engine.line((self._waiting(one) for one in everyone.values()), self._now())
+        for entry in line:
+            item = entry.key
+            if item in wanted and isinstance(item, writers.Item):
+                yield everyone[item]
+
+    def _waiting(self, one: candidates.Candidate) -> order.Waiting:
+        asked = self._engine.asked(self._known.view, one.open)
+        return order.Waiting(one.item, self.leaf_of(one), one.priority, one.since_s, asked)
+
+    def leaf_of(self, one: candidates.Candidate) -> str:
+        """The queue of a candidate: of a gang that of its first pod."""
+        return self._engine.leaf_of(one.first)
+
+    def _again_s(self, one: candidates.Candidate) -> float | None:
+        """Until a node is not left out any more, or a gang has rested."""
+        now = self._known.clock.monotonic()
+        ends = [self._known.memory.next_end(work.pod.uid, now) for work in one.workloads]
+        rest = self._rest.get(one.item)
+        known = [end for end in (*ends, rest) if end is not None and end > now]
+        return min(known) - now if known else None
+
+    def _one(self, one: candidates.Candidate) -> bool:
+        leaf = self.leaf_of(one)
+        for claim in one.open:
+            self._charges.meant(claim.key, leaf)
+        vet = self._vet(leaf)
+        kept = self._reserving.kept_for(one)
+        if kept and self._attempt(one, kept, vet):
+            return True
+        if self._served(one, vet):
+            return True
+        lent = self._reserving.lent_to(one)
+        return bool(lent) and self._attempt(one, lent, vet)
+
+    def _attempt(
+        self,
+        one: candidates.Candidate,
+        found: Sequence[reservations.Reservation],
+        vet: candidates.Vet,
+    ) -> bool:
+        """On what is reserved: first of its nodes alone."""
+        for narrow in (True, False):
+            view = self._reserving.view_for(found, narrow=narrow)
+            if self._on(one, view, vet):
+                self._reserving.used(found)
+                return True
+        return False
+
+    def _on(
+        self, one: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
+    ) -> bool:
+        if one.gang is not None:
+            return self._gangs.attempt(one, one.gang, view, vet)
+        return self._singles.attempt(one, view, vet)
+
+    def _served(self, one: candidates.Candidate, vet: candidates.Vet) -> bool:
+        if one.gang is None:
+            return self._singles.serve(one, vet)
+        begun = self._known.clock.monotonic()
+        if self._rest.get(one.item, 0.0) > begun:
+            return False
+        if self._gangs.serve(one, one.gang, vet):
+            self._rest.pop(one.item, None)
+            return True
+        ended = self._known.clock.monotonic()
+        self._rest[one.item] = ended + _PATIENT * (ended - begun)
+        return False
+
+    def _vet(self, leaf: str) -> candidates.Vet:
+        def vet(found: Iterable[claims.Result]) -> str:
+            if self._engine.tree.is_plain:
+                return ""
+            over = self._engine.may(leaf, amounts.of_results(self._known.view, found))
+            return words.over(over) if over is not None else ""
+
+        return vet
+
+    def _now(self) -> float:
+        return self._known.clock.now().timestamp()
+
+
+def _rank(one: candidates.Candidate) -> tuple[int, str, str]:
+    """By priority, age and name."""
+    return -one.priority, one.since, one.item.key
