@@ -95,6 +95,48 @@ class Reason(StrEnum):
         "Nobody came for the devices in time: they were given back.",
     )
 
+    # Who goes for whom.
+    PREEMPTING = (
+        "Preempting",
+        (
+            "Pods are evicted so that this one, or its gang, can be placed; the message names "
+            "them, what is lost, and where it goes."
+        ),
+    )
+    PREEMPTED = (
+        "Preempted",
+        (
+            "The pod was evicted so that another could be placed; the message says for which, by "
+            "what right, and which device it had."
+        ),
+    )
+
+    # Why a running pod or gang may not go for another, whatever that would free.
+    GOING_ALREADY = ("GoingAlready", "It is being deleted, or has ended: it goes by itself.")
+    NOT_MADE_AGAIN = (
+        "NotMadeAgain",
+        (
+            "Nobody would make the pod again elsewhere: it has no owner, or one that makes it for "
+            'the same node. A bare pod may go where `ration.dev/preemptible` is "true".'
+        ),
+    )
+    PRIORITY_NOT_LOWER = ("PriorityNotLower", "Its priority is not below that of who waits.")
+    QUEUE_NOT_PREEMPTIBLE = ("QueueNotPreemptible", "Pods of its queue are not evicted for others.")
+    RECLAIM_NEVER = ("ReclaimNever", "Other queues do not take back what its queue has borrowed.")
+    WITHIN_FAIR_SHARE = ("WithinFairShare", "Its queue has no more than its fair share.")
+    BEYOND_FAIR_SHARE = (
+        "BeyondFairShare",
+        "With what waits, the waiting queue would have more than its fair share.",
+    )
+    RAN_TOO_SHORTLY = ("RanTooShortly", "It has not run as long as its queue's minRunTime.")
+    DISRUPTION_BUDGET = (
+        "DisruptionBudget",
+        (
+            "A PodDisruptionBudget has too few disruptions left; or more than one guards a pod, "
+            "which the API server never evicts then."
+        ),
+    )
+
     NOT_CONVERTED = (
         "NotConverted",
         (
