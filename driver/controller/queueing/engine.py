@@ -83,13 +83,13 @@ class Engine:
         if now is not None:
             self._advance(now)
         mine = self.tree.path(leaf)[-1]
-        before = self._ledger.used(mine).gpus
-        changed = self._ledger.put(self.tree, claim, leaf, taken)
+        before = self._books.used(mine).gpus
+        changed = self._books.put(self.tree, claim, leaf, taken)
         if not changed:
             return
         self._fair = None
         if self._line is not None:
-            more = self._ledger.used(mine).gpus > before
+            more = self._books.used(mine).gpus > before
             self._line.charged(leaf, changed, more=more)
 
     # What it answers.
@@ -102,6 +102,12 @@ class Engine:
             self._ledger.rebuild(self._tree)
             self._weigh(self._tree)
         return self._tree
+
+    @property
+    def _books(self) -> ledger.Ledger:
+        """The ledger, by the tree of now."""
+        _ = self.tree
+        return self._ledger
 
     def _weigh(self, tree: trees.Tree) -> None:
         found = fair.deserved(tree, self._capacity)
@@ -123,7 +129,7 @@ class Engine:
 
     def used(self, queue: str) -> amounts.Amounts:
         """What a queue and its children have."""
-        return self._ledger.used(queue)
+        return self._books.used(queue)
 
     def asked(self, view: cluster.ClusterView, found: Iterable[claims.Claim]) -> amounts.Amounts:
         """`amounts.asked`, worked out once for claims of the same templates in the same world."""
@@ -140,7 +146,7 @@ class Engine:
         """The limit that would be exceeded, of the queue or else of the nearest ancestor."""
         for name in reversed(self.tree.path(leaf)):
             queue = self.tree.accepted[name]
-            used = self._ledger.used(name)
+            used = self._books.used(name)
             for bound in rights.bounds(rights.limit(queue)):
                 more, now = rights.of(asked, bound), rights.of(used, bound)
                 if more and now + more > bound.most:
@@ -160,8 +166,8 @@ class Engine:
 
         With a half-life the mean of what is beyond now and of what was on average counts.
         """
+        share = self._books.used(queue).share(self._capacity)
         due = self._deserved.get(queue, 0.0)
-        share = self._ledger.used(queue).share(self._capacity)
         if share < due:
             return _UNDER, share / due, queue
         beyond = share - due
@@ -187,7 +193,7 @@ class Engine:
         return self._fair
 
     def _wanted(self) -> dict[str, amounts.Amounts]:
-        found = dict(self._ledger.own(self.tree))
+        found = dict(self._books.own(self.tree))
         for leaf, asked in self._line.asked.items() if self._line else ():
             mine = self.tree.leaf(leaf)
             found[mine] = found.get(mine, amounts.NOTHING) + asked
@@ -204,7 +210,7 @@ class Engine:
     def within(self, leaf: str, extra: amounts.Amounts) -> bool:
         """Whether a queue would have no more than its fair share with so much more."""
         mine = self.tree.leaf(leaf)
-        after = self._ledger.used(mine) + extra
+        after = self._books.used(mine) + extra
         wanted = self._wanted()
         shares = self.fair()
         if not after.fits(wanted[mine]):
@@ -217,7 +223,7 @@ class Engine:
         Rounded down.
         """
         mine = self.tree.leaf(leaf)
-        share = self._ledger.used(mine).dominant(self._capacity)
+        share = self._books.used(mine).dominant(self._capacity)
         return math.floor((share - self.fair()[mine]) * self._capacity.gpus)
 
     def standings(self, now: float) -> Mapping[str, standing.Standing]:
@@ -230,7 +236,7 @@ class Engine:
     def _standing(
         self, name: str, share: float, queued: Mapping[str, "_Queued"]
     ) -> standing.Standing:
-        used = self._ledger.used(name)
+        used = self._books.used(name)
         known = queued.get(name, _NOTHING_QUEUED)
         return standing.Standing(
             used=used,
@@ -248,7 +254,7 @@ class Engine:
 
     def _advance(self, now: float) -> None:
         shares = {
-            name: self._ledger.used(name).share(self._capacity)
+            name: self._books.used(name).share(self._capacity)
             for name in self._known
             if self._history.remembers(name)
         }
