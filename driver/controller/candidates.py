@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from driver.controller import writers
 from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import topology
 from driver.controller.gangs import roster
 from driver.resources import claims, pods
 
+_ANYWHERE = topology.Topology()
 Vet = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 
@@ -35,6 +37,11 @@ class Candidate:
     def since(self) -> str:
         """Since when it waits (RFC 3339)."""
         return self.gang.since if self.gang else self.first.created
+
+    @property
+    def near(self) -> topology.Topology:
+        """How near each other its pods are to be."""
+        return self.gang.near if self.gang else _ANYWHERE
 
     @property
     def since_s(self) -> float:

@@ -24,6 +24,7 @@ from driver.controller import (
     node_condition,
     picture,
     placing,
+    preemption,
     refused,
     reserving,
     scribe,
@@ -93,13 +94,16 @@ class Reconciler:
         fair = engine.Engine(settings.driver)
         charges = charging.Charging(found, self._view, fair)
         hands = scribe.Scribe(tools, items)
-        self._reserving = reserving.Reserving(known, hands, settings.deciding, fair.leaf_of)
+        self._reserving = reserving.Reserving(
+            known, hands, charges, settings.deciding, fair.leaf_of
+        )
+        room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        self._feed.follow("unit", (found.pods, room.book.put_pod))
+        self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands)
-        self._serving = serving.Serving(
-            known, fair, charges, self._singles, self._gangs, self._reserving
-        )
+        self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
 

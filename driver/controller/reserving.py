@@ -2,11 +2,12 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import structlog
 
 from driver import clock, ids, reasons
-from driver.controller import candidates, scribe, state, writers
+from driver.controller import candidates, charging, scribe, state, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import settings
 from driver.controller.allocation.gangs import result, topology
@@ -17,6 +18,8 @@ from driver.resources import pods, reservations
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
+_PATIENT_S = 5.0
+"""Until a pod is asked again to leave."""
 _OVER = frozenset({"Used", "Expired"})
 _REASONS = {
     "Pending": reasons.Reason.RESERVATION_PENDING,
@@ -24,6 +27,8 @@ _REASONS = {
     "Used": reasons.Reason.RESERVATION_USED,
     "Expired": reasons.Reason.RESERVATION_EXPIRED,
 }
+Words = dict[ids.PodUid, str]
+"""Why each pod is evicted."""
 LeafOf = Callable[[pods.Pod], str]
 
 
@@ -34,23 +39,28 @@ class Reserving:
         self,
         known: state.State,
         hands: scribe.Scribe,
+        charges: charging.Charging,
         deciding: settings.Settings,
         leaf_of: LeafOf,
     ) -> None:
         self._known = known
         self._hands = hands
+        self._charges = charges
         self._deciding = deciding
         self._leaf_of = leaf_of
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
+        self._said: dict[ids.Key, Words] = {}
+        self._asked: dict[ids.PodUid, float] = {}
 
     def put(self, key: ids.Key, one: reservations.Reservation | None) -> None:
         """A Reservation came, changed or went: what it holds is held in the picture."""
         if one is None:
             gone = self._live.pop(key, None)
             self._pending.discard(key)
+            self._said.pop(key, None)
             if gone is not None:
-                self._known.view.put_hold(term.key_of(gone), None)
+                self._hold(gone, ())
             return
         self._live[key] = one
         self._keep(one)
@@ -58,8 +68,31 @@ class Reserving:
     def _keep(self, one: reservations.Reservation) -> tuple[reservations.Held, ...]:
         """Hold what nobody has used yet; that."""
         left = term.left(one, self._known.view, self._users(one))
-        self._known.view.put_hold(term.key_of(one), term.allocation(left))
+        self._hold(one, left)
         return left
+
+    def _hold(self, one: reservations.Reservation, held: Sequence[reservations.Held]) -> None:
+        """What is held counts for the holder's queue; what goes for it, for its own no more."""
+        allocation = term.allocation(held)
+        self._known.view.put_hold(term.key_of(one), allocation)
+        self._charges.kept(term.key_of(one), self._leaf(one), allocation)
+        self._charges.leave(term.key_of(one), self._claims_of(one) if held else ())
+
+    def _leaf(self, one: reservations.Reservation) -> str:
+        """The queue of its holder: of a pod that is there, else of such a pod."""
+        there = (
+            pod
+            for pod in self._known.stores.pods.snapshot().values()
+            if pod.namespace == one.namespace and term.is_for(one, pod, "")
+        )
+        return self._leaf_of(next(there, term.holder(one)))
+
+    def _claims_of(self, one: reservations.Reservation) -> Iterator[ids.Key]:
+        """The claims of those that go."""
+        for victim in one.evicting:
+            pod = self._known.stores.pods.get(victim.key)
+            if pod is not None and pod.uid == victim.uid:
+                yield from pod.claim_keys
 
     def _users(self, one: reservations.Reservation) -> Iterator[ids.Key]:
         """The claims of its holder."""
@@ -80,22 +113,93 @@ class Reserving:
     def look(self, item: writers.Item) -> float | None:
         """Do what is due for a Reservation; seconds until it is to be looked at again."""
         self._known.bring()
-        one = self._live.get(item.key)
+        one = self._known.stores.reserved.get(item.key)
+        if one is None:
+            self.put(item.key, None)
         if one is None or one.deleting or one.phase in _OVER:
             return None
         now = self._known.clock.now()
-        left = self._keep(one)
-        if one.held and not left:
-            self._end(one, "Used", "every device is used")
+        over = self._over(one, self._keep(one), now)
+        if over is not None:
+            self._end(one, *over)
             return None
-        if now >= term.ends(one):
-            self._end(one, "Expired", f"nobody used it by {clock.rfc3339(term.ends(one))}")
-            return None
-        if not one.held and not one.evicting:
+        if one.evicting:
+            self._evict(item, one)
+        elif not one.held:
             self._plan(one, now)
-        until_end = (term.ends(one) - now).total_seconds()
-        until_start = (term.starts(one) - now).total_seconds()
-        return min([one for one in (until_end, until_start, _AGAIN_S) if one > 0])
+        until = [(moment - now).total_seconds() for moment in (term.ends(one), term.starts(one))]
+        again_s = _PATIENT_S if one.evicting else _AGAIN_S
+        return min(each for each in (*until, again_s) if each > 0)
+
+    def _over(
+        self,
+        one: reservations.Reservation,
+        left: Sequence[reservations.Held],
+        now: dt.datetime,
+    ) -> tuple[str, str] | None:
+        """The phase in which it ends now, and why; None: it does not."""
+        if one.held and not left:
+            return "Used", "every device is used"
+        if one.evicting and not self._is_awaited(one):
+            return "Used", "nobody waits for it any more"
+        if now >= term.ends(one):
+            return "Expired", f"nobody used it by {clock.rfc3339(term.ends(one))}"
+        return None
+
+    def _is_awaited(self, one: reservations.Reservation) -> bool:
+        """Whether a pod of its holder still has no devices."""
+        for pod in self._known.stores.pods.snapshot().values():
+            mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
+            if mine and not pod.deleting and term.is_for(one, pod, ""):
+                found = cluster.claims_of(pod, self._known.stores.claims.get)
+                if found is None or any(claim.allocation is None for claim in found):
+                    return True
+        return False
+
+    # Of those for which pods go.
+
+    def begin(
+        self,
+        one: reservations.Reservation,
+        held: Sequence[reservations.Held],
+        said: Words,
+    ) -> None:
+        """Hold at once, write it, and have the others leave once it is written."""
+        self._said[one.key] = said
+        self.put(one.key, replace(one, held=tuple(held)))
+        accepted = reservations.accepted(one, "", "", one.created)
+        status = reservations.render_status(one, "Held", held, accepted, "")
+        self._hands.reserve(one.namespace, reservations.render(one), status)
+
+    def evicting(self) -> int:
+        """For how many pods go now."""
+        return sum(1 for one in self._live.values() if one.evicting)
+
+    def is_underway(self, candidate: candidates.Candidate) -> bool:
+        """Whether pods go for a candidate already."""
+        return any(
+            one.evicting and term.is_for(one, candidate.first, "") for one in self._live.values()
+        )
+
+    def _evict(self, item: writers.Item, one: reservations.Reservation) -> None:
+        """Ask those to leave that are still there; what is not held is not gone for."""
+        if not one.held:
+            self._hands.unreserve(one)
+            return
+        now = self._known.clock.monotonic()
+        for victim in one.evicting:
+            pod = self._known.stores.pods.get(victim.key)
+            if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
+                self._asked.pop(victim.uid, None)
+                continue
+            if self._asked.get(victim.uid, 0.0) > now:
+                continue
+            self._asked[victim.uid] = now + _PATIENT_S
+            words = self._said.get(one.key, {}).get(victim.uid)
+            told = words or f"Evicted for {reservations.words(one.holder)}, which waits"
+            claim_keys = (self._known.stores.claims.get(key) for key in pod.claim_keys)
+            found = tuple(claim for claim in claim_keys if claim is not None)
+            self._hands.evict(item, pod, found, reasons.Reason.PREEMPTED, told)
 
     def pending(self) -> tuple[ids.Key, ...]:
         """Those for which no devices were found yet."""
@@ -114,13 +218,13 @@ class Reserving:
             self._say(one, "Pending", (), wrong or words, refused=found.blocker is not None)
             return
         self._pending.discard(one.key)
-        self._known.view.put_hold(term.key_of(one), term.allocation(found))
+        self._hold(one, found)
         self._say(one, "Held", found, "")
 
     def _end(self, one: reservations.Reservation, phase: str, why: str) -> None:
         """One of ours goes; one that somebody made stays, and says what became of it."""
         self._pending.discard(one.key)
-        self._known.view.put_hold(term.key_of(one), None)
+        self._hold(one, ())
         if one.evicting:
             self._hands.unreserve(one)
         else:

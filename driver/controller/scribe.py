@@ -9,10 +9,9 @@ from driver import errors, ids, reasons
 from driver.api import crd
 from driver.controller import writers
 from driver.kube import events, resource, workqueue
-from driver.resources import claims, pods, queues, reservations
+from driver.resources import claims, fields, pods, queues, reservations
 
 _log = structlog.get_logger(__name__)
-_RESERVATION = "Reservation"
 
 
 class Scribe:
@@ -69,7 +68,7 @@ class Scribe:
                 subresource="status",
             )
 
-        name = str(body["metadata"]["name"])
+        name = fields.text(fields.mapping(body, "metadata"), "name")
         self._submit(writers.Item("reservation", ids.Key(f"{namespace}/{name}")), write)
 
     def unreserve(self, one: reservations.Reservation) -> None:
@@ -118,4 +117,4 @@ def _item(one: reservations.Reservation) -> writers.Item:
 
 
 def _ref(one: reservations.Reservation) -> events.ObjectRef:
-    return events.ObjectRef(_RESERVATION, crd.VERSION, one.namespace, one.name, one.uid)
+    return events.ObjectRef(reservations.KIND, crd.VERSION, one.namespace, one.name, one.uid)

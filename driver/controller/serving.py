@@ -7,7 +7,7 @@ from driver.controller import (
     candidates,
     charging,
     ganging,
-    reserving,
+    preemption,
     singles,
     state,
     writers,
@@ -32,15 +32,17 @@ class Serving:
         charges: charging.Charging,
         alone: singles.Singles,
         together: ganging.Gangs,
-        kept: reserving.Reserving,
+        room: preemption.Preemption,
     ) -> None:
         self._known = known
         self._engine = fair
         self._charges = charges
         self._singles = alone
         self._gangs = together
-        self._reserving = kept
+        self._reserving = room.reserving
+        self._preemption = room
         self._rest: dict[writers.Item, float] = {}
+        self._used: list[writers.Item] = []
 
     def serve(
         self, due: Sequence[candidates.Candidate], guard: Guard
@@ -61,6 +63,8 @@ class Serving:
             if again_s is not None:
                 yield one.item, again_s
             self._charges.bring(self._now())
+        used, self._used = self._used, []
+        yield from ((item, 0.0) for item in used)
 
     def _in_order(self, due: Sequence[candidates.Candidate]) -> Iterator[candidates.Candidate]:
         """Of queues the line of all that waits; without any, by priority, age and name."""
@@ -103,7 +107,10 @@ class Serving:
         if self._served(one, vet):
             return True
         lent = self._reserving.lent_to(one)
-        return bool(lent) and self._attempt(one, lent, vet)
+        if lent and self._attempt(one, lent, vet):
+            return True
+        self._preemption.consider(one, leaf)
+        return False
 
     def _attempt(
         self,
@@ -116,6 +123,7 @@ class Serving:
             view = self._reserving.view_for(found, narrow=narrow)
             if self._on(one, view, vet):
                 self._reserving.used(found)
+                self._used += [writers.Item("reservation", kept.key) for kept in found]
                 return True
         return False
 

@@ -8,6 +8,7 @@ from typing import Any
 from driver import ids
 from driver.kube import store
 from driver.resources import (
+    budgets,
     claims,
     classes,
     nodes,
@@ -37,6 +38,7 @@ class Stores:
     coscheduling: store.Store[pod_groups.PodGroup]
     teams: store.Store[queues.Queue]
     reserved: store.Store[reservations.Reservation]
+    guards: store.Store[budgets.Budget]
 
     def group(self, key: ids.Key) -> pod_groups.PodGroup | None:
         """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
@@ -62,6 +64,7 @@ def empty() -> Stores:
         coscheduling=store.Store(),
         teams=store.Store(),
         reserved=store.Store(),
+        guards=store.Store(),
     )
 
 

@@ -8,6 +8,7 @@ from driver import clock
 from driver.controller import stores
 from driver.kube import backoff, client, optional, reflector, resource
 from driver.resources import (
+    budgets,
     claims,
     classes,
     nodes,
@@ -52,6 +53,7 @@ class Watching:
             (resource.PODS, found.pods, pods.parse),
             (resource.PVCS, found.bound_volumes, volumes.parse_claim),
             (resource.PVS, found.volumes, volumes.parse_volume),
+            (resource.PDBS, found.guards, budgets.parse),
         )
         made: Reflectors = {
             kind.plural: reflector.Reflector(

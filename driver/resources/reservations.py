@@ -8,6 +8,7 @@ from driver.api import crd, strict
 from driver.api import reservations as api
 from driver.resources import claims, fields, quantity, request
 
+KIND = "Reservation"
 ACCEPTED = "Accepted"
 """Condition: whether what is asked can be had at all."""
 
@@ -91,6 +92,18 @@ def parse(obj: fields.Raw) -> Reservation:
         deleting=bool(meta.get("deletionTimestamp")),
         status=status,
     )
+
+
+def render(one: Reservation) -> dict[str, object]:
+    """A Reservation for which pods go, as it is made; deleted with the pod that it is for."""
+    to = one.holder.model_dump(by_alias=True, exclude_none=True)
+    meta: dict[str, object] = {"name": one.name, "namespace": one.namespace}
+    if one.holder.pod is not None:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.holder.pod, "uid": one.holder.uid}
+        meta["ownerReferences"] = [owner]
+    gone = [{"namespace": v.namespace, "name": v.name, "uid": v.uid} for v in one.evicting]
+    spec = {"for": to, "ttl": f"{one.ttl_s:.0f}s", "evicting": gone}
+    return {"apiVersion": crd.VERSION, "kind": KIND, "metadata": meta, "spec": spec}
 
 
 def _held(obj: fields.Raw, at: str) -> Held:

@@ -21,6 +21,7 @@ from driver.controller import (
 from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
 from driver.resources import (
+    budgets,
     claims,
     classes,
     nodes,
@@ -78,6 +79,8 @@ class Server:
     ) -> dict[str, Any]:
         assert kind_of is resource.RESERVATIONS
         name = body["metadata"]["name"]
+        if "create" in self.refuse:
+            raise self.refuse.pop("create")
         if f"{namespace}/{name}" in self.own:
             raise errors.AlreadyExists(409, "AlreadyExists", name)
         return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace))
@@ -205,6 +208,9 @@ class Server:
         return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
 
+_GOOD = {"Allocated", "ReservationHeld", "ReservationUsed"}
+
+
 @dataclass
 class Told:
     """Events, as told."""
@@ -221,7 +227,7 @@ class Told:
         related: events.ObjectRef | None = None,
     ) -> None:
         assert related is None
-        assert warning is (reason != "Allocated")
+        assert warning is (reason not in _GOOD)
         self.lines.append((regarding.kind, reason, message))
 
 
@@ -267,12 +273,15 @@ class World:
         found.teams.read_with(queues.parse, _bad)
         found.reserved.read_with(reservations.parse, _bad)
         self.server.show = self._show
+        found.guards.read_with(budgets.parse, _bad)
         found.groups.read_with(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
             if one.get("kind") in {"Queue", "Reservation"}:
                 self.server._keep_own(str(resource.key_of(one)), one)
+            elif one.get("kind") == "PodDisruptionBudget":
+                self.stores.guards.apply(self._newer(one))
             elif "minMember" in one["spec"]:
                 self.stores.groups.apply(self._newer(one))
             elif "containers" in one["spec"]:

@@ -6,7 +6,7 @@ What is reserved counts as held, by a key that no claim can have; for its holder
 import datetime as dt
 from collections.abc import Iterable
 
-from driver import ids
+from driver import ids, names
 from driver.controller import view as cluster
 from driver.resources import claims, pods, reservations
 
@@ -38,6 +38,15 @@ def is_for(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
     if to.claim is not None:
         return any(entry.claim == to.claim for entry in pod.claims)
     return to.labels is not None and to.labels.items() <= pod.labels.items()
+
+
+def holder(one: reservations.Reservation) -> pods.Pod:
+    """A pod such as may use it, as far as its queue goes."""
+    to = one.holder
+    labels = dict(to.labels or {})
+    if to.queue is not None:
+        labels[names.QUEUE_LABEL] = to.queue
+    return pods.Pod(one.namespace, to.pod or one.name, ids.PodUid(""), labels=labels)
 
 
 def starts(one: reservations.Reservation) -> dt.datetime:
