@@ -106,8 +106,16 @@ class Reason(StrEnum):
     PREEMPTED = (
         "Preempted",
         (
-            "The pod was evicted so that another could be placed; the message says for which, by "
-            "what right, and which device it had."
+            "The pod was evicted so that another could be placed, or so that it is placed on GPUs "
+            "that work; the message says for which, by what right, and which device it had."
+        ),
+    )
+
+    FAULT_KEPT = (
+        "FaultKept",
+        (
+            "A GPU of the pod, or of its gang, failed, and it stays where it is: nobody would make "
+            "it again elsewhere."
         ),
     )
 

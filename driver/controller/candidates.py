@@ -44,14 +44,14 @@ class Candidate:
         return self.gang.near if self.gang else _ANYWHERE
 
     @property
-    def since_s(self) -> float:
-        """The same in seconds since the epoch; 0 where it cannot be read."""
-        try:
-            return dt.datetime.fromisoformat(self.since).timestamp()
-        except ValueError:
-            return 0.0
-
-    @property
     def open(self) -> tuple[claims.Claim, ...]:
         """The claims to be allocated, of all its pods."""
         return tuple(claim for one in self.workloads for claim in one.open)
+
+
+def moment(text: str) -> float:
+    """RFC 3339 in seconds since the epoch; 0 where it cannot be read."""
+    try:
+        return dt.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

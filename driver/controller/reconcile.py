@@ -26,6 +26,7 @@ from driver.controller import (
     placing,
     preemption,
     refused,
+    replacing,
     reserving,
     scribe,
     serving,
@@ -98,6 +99,9 @@ class Reconciler:
             known, hands, charges, settings.deciding, fair.leaf_of
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        self._replacing = replacing.Replacing(
+            known, room.book, self._reserving, placer, settings.deciding
+        )
         self._feed.follow("unit", (found.pods, room.book.put_pod))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("queue", (found.teams, charges.put_queue))
@@ -182,6 +186,8 @@ class Reconciler:
                 again_s = self._accounting.look()
                 if again_s is not None:
                     self._items.add_after(item, again_s)
+            case "faults":
+                self._replacing.look(ids.NodeName(item.key))
             case "claim":
                 self._claim(item)
             case "node":

@@ -20,6 +20,10 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
 _PATIENT_S = 5.0
 """Until a pod is asked again to leave."""
+REPLACE = "replace-"
+"""Begins the name of one that is for those who go for it."""
+_REMADE_S = 60.0
+"""Within it the owner of a pod that goes makes the next one."""
 _OVER = frozenset({"Used", "Expired"})
 _REASONS = {
     "Pending": reasons.Reason.RESERVATION_PENDING,
@@ -95,18 +99,25 @@ class Reserving:
                 yield from pod.claim_keys
 
     def _users(self, one: reservations.Reservation) -> Iterator[ids.Key]:
-        """The claims of its holder."""
-        found = self._known.stores.pods
-        for held in one.held:
-            for holder in self._known.view.holders(held.device):
-                claim = self._known.stores.claims.get(holder.claim)
-                for entry in claim.consumers if claim is not None else ():
-                    pod = found.get(ids.Key(f"{holder.namespace}/{entry.name}"))
-                    if pod is not None and term.is_for(one, pod, self._leaf_of(pod)):
-                        yield holder.claim
+        """The claims of its holder; not of those who go for it."""
+        view = self._known.view
+        for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
+            if any(self._is_holder(one, pod) for pod in self._pods_of(key)):
+                yield key
         for decision in self._known.memory.in_flight.values():
             if term.is_for(one, decision.pod, self._leaf_of(decision.pod)):
                 yield from decision.made
+
+    def _pods_of(self, claim: ids.Key) -> Iterator[pods.Pod]:
+        found = self._known.stores.claims.get(claim)
+        for entry in found.consumers if found is not None else ():
+            key = ids.Key(f"{claim.partition('/')[0]}/{entry.name}")
+            pod = self._known.stores.pods.get(key) if entry.is_pod else None
+            if pod is not None and pod.uid == entry.uid:
+                yield pod
+
+    def _is_holder(self, one: reservations.Reservation, pod: pods.Pod) -> bool:
+        return pod.uid not in _uids(one) and term.is_for(one, pod, self._leaf_of(pod))
 
     # What is due.
 
@@ -140,14 +151,19 @@ class Reserving:
         """The phase in which it ends now, and why; None: it does not."""
         if one.held and not left:
             return "Used", "every device is used"
-        if one.evicting and not self._is_awaited(one):
+        if one.evicting and not self._is_awaited(one, now):
             return "Used", "nobody waits for it any more"
         if now >= term.ends(one):
             return "Expired", f"nobody used it by {clock.rfc3339(term.ends(one))}"
         return None
 
-    def _is_awaited(self, one: reservations.Reservation) -> bool:
-        """Whether a pod of its holder still has no devices."""
+    def _is_awaited(self, one: reservations.Reservation, now: dt.datetime) -> bool:
+        """Whether a pod of its holder still has no devices, or is about to be made again."""
+        if one.name.startswith(REPLACE):
+            there = (self._known.stores.pods.get(victim.key) for victim in one.evicting)
+            going = any(pod is not None and pod.uid in _uids(one) for pod in there)
+            if going or (now - term.starts(one)).total_seconds() < _REMADE_S:
+                return True
         for pod in self._known.stores.pods.snapshot().values():
             mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
             if mine and not pod.deleting and term.is_for(one, pod, ""):
@@ -181,9 +197,22 @@ class Reserving:
             one.evicting and term.is_for(one, candidate.first, "") for one in self._live.values()
         )
 
+    def is_going(self, pod: pods.Pod) -> bool:
+        """Whether a pod is to leave for a Reservation."""
+        return any(pod.uid in _uids(one) for one in self._live.values())
+
+    def since(self, candidate: candidates.Candidate) -> str:
+        """Since when a candidate waits: one that was evicted for no fault of its own keeps that."""
+        said = (
+            one.since
+            for one in self._live.values()
+            if one.since and term.is_for(one, candidate.first, self._leaf_of(candidate.first))
+        )
+        return min((candidate.since, *said))
+
     def _evict(self, item: writers.Item, one: reservations.Reservation) -> None:
         """Ask those to leave that are still there; what is not held is not gone for."""
-        if not one.held:
+        if not one.held and not one.name.startswith(REPLACE):
             self._hands.unreserve(one)
             return
         now = self._known.clock.monotonic()
@@ -283,3 +312,8 @@ class Reserving:
         """Their holder was just placed."""
         for one in found:
             self._keep(one)
+
+
+def _uids(one: reservations.Reservation) -> frozenset[ids.PodUid]:
+    """Of those who go for it."""
+    return frozenset(victim.uid for victim in one.evicting)

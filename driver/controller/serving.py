@@ -69,7 +69,7 @@ class Serving:
     def _in_order(self, due: Sequence[candidates.Candidate]) -> Iterator[candidates.Candidate]:
         """Of queues the line of all that waits; without any, by priority, age and name."""
         if self._engine.tree.is_plain:
-            yield from sorted(due, key=_rank)
+            yield from sorted(due, key=self._rank)
             return
         wanted = {one.item for one in due}
         known = self._known.memory.waiting
@@ -82,7 +82,12 @@ class Serving:
 
     def _waiting(self, one: candidates.Candidate) -> order.Waiting:
         asked = self._engine.asked(self._known.view, one.open)
-        return order.Waiting(one.item, self.leaf_of(one), one.priority, one.since_s, asked)
+        since = candidates.moment(self._reserving.since(one))
+        return order.Waiting(one.item, self.leaf_of(one), one.priority, since, asked)
+
+    def _rank(self, one: candidates.Candidate) -> tuple[int, str, str]:
+        """By priority, age and name."""
+        return -one.priority, self._reserving.since(one), one.item.key
 
     def leaf_of(self, one: candidates.Candidate) -> str:
         """The queue of a candidate: of a gang that of its first pod."""
@@ -158,8 +163,3 @@ class Serving:
 
     def _now(self) -> float:
         return self._known.clock.now().timestamp()
-
-
-def _rank(one: candidates.Candidate) -> tuple[int, str, str]:
-    """By priority, age and name."""
-    return -one.priority, one.since, one.item.key

@@ -63,6 +63,8 @@ class Triggers:
         named = (one.node for one in (old, new) if one is not None and one.node is not None)
         for node in {*named}:
             self._items.add_after(writers.Item("node", ids.Key(node)), _SETTLE_S)
+            if old != new:
+                self._items.add_after(writers.Item("faults", ids.Key(node)), _SETTLE_S)
         self.on_world(key, old, new)
 
     def on_rule(self, key: ids.Key, old: object, new: object) -> None:

@@ -18,9 +18,9 @@ _log = structlog.get_logger(__name__)
 
 
 class Item(NamedTuple):
-    """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`; or all of a kind.
+    """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`, `faults` on one.
 
-    Those are `nodes`, `queues`, and `wake`: all that waits.
+    All of a kind are `nodes`, `queues`, and `wake`: all that waits.
     """
 
     kind: str

@@ -102,7 +102,8 @@ def render(one: Reservation) -> dict[str, object]:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": one.holder.pod, "uid": one.holder.uid}
         meta["ownerReferences"] = [owner]
     gone = [{"namespace": v.namespace, "name": v.name, "uid": v.uid} for v in one.evicting]
-    spec = {"for": to, "ttl": f"{one.ttl_s:.0f}s", "evicting": gone}
+    since = {"since": one.since} if one.since else {}
+    spec = {"for": to, "ttl": f"{one.ttl_s:.0f}s", "evicting": gone, **since}
     return {"apiVersion": crd.VERSION, "kind": KIND, "metadata": meta, "spec": spec}
 
 
