@@ -164,7 +164,9 @@ class Engine:
     def turn(self, queue: str) -> order.Turn:
         """Below what it deserves first, the emptiest of these; then the least beyond, by weight.
 
-        With a half-life the mean of what is beyond now and of what was on average counts.
+        With a half-life the mean of what is beyond now and of what was on average counts. Half a
+        GPU more is counted for each: where shares are no whole GPUs that gives each the nearest
+        number (the method of Webster and Sainte-Lague).
         """
         share = self._books.used(queue).share(self._capacity)
         due = self._deserved.get(queue, 0.0)
@@ -173,7 +175,8 @@ class Engine:
         beyond = share - due
         if self._history.remembers(queue):
             beyond = (beyond + self._past(queue)) / 2
-        return _OVER, beyond / self.queue(queue).weight, queue
+        half = amounts.FULL / 2 / max(self._capacity.gpus, 1)
+        return _OVER, (beyond + half) / self.queue(queue).weight, queue
 
     def _past(self, queue: str) -> float:
         return max(0.0, self._history.average(queue) - self._deserved.get(queue, 0.0))
