@@ -3,7 +3,8 @@
 import datetime as dt
 import functools
 import itertools
-import random
+import random  # noqa: TID251 - a number makes the same world every time
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from tests.properties import drawing, populated
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 OWNER = pods.Owner("ReplicaSet", "web", "u")
 QUEUES = ("", "batch", "vision")
+MODES = typing.get_args(api.Reclaim) + ("Any",) * 3
 Cost = tuple[int, int]
 
 
@@ -62,7 +64,7 @@ class World:
 
 
 def faces(dice: random.Random, node: str) -> list[drawing.Raw]:
-    """GPUs as they are published: whole, time-sliced, by MPS, in parts of MIG; one way at a time."""
+    """GPUs as they are published: whole, time-sliced, by MPS, in parts; one way at a time."""
     sets, devices = {}, []
     for number in range(dice.choice([1, 2, 2, 3])):
         name = f"gpu-{number}"
@@ -161,12 +163,11 @@ def turns(dice: random.Random) -> dict[str, law.Leaf]:
     """Queues, or none."""
     if dice.random() < 0.6:
         return {}
-    modes: list[api.Reclaim] = ["LowerPriority", "Any", "Any", "Any", "Any", "Never"]
     return {
         name: law.Leaf(
             name,
             preemptible=dice.random() < 0.95,
-            reclaim=dice.choice(modes),
+            reclaim=dice.choice(MODES),
             min_run_s=dice.choice([0.0, 0.0, 0.0, 601.0]),
             surplus=dice.choice([-500, 0, 1, 400, 1000, 2000, 2000, 3000, 9000, 9000]),
             idle=dice.random() < 0.1,
@@ -241,18 +242,18 @@ def is_legal(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
             return False
     if any(sum(one.guards(pod) for one in world.disruptions) > 1 for pod in gone):
         return False
-    for name, leaf in world.leaves.items():
-        if name != world.preemptor.leaf:
-            sizes = sorted(
-                _size(world, party)
-                for party in leaving
-                if any(world.of(one.pod).name == name for one in party)
-            )
-            left = leaf.surplus
-            for size in sizes:
-                if left <= 0:
-                    return False
-                left -= size
+    others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.leaf)
+    return all(_in_surplus(world, leaf, leaving) for leaf in others)
+
+
+def _in_surplus(world: World, leaf: law.Leaf, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+    """One after the other, the smallest first: something is left before each."""
+    parties = [one for one in leaving if any(world.of(each.pod) == leaf for each in one)]
+    left = leaf.surplus
+    for size in sorted(unit(world, one).thousandths for one in parties):
+        if left <= 0:
+            return False
+        left -= size
     return True
 
 
@@ -267,10 +268,6 @@ def _may(world: World, pod: pods.Pod, priority: int) -> bool:
         lower = priority < mine.priority or leaf.reclaim == "Any"
         right = mine.within and lower and leaf.reclaim != "Never" and leaf.surplus > 0
     return right and again and ran and leaf.preemptible and mine.preempts and not pod.deleting
-
-
-def _size(world: World, party: Sequence[tenants.Tenant]) -> int:
-    return unit(world, party).thousandths
 
 
 def unit(world: World, party: Sequence[tenants.Tenant]) -> units.Unit:

@@ -99,7 +99,7 @@ class _Search:
 
     def _fewer(self, freed: freeing.Freed) -> freeing.Freed:
         """Without those who may stay after all: on another node less may have to go."""
-        names = sorted({one.node for one in freed.leaving})
+        names = sorted({one.node for one in freed.leaving} - {*self._asked.workload.avoid})
         for unit in sorted(self._known.judged(freed.leaving), key=_rank, reverse=True):
             rest = tuple(one for one in freed.leaving if one not in unit.unit.people)
             without = absence.Absence(self._ask.view, rest)

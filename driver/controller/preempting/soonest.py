@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from driver import ids
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.gangs import result, seating
-from driver.controller.allocation.whatif import absence, asking, tenants
+from driver.controller.allocation.whatif import absence, asking, freeing, prices, tenants
 from driver.controller.preempting import units, wanted
 from driver.resources import pods
 
@@ -110,6 +110,9 @@ class _Search:
         """The longest running first, as many as it takes; then without those who may stay."""
         if self._seats([*self._known, *self._unknown]) is None:
             return None
+        alone = self._alone()
+        if alone is not None:
+            return alone
         count = self._fewest(self._unknown, self._known)
         gone = [*self._unknown[:count]]
         for one in self._unknown[:count]:
@@ -123,6 +126,27 @@ class _Search:
             return None
         least = not self._meter.spent
         return Kept(seats, None, tuple(sorted(one.key for one in gone)), least)
+
+    def _alone(self) -> Kept | None:
+        """For one pod, where the fewest have to end; None where the steps ended."""
+        ask, view = self._ask, absence.Absence(self._ask.view, self._known)
+        asked = asking.of(view, ask.single, ask.deciding) if ask.single else None
+        if asked is None or self._meter.spent:
+            return None
+        search = freeing.Search(view, asked, prices.Fewest(view), self._meter)
+        there = [
+            (view.nodes[name], [one for one in self._unknown if one.node == name])
+            for name in sorted({one.node for one in self._unknown} - {*asked.workload.avoid})
+            if name in view.nodes
+        ]
+        best = freeing.best(search, there)
+        if best.freed is None:
+            return None
+        without = absence.Absence(view, best.freed.leaving)
+        picks = asked.picks(without, view.nodes[best.freed.node], best.freed.fit)
+        placement = outcome.Placement(best.freed.node, picks, "once those in its way have ended")
+        seat = result.Seat(asked.workload, placement)
+        return Kept((seat,), None, best.freed.names, best.freed.least and best.all_seen)
 
     def _fewest(self, found: Sequence[tenants.Tenant], gone: Sequence[tenants.Tenant]) -> int:
         """How many of those in order have to go, beside some who are gone."""

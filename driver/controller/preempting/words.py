@@ -28,7 +28,7 @@ def victim(plan: wanted.Plan, one: law.Judged, right: law.Law, name: str) -> str
     """
     where = "; ".join(_needs(plan.seats, one))
     needs = f", which needs {where}" if where else ""
-    with_all = f", with all of {one.unit.words}" if len(one.unit.people) > 1 else ""
+    with_all = f" with all of {one.unit.words}" if len(one.unit.people) > 1 else ""
     return f"Evicted{with_all} for {name} ({right.words(one)}){needs}"
 
 

@@ -5,7 +5,7 @@ would do: devices are looked at one by one, so more may be in the way of several
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from driver.controller import view as cluster
 from driver.controller.allocation import asked as requested
@@ -159,7 +159,7 @@ class Bars:
     def _look(self, place: _Place, gone: sets.Members) -> bool:
         view = self._kept(gone)
         spot = self._spots[place.spot]
-        spot = replace(spot, holders=view.holders(spot.id))
+        spot = spot._replace(holders=view.holders(spot.id))
         way = self._asked.wants[place.want].ways[place.way]
         offer = offers.offer(way, [spot], self._shares, self._judges[place.want])
         if not offer.places or offer.barred:

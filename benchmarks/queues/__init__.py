@@ -1,0 +1,1 @@
+"""Queues, gangs and preemption: how long a decision takes."""
