@@ -91,14 +91,14 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_mad
         assert field.pod(name)["status"]["phase"] == "Running"
         field.delete_pod(name)
 
-    kind = {"apiVersion": crd.VERSION, "kind": "Queue"}
-    queue = {**kind, "metadata": {"name": f"{field.namespace}-kept"}, "spec": {}}
+    name = f"{field.namespace}-kept"
+    queue = {"apiVersion": crd.VERSION, "kind": "Queue", "metadata": {"name": name}, "spec": {}}
     field.kube.create(resource.QUEUES, queue)
     code, words = release.uninstall()
     assert code == 0, words
     assert "Every node is cleared." in words
     only_the_kinds_in_the_api(cluster)
-    field.kube.delete(resource.QUEUES, queue["metadata"]["name"])
+    field.kube.delete(resource.QUEUES, name)
     assert release.left_on(cluster) == []
     assert release.holds(field) == []
     freed = claims.parse(field.claim(waiting))
