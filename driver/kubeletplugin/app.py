@@ -28,6 +28,7 @@ from driver.kubeletplugin import (
     newest,
     node_allocator,
     publisher,
+    quarantine,
     reclaim,
     refusals,
     registration,
@@ -109,7 +110,10 @@ class App:
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )
-        self._health = _health(config, core, outside, self._node_uid, (teller, counters))
+        self._quarantine = quarantine.Quarantine(config.state_dir / "quarantine.json", self._clock)
+        self._health = _health(
+            config, core, outside, self._node_uid, (teller, counters, self._quarantine)
+        )
         self._supply = _supply(config, core, outside, self._health)
         self._newest = newest.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
@@ -136,8 +140,16 @@ class App:
             config.state_dir / "allocator",
             node_allocator.Tools(teller, counters, time),
         )
-        is_newest = self._newest.is_newest
-        return publisher.Tools(outside.kube, teller, counters, time, allocator, is_newest, beside)
+        return publisher.Tools(
+            outside.kube,
+            teller,
+            counters,
+            time,
+            allocator,
+            self._newest.is_newest,
+            self._quarantine.follow,
+            beside,
+        )
 
     def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
         return name_gate.NameGate(
@@ -327,9 +339,9 @@ def _health(
     core: wiring.Core,
     outside: Outside,
     node_uid: Callable[[], str],
-    tools: tuple[telling.Teller, metrics.Metrics],
+    tools: tuple[telling.Teller, metrics.Metrics, quarantine.Quarantine],
 ) -> health_watch.HealthWatch:
-    teller, counters = tools
+    teller, counters, kept = tools
     audience = health_news.Audience(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
@@ -339,5 +351,5 @@ def _health(
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )
-    tools_of_watch = health_watch.Tools(news, counters, outside.clock)
+    tools_of_watch = health_watch.Tools(news, counters, outside.clock, kept)
     return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

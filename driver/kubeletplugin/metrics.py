@@ -69,6 +69,11 @@ class Metrics:
             "GPUs whose health taints them, wholly or in a MIG instance.",
             registry=registry,
         )
+        self.quarantined_gpus = prometheus.Gauge(
+            "dra_gpu_plugin_quarantined_gpus",
+            "GPUs that failed again and again and are kept out until somebody clears them.",
+            registry=registry,
+        )
 
         self.handing_over = _handing_over(registry)
         self.claims_over_share, self.share_overruns = _over_use(registry)
