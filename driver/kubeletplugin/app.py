@@ -86,12 +86,8 @@ class App:
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
         self._conditions = _conditions(config, outside)
-        self._usage = usage_watch.UsageWatch(
-            core.sharers,
-            usage_watch.Tools(teller, self._conditions, counters),
-            config.usage_seconds,
-            self._clock,
-        )
+        watch = usage_watch.Tools(teller, self._conditions, counters)
+        self._usage = usage_watch.UsageWatch(core.sharers, watch, config.usage_seconds, self._clock)
         self._reclaim = reclaim.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
@@ -101,12 +97,8 @@ class App:
             core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
-        self._dra = rpc.UnixServer(
-            "dra",
-            self._paths.service,
-            self._serve,
-            rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock),
-        )
+        serving = rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock)
+        self._dra = rpc.UnixServer("dra", self._paths.service, self._serve, serving)
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )

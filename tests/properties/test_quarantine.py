@@ -13,6 +13,7 @@ from driver.resources import nodes
 from tests.fakes import clock as fake_clock
 
 GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(2)]
+Event = str | tuple[ids.GpuUuid, bool, float]
 looks = st.tuples(st.sampled_from(GPUS), st.booleans(), st.sampled_from([1.0, 3600.0, 40_000.0]))
 events = st.lists(looks | st.sampled_from(["restart", "GPU-0", "all", ""]), max_size=40)
 
@@ -36,27 +37,48 @@ class Model:
         self.ends, self.out = [], False
 
 
+class World:
+    """A node's memory, and beside it what the definition says."""
+
+    def __init__(self, base: str) -> None:
+        self.file = Path(base) / "quarantine.json"
+        self.time = fake_clock.FakeClock()
+        self.models = {gpu: Model() for gpu in GPUS}
+        self.asked = ""
+        self.restart()
+
+    def restart(self) -> None:
+        self.kept = quarantine.Quarantine(self.file, self.time)
+
+    def look(self, gpu: ids.GpuUuid, after_s: float, *, ill: bool) -> None:
+        self.time.advance(after_s)
+        self.kept.note(gpu, ill=ill)
+        self.models[gpu].look(self.time.now().timestamp(), ill=ill)
+
+    def annotate(self, value: str) -> None:
+        self.kept.follow(nodes.Node(ids.NodeName("n"), "u", clear_quarantine=value))
+        again, self.asked = value == self.asked, value
+        named = [gpu for gpu in GPUS if value in {gpu, "all"}]
+        for gpu in () if again else named:
+            self.models[gpu].clear()
+
+    def happens(self, event: Event) -> None:
+        match event:
+            case (gpu, ill, after_s):
+                self.look(gpu, after_s, ill=ill)
+            case "restart":
+                self.restart()
+            case str():
+                self.annotate(event)
+
+
 @hypothesis.given(events)
 def test_a_gpu_is_kept_out_from_its_third_failure_in_a_day_until_it_is_cleared(
-    story: list[str | tuple[ids.GpuUuid, bool, float]],
+    story: list[Event],
 ) -> None:
-    models = {gpu: Model() for gpu in GPUS}
-    time, asked = fake_clock.FakeClock(), ""
     with tempfile.TemporaryDirectory() as base:
-        file = Path(base) / "quarantine.json"
-        kept = quarantine.Quarantine(file, time)
+        world = World(base)
         for event in story:
-            match event:
-                case (gpu, ill, after_s):
-                    time.advance(after_s)
-                    kept.note(gpu, ill=ill)
-                    models[gpu].look(time.now().timestamp(), ill=ill)
-                case "restart":
-                    kept = quarantine.Quarantine(file, time)
-                case str():
-                    kept.follow(nodes.Node(ids.NodeName("n"), "u", clear_quarantine=event))
-                    if event != asked:
-                        for gpu in GPUS if event == "all" else [g for g in GPUS if g == event]:
-                            models[gpu].clear()
-                    asked = event
-            assert set(kept.all()) == {gpu for gpu, model in models.items() if model.out}
+            world.happens(event)
+            out = {gpu for gpu, model in world.models.items() if model.out}
+            assert set(world.kept.all()) == out
