@@ -15,6 +15,7 @@ from driver import clock, errors, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
+    activity_watch,
     claim_reader,
     device_conditions,
     health_news,
@@ -87,7 +88,10 @@ class App:
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
         self._conditions = _conditions(config, outside)
         watch = usage_watch.Tools(teller, self._conditions, counters)
-        self._usage = usage_watch.UsageWatch(core.sharers, watch, config.usage_seconds, self._clock)
+        works = activity_watch.ActivityWatch(core.workers, self._conditions, self._clock)
+        self._usage = usage_watch.UsageWatch(
+            core.sharers, watch, config.usage_seconds, self._clock, works.look
+        )
         self._reclaim = reclaim.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
