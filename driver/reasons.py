@@ -365,6 +365,17 @@ class Reason(StrEnum):
         "A GPU is tainted; the message says why, and what clears the taint.",
     )
     GPU_RECOVERED = ("GpuRecovered", "A GPU that was tainted is not any more.")
+    GPU_QUARANTINED = (
+        "GpuQuarantined",
+        (
+            "A GPU failed again and again and recovered each time: it is kept out until somebody "
+            "clears it (explanation/health)."
+        ),
+    )
+    GPU_QUARANTINE_CLEARED = (
+        "GpuQuarantineCleared",
+        "A GPU that had failed again and again is given out again, as the Node's annotation asked.",
+    )
     GPU_RESET = (
         "GpuReset",
         "A GPU that asked for it was reset, or could not be; the message says how that went.",

@@ -168,6 +168,9 @@ WHY: dict[Rule, Why] = {
     Rule("leave", _DRA, "resourceclaimtemplates", "list, delete"): Why(
         "Templates of converted pods go, where no pod names them."
     ),
+    Rule("leave", _OWN, "reservations", "list, delete"): Why(
+        "Reservations that the controller made, for pods that others went for, go."
+    ),
     Rule("leave", _APPS, "daemonsets", "get", named=True): Why(
         "Whether uninstalling was forced, and whether every node is cleared."
     ),

@@ -92,8 +92,7 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_mad
         field.delete_pod(name)
 
     name = f"{field.namespace}-kept"
-    kind = {"apiVersion": crd.VERSION, "kind": "Queue"}
-    queue = {**kind, "metadata": {"name": name}, "spec": {}}
+    queue = {"apiVersion": crd.VERSION, "kind": "Queue", "metadata": {"name": name}, "spec": {}}
     field.kube.create(resource.QUEUES, queue)
     code, words = release.uninstall()
     assert code == 0, words
