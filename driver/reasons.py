@@ -111,6 +111,11 @@ class Reason(StrEnum):
         ),
     )
 
+    IDLE = ("Idle", "The GPUs of the pod did nothing for longer than its queue allows.")
+    IDLE_EVICTED = (
+        "IdleEvicted",
+        "The pod's GPUs did nothing for longer than its queue allows, so it was evicted.",
+    )
     FAULT_KEPT = (
         "FaultKept",
         (

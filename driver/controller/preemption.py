@@ -2,13 +2,14 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
 from driver import clock, reasons
 from driver.api import crd
 from driver.api import reservations as api
-from driver.controller import candidates, placing, reserving, state, writers
+from driver.controller import candidates, idle, placing, reserving, state, writers
 from driver.controller.allocation import settings
 from driver.controller.allocation.whatif import asking
 from driver.controller.preempting import law, plan, units, wanted
@@ -31,21 +32,33 @@ _PATIENT_S = 5.0
 class Leaves:
     """The queues as the law of preemption reads them, as of one moment."""
 
-    def __init__(self, fair: engine.Engine) -> None:
+    def __init__(self, known: state.State, fair: engine.Engine, book: units.Book) -> None:
+        self._known = known
         self._engine = fair
-        self._known: dict[str, law.Leaf] = {}
+        self._book = book
+        self._leaves: dict[str, law.Leaf] = {}
 
     def of(self, pod: pods.Pod) -> law.Leaf:
         """The queue of a pod."""
         if self._engine.tree.is_plain:
             return law.Leaf()
         name = self._engine.leaf_of(pod)
-        if name not in self._known:
-            queue = self._engine.queue(name)
-            self._known[name] = law.Leaf(
+        queue = self._engine.queue(name)
+        if name not in self._leaves:
+            self._leaves[name] = law.Leaf(
                 name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
             )
-        return self._known[name]
+        leaf = self._leaves[name]
+        wanted = queue.idle
+        if wanted is None or wanted.action != "preferAsVictim":
+            return leaf
+        return replace(leaf, idle=self._idle_s(pod) >= wanted.after_s)
+
+    def _idle_s(self, pod: pods.Pod) -> float:
+        """For how long it did nothing, as far as that is known."""
+        unit = self._book.all(self._known.view).get(units.key_of(pod))
+        since = idle.since(unit, self._known.stores.claims.get) if unit is not None else None
+        return (self._known.clock.now() - since).total_seconds() if since is not None else 0.0
 
 
 class Preemption:
@@ -103,7 +116,9 @@ class Preemption:
             own=frozenset(units.key_of(work.pod) for work in one.workloads),
         )
         guards = budgets.Guards(self._known.stores.guards.snapshot().values())
-        return law.Law(preemptor, Leaves(self._engine), guards, self._known.clock.now())
+        return law.Law(
+            preemptor, Leaves(self._known, self._engine, self.book), guards, self._known.clock.now()
+        )
 
     def _go(self, one: candidates.Candidate, found: wanted.Plan, right: law.Law) -> None:
         """What it needs is held first; the evictions follow once that is written."""

@@ -25,6 +25,7 @@ from driver.controller import (
     picture,
     placing,
     preemption,
+    reclaiming,
     refused,
     replacing,
     reserving,
@@ -99,6 +100,7 @@ class Reconciler:
             known, hands, charges, settings.deciding, fair.leaf_of
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        self._reclaiming = reclaiming.Reclaiming(known, fair, room.book, hands)
         self._replacing = replacing.Replacing(
             known, room.book, self._reserving, placer, settings.deciding
         )
@@ -293,9 +295,9 @@ class Reconciler:
             self._attendant.forget(item.key)
             self._items.forget(item)
             return
-        again_s = self._attendant.attend(claim)
-        if again_s is not None:
-            self._items.add_after(item, again_s)
+        for again_s in (self._attendant.attend(claim), self._reclaiming.look(claim)):
+            if again_s is not None:
+                self._items.add_after(item, again_s)
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)
         match turn.of_claim(claim, self._stores.pods.get, since, now, self._settings.patience):

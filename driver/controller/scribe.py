@@ -98,6 +98,16 @@ class Scribe:
 
         self._submit(item, write)
 
+    def warn(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """Tell a pod and its claims something."""
+        self._tools.tell.warning(pod, found, reason, message)
+
     def _submit(self, item: writers.Item, act: Callable[[], object]) -> None:
         self._tools.pool.submit(self._write, item, act)
 

@@ -109,6 +109,8 @@ class Serving:
         kept = self._reserving.kept_for(one)
         if kept and self._attempt(one, kept, vet):
             return True
+        if any(each.evicting for each in kept):
+            return False  # others are leaving for it
         if self._served(one, vet):
             return True
         lent = self._reserving.lent_to(one)

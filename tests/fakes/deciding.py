@@ -8,7 +8,7 @@ from typing import Any
 
 import prometheus_client
 
-from driver import errors, ids, names
+from driver import clock, errors, ids, names
 from driver.controller import (
     commit,
     metrics,
@@ -47,10 +47,9 @@ class Inline(futures.Executor):
         return done
 
 
-def a_reservation_of(body: dict[str, Any], namespace: str | None) -> dict[str, Any]:
+def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) -> dict[str, Any]:
     """What was sent, as a server keeps it."""
     name = body["metadata"]["name"]
-    stamp = "2026-11-21T09:00:00Z"
     meta = {**objects.meta(name, namespace, creationTimestamp=stamp), **body["metadata"]}
     return {**body, "metadata": meta}
 
@@ -72,6 +71,7 @@ class Server:
     said: list[tuple[str, str]] = field(default_factory=list)
     owners: applying.Owners = field(default_factory=dict)
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
+    now: Callable[[], str] = lambda: "2026-11-21T09:00:00Z"
     show: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
 
     def create(
@@ -83,7 +83,7 @@ class Server:
             raise self.refuse.pop("create")
         if f"{namespace}/{name}" in self.own:
             raise errors.AlreadyExists(409, "AlreadyExists", name)
-        return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace))
+        return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace, self.now()))
 
     def delete(
         self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
@@ -273,6 +273,7 @@ class World:
         found.teams.read_with(queues.parse, _bad)
         found.reserved.read_with(reservations.parse, _bad)
         self.server.show = self._show
+        self.server.now = lambda: clock.rfc3339(self.clock.now())
         found.guards.read_with(budgets.parse, _bad)
         found.groups.read_with(pod_groups.parse, _bad)
 
