@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from driver.controller import writers
 from driver.controller.allocation import outcome
@@ -11,6 +12,18 @@ from driver.controller.gangs import roster
 from driver.resources import claims, pods
 
 _ANYWHERE = topology.Topology()
+
+
+class Served(Enum):
+    """What became of a candidate's turn."""
+
+    PLACED = auto()
+    REFUSED = auto()
+    """No place was found."""
+    LIMITED = auto()
+    """There is one, and its queue may not have it; or it was not looked for."""
+
+
 Vet = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 

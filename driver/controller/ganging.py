@@ -70,17 +70,18 @@ class Gangs:
 
     def serve(
         self, candidate: candidates.Candidate, gang: roster.Gang, vet: candidates.Vet
-    ) -> bool:
-        """Seat all members, and have them written or told; whether they were placed."""
+    ) -> candidates.Served:
+        """Seat all members, and have them written or told."""
         asked = self._workloads(candidate)
         answer = self._seated(gang, asked, self._known.view)
         if isinstance(answer, result.Seated):
-            return self._place(candidate, gang, answer, vet)
+            placed = self._place(candidate, gang, answer, vet)
+            return candidates.Served.PLACED if placed else candidates.Served.LIMITED
         words = f"gang {gang.key}: {seating_words.unseated(answer, gang.near)}"
         self._release(gang.key, words)
         for one in asked:
             self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words)
-        return False
+        return candidates.Served.REFUSED
 
     def attempt(
         self,

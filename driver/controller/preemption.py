@@ -76,7 +76,7 @@ class Preemption:
         self._engine = fair
         self.reserving = kept
         self._placing = placer
-        self._deciding = deciding
+        self.deciding = deciding
         self.book = units.Book()
         self._next: dict[writers.Item, float] = {}
 
@@ -87,7 +87,7 @@ class Preemption:
             return
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
-        ask = wanted.Ask(self._known.view, one.workloads, self._deciding, one.near)
+        ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near)
         found = plan.plan(ask, right, self.book, asking.Meter(_STEPS))
         if isinstance(found, wanted.NoPlan):
             _log.debug("no plan", item=one.item, why=found.why, barred=dict(found.barred))

@@ -60,16 +60,17 @@ class Singles:
         self._known.memory.waiting.pop(item, None)
         return self._act(pod, due, now)
 
-    def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> bool:
-        """Decide for a candidate, and have it written or told; whether it was placed."""
+    def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:
+        """Decide for a candidate, and have it written or told."""
         workload = self._workload(candidate)
         with self._tools.metrics.decision_seconds.time():
             answer = self._allocator.decide(self._known.view, workload)
         if isinstance(answer, outcome.Placement):
-            return self._place(candidate, workload, answer, vet)
+            placed = self._place(candidate, workload, answer, vet)
+            return candidates.Served.PLACED if placed else candidates.Served.LIMITED
         due = turn.Decide(workload.open, workload.settled)
         self._placing.refuse(workload.pod, due, answer, workload)
-        return False
+        return candidates.Served.REFUSED
 
     def attempt(
         self, candidate: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
