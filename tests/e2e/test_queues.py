@@ -49,9 +49,15 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     try:
         yield ground
     finally:
-        cluster.kubectl("-n", ground.namespace, "delete", "deployments,jobs", "--all", "--wait")
+        cluster.kubectl("-n", ground.namespace, "delete", "deployments,jobs,reservations", "--all")
+        playground.until(lambda: not _owned(ground), 60, "what was made by others is gone")
         ground.close()
         cluster.kubectl("delete", "queues", "--all")
+
+
+def _owned(ground: playground.Playground) -> list[Raw]:
+    found = ground.kube.list(resource.PODS, namespace=ground.namespace).items
+    return [one for one in found if one["metadata"].get("ownerReferences")]
 
 
 _PRIORITIES = """
