@@ -46,7 +46,7 @@ class Serving:
         self._preemption = room
         self._rest: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
-        self._head = head.Head(known, room.deciding)
+        self._head = head.Head(known, room.book, room.deciding)
         self._kept_at: writers.Item | None = None
 
     def serve(
