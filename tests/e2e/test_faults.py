@@ -57,7 +57,7 @@ def start(field: playground.Playground, name: str, size: int, **annotations: str
     body = a_job(name, size, **annotations)
     field.kube.create(resource.JOBS, body, field.namespace)
     return playground.until(
-        lambda: found if len(found := members(field, name)) == size else None,
+        lambda: found if len(found := members(field, name)) == size else {},
         90,
         f"gang {name} runs",
     )
@@ -92,15 +92,15 @@ def test_xid_79_under_a_gang_ends_with_all_of_it_on_other_gpus_and_nothing_else_
     field.running("bystander")
     before = start(field, "train", 4)
     other = start(field, "other", 2)
-    victim, uuid = sorted(before.items())[0]
+    victim, uuid = min(before.items())
     node = field.pod(victim)["spec"]["nodeName"]
     began = time.monotonic()
     fails(field, victim, uuid)
     try:
 
-        def moved() -> dict[str, str] | None:
+        def moved() -> dict[str, str]:
             now = members(field, "train")
-            return now if len(now) == 4 and not now.keys() & before.keys() else None
+            return now if len(now) == 4 and not now.keys() & before.keys() else {}
 
         after = playground.until(moved, WITHIN_S, "the gang runs elsewhere")
         took = time.monotonic() - began
