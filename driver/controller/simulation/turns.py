@@ -144,6 +144,17 @@ class Turns:
         self._arrive()
         return self._start(job, _Pass())
 
+    def state(self) -> Iterator[tuple[str, int, int]]:
+        """Of each queue that has or wants any: GPU thousandths in use, and asked by what waits."""
+        found: dict[str, list[int]] = {}
+        for running in self._running.values():
+            job = running.fate.job
+            found.setdefault(job.leaf, [0, 0])[0] += self._asked[self._shapes[job.name]].gpus
+        for one in self._waiting.values():
+            found.setdefault(one.leaf, [0, 0])[1] += one.asked.gpus
+        for leaf, (has, wants) in sorted(found.items()):
+            yield leaf, has, wants
+
     def _come(self, job: Job) -> None:
         self._made += 1
         heapq.heappush(self._coming, (job.at, self._made, job))
