@@ -200,7 +200,7 @@ class Serving:
         if self._rest.get(one.item, 0.0) > begun:
             return candidates.Served.LIMITED
         served = self._gangs.serve(one, one.gang, vet)
-        self._rest.pop(one.item, None)
+        self._rest = {item: at for item, at in self._rest.items() if at > begun}
         if served is not _PLACED:
             ended = self._known.clock.monotonic()
             self._rest[one.item] = ended + _PATIENT * (ended - begun)
