@@ -177,7 +177,7 @@ def _reservation(
     )
     return reservations.Reservation(
         namespace=first.namespace,
-        name=f"preempt-{first.uid}",
+        name=f"{reserving.PREEMPT}{first.uid}",
         uid="",
         version="",
         created=clock.rfc3339(now),
