@@ -76,7 +76,7 @@ def test_each_policy_speaks_of_the_account_that_the_pods_have(
         (condition,) = there[name]["spec"]["matchConditions"]
         user = f"system:serviceaccount:{namespace}:{accounts[component]}"
         assert condition["expression"] == f'request.userInfo.username == "{user}"'
-    assert {*OF_WHOM, "tolerations"} == set(there)
+    assert {*OF_WHOM, "reservations", "tolerations"} == set(there)
 
 
 def test_only_a_controller_that_labels_nodes_may_patch_them() -> None:
