@@ -1,6 +1,9 @@
 """Queues, preemption and reservations on a real cluster of 16 GPUs, which is this module's own."""
 
 import datetime as dt
+import functools
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +16,7 @@ from driver.kube import client, resource
 from driver.resources import claims
 from hack.cluster import api
 from hack.cluster import errors as cluster_errors
-from tests.e2e import playground
+from tests.e2e import manifest, playground
 from tests.e2e.conftest import ROOT, hack
 from tests.e2e.test_leadership import CONTROLLERS, holder, leader
 
@@ -84,9 +87,16 @@ def a_pod(template: str = "gpu", **spec: Any) -> Raw:
     return dict(made["spec"])
 
 
-def a_team(field: playground.Playground, name: str, replicas: int, **spec: Any) -> None:
+def a_team(
+    field: playground.Playground,
+    name: str,
+    replicas: int,
+    annotations: dict[str, str] | None = None,
+    **spec: Any,
+) -> None:
     """A Deployment: whatever of it is evicted is made again."""
     labels = {"team": name}
+    meta = {"labels": labels, "annotations": annotations or {}}
     body = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -94,7 +104,7 @@ def a_team(field: playground.Playground, name: str, replicas: int, **spec: Any) 
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": a_pod(**spec)},
+            "template": {"metadata": meta, "spec": {**a_pod(), **spec}},
         },
     }
     field.kube.create(resource.DEPLOYMENTS, body, field.namespace)
@@ -252,3 +262,89 @@ def test_a_reservation_is_honoured_at_its_time_and_short_work_ran_before(
     field.create(nightly)
     field.running("nightly", within_s=30)
     assert field.pod("long")["status"]["phase"] == "Pending"
+
+
+def test_room_is_made_by_moving_pods_that_may_be_moved(
+    field: playground.Playground,
+) -> None:
+    """One GPU is taken on each node: of one of them the eight become free together."""
+    for name, other in (("left", "node-1"), ("right", "node-0")):
+        field.cluster.kubectl("cordon", other)
+        a_team(field, name, 1, {names.DEFRAG: "true"})
+        playground.until(functools.partial(running, field, name), 60, f"{name} runs")
+        field.cluster.kubectl("uncordon", other)
+    printed = subprocess.run(
+        [
+            *(sys.executable, "-m", "driver.cli", "defrag", "--apply", "--gpus", "8"),
+            *("--for", "pod/large", "-n", field.namespace),
+            *("--kubeconfig", str(field.cluster.kubeconfig)),
+        ],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert printed.returncode == 0, printed.stdout + printed.stderr
+    assert "is gone, 0 to go" in printed.stderr
+    eight = playground.a_template("eight", 8)
+    large = playground.a_pod("large", template="eight", command=SLEEP)
+    large["spec"].pop("nodeSelector")
+    field.create(eight, large)
+    field.running("large", within_s=60)
+    playground.until(
+        lambda: parts(field, "left", "right") == (1, 1), 60, "the moved one runs again"
+    )
+
+
+def test_who_may_not_evict_pods_may_not_have_them_evicted(
+    field: playground.Playground,
+) -> None:
+    """To make Reservations is a right of its own, to name pods in one takes another."""
+    account = f"system:serviceaccount:{field.namespace}:default"
+    field.cluster.kubectl("apply", "-f", "-", input=_RIGHTS.format(namespace=field.namespace))
+    body = _EVICTING.format(namespace=field.namespace)
+    with pytest.raises(cluster_errors.CommandFailedError, match="has to have the right to evict"):
+        field.cluster.kubectl("create", "--as", account, "-f", "-", input=body)
+    plain = body.replace("evicting:", "count: 1 #")
+    field.cluster.kubectl("create", "--as", account, "-f", "-", input=plain)
+
+
+_RIGHTS = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{namespace: {namespace}, name: reserving}}
+rules: [{{apiGroups: [ration.dev], resources: [reservations], verbs: [create]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{namespace: {namespace}, name: reserving}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: reserving}}
+subjects: [{{kind: ServiceAccount, name: default, namespace: {namespace}}}]
+"""
+_EVICTING = """
+apiVersion: ration.dev/v1alpha1
+kind: Reservation
+metadata: {{namespace: {namespace}, name: sly}}
+spec:
+  for: {{pod: mine}}
+  evicting: [{{namespace: {namespace}, name: others, uid: "1"}}]
+"""
+
+
+@pytest.mark.parametrize("name", ["two-teams", "gang", "reservation"])
+def test_the_examples_run_as_they_stand(cluster: api.Cluster, name: str) -> None:
+    one = manifest.Manifest(cluster, ROOT / "examples" / "teams" / f"{name}.yaml")
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    wanted = {"two-teams": 4, "gang": 4, "reservation": 1}[name]
+
+    def started() -> bool:
+        found = kube.list(resource.PODS, namespace=one.namespace).items
+        return (
+            sum(pod["status"].get("phase") in {"Running", "Succeeded"} for pod in found) == wanted
+        )
+
+    cluster.kubectl("apply", "-f", str(one.file))
+    try:
+        playground.until(started, 90, f"all pods of {name} run")
+    finally:
+        one.delete()
