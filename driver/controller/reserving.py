@@ -7,7 +7,7 @@ from dataclasses import replace
 import structlog
 
 from driver import clock, ids, reasons
-from driver.controller import candidates, charging, scribe, state, writers
+from driver.controller import candidates, charging, departing, scribe, state, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import settings
 from driver.controller.allocation.gangs import result, topology
@@ -18,8 +18,6 @@ from driver.resources import pods, reservations
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
-_PATIENT_S = 5.0
-"""Until a pod is asked again to leave."""
 PREEMPT, REPLACE = "preempt-", "replace-"
 """Begin the names of the controller's own; the latter are for those who go for them."""
 _REMADE_S = 60.0
@@ -31,8 +29,6 @@ _REASONS = {
     "Used": reasons.Reason.RESERVATION_USED,
     "Expired": reasons.Reason.RESERVATION_EXPIRED,
 }
-Words = dict[ids.PodUid, str]
-"""Why each pod is evicted."""
 LeafOf = Callable[[pods.Pod], str]
 
 
@@ -54,15 +50,14 @@ class Reserving:
         self._leaf_of = leaf_of
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
-        self._said: dict[ids.Key, Words] = {}
-        self._asked: dict[ids.PodUid, float] = {}
+        self._departing = departing.Departing(known, hands)
 
     def put(self, key: ids.Key, one: reservations.Reservation | None) -> None:
         """A Reservation came, changed or went: what it holds is held in the picture."""
         if one is None:
             gone = self._live.pop(key, None)
             self._pending.discard(key)
-            self._said.pop(key, None)
+            self._departing.forget(key)
             if gone is not None:
                 self._hold(gone, ())
             return
@@ -138,8 +133,10 @@ class Reserving:
             self._evict(item, one)
         elif not one.held:
             self._plan(one, now)
+        elif term.starts(one) <= now:
+            self._departing.overrun(item, one, self._others(one))
         until = [(moment - now).total_seconds() for moment in (term.ends(one), term.starts(one))]
-        again_s = _PATIENT_S if one.evicting else _AGAIN_S
+        again_s = departing.PATIENT_S if one.evicting else _AGAIN_S
         return min(each for each in (*until, again_s) if each > 0)
 
     def _over(
@@ -183,10 +180,10 @@ class Reserving:
         self,
         one: reservations.Reservation,
         held: Sequence[reservations.Held],
-        said: Words,
+        said: departing.Words,
     ) -> None:
         """Hold at once, write it, and have the others leave once it is written."""
-        self._said[one.key] = said
+        self._departing.said(one.key, said)
         self.put(one.key, replace(one, held=tuple(held)))
         accepted = reservations.accepted(one, "", "", one.created)
         status = reservations.render_status(one, "Held", held, accepted, "")
@@ -216,25 +213,17 @@ class Reserving:
         return min((candidate.since, *said))
 
     def _evict(self, item: writers.Item, one: reservations.Reservation) -> None:
-        """Ask those to leave that are still there; what is not held is not gone for."""
-        if not one.held and not one.name.startswith(REPLACE):
-            if _is_own(one):
-                self._hands.unreserve(one)
-            return
-        now = self._known.clock.monotonic()
-        for victim in one.evicting:
-            pod = self._known.stores.pods.get(victim.key)
-            if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
-                self._asked.pop(victim.uid, None)
-                continue
-            if self._asked.get(victim.uid, 0.0) > now:
-                continue
-            self._asked[victim.uid] = now + _PATIENT_S
-            words = self._said.get(one.key, {}).get(victim.uid)
-            told = words or f"Evicted for {reservations.words(one.holder)}, which waits"
-            claim_keys = (self._known.stores.claims.get(key) for key in pod.claim_keys)
-            found = tuple(claim for claim in claim_keys if claim is not None)
-            self._hands.evict(item, pod, found, reasons.Reason.PREEMPTED, told)
+        """What is not held is not gone for."""
+        if one.held or one.name.startswith(REPLACE):
+            self._departing.ask_all(item, one)
+        elif _is_own(one):
+            self._hands.unreserve(one)
+
+    def _others(self, one: reservations.Reservation) -> Iterator[pods.Pod]:
+        """Who has what is held for its holder."""
+        view = self._known.view
+        for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
+            yield from (pod for pod in self._pods_of(key) if not self._is_holder(one, pod))
 
     def pending(self) -> tuple[ids.Key, ...]:
         """Those for which no devices were found yet."""

@@ -70,6 +70,23 @@ def test_before_it_starts_it_is_lent_to_what_is_over_by_then() -> None:
     assert has(world, "short")
 
 
+def test_what_is_not_over_when_it_starts_is_evicted() -> None:
+    world = World(1)
+    world.add(a_reservation(start="2026-11-21T10:00:00Z", ttl="2h"))
+    world.settle()
+    world.add(*a_pod("short", **{names.MAX_RUN_TIME: "30m"}))
+    world.settle()
+    node = world.node_of("short-gpu")
+    world.change_pod("short", node=node, phase="Running", startTime="2026-11-21T09:00:10Z")
+    world.settle(1900.0)
+    assert world.server.evicted == []
+    world.settle(1800.0)
+    world.settle()
+    assert world.server.evicted == ["short"]
+    told = [text for kind, reason, text in world.told.lines if reason == "Preempted"]
+    assert "it said that it runs 1800 s at most" in told[0]
+
+
 def test_for_a_class_that_does_not_exist_it_is_refused_with_the_field() -> None:
     world = World(1)
     wrong = {"name": "gpu", "exactly": {"deviceClassName": "none.example.com", "count": 1}}
