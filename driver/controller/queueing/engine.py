@@ -3,6 +3,7 @@
 Owned by the thread that decides. Moments are seconds since the epoch.
 """
 
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Hashable, Iterable, Mapping
@@ -55,9 +56,12 @@ class Engine:
     def _remember(self, queue: queues.Queue) -> None:
         usage = queue.usage
         self._history.keep(queue.name, queue.half_life_s)
-        if usage is not None and self._capacity.gpus:
+        if usage is None or not self._capacity.gpus:
+            return
+        # Who wrote something else there has no past.
+        with contextlib.suppress(ValueError):
             at = dt.datetime.fromisoformat(usage.at).timestamp()
-            seconds = usage.gpu_seconds * amounts.FULL / self._capacity.gpus
+            seconds = max(0.0, usage.gpu_seconds) * amounts.FULL / self._capacity.gpus
             self._history.resume(queue.name, at, seconds)
 
     def renew(self, view: cluster.ClusterView) -> None:
@@ -234,13 +238,17 @@ class Engine:
         self._advance(now)
         queued = _queued(self.tree, self._line.waiting() if self._line else (), now)
         shares = self.fair()
-        return {name: self._standing(name, float(shares[name]), queued) for name in shares}
+        return {
+            name: self._standing(name, float(share), queued.get(name, _NOTHING_QUEUED))
+            for name, share in shares.items()
+        }
 
-    def _standing(
-        self, name: str, share: float, queued: Mapping[str, "_Queued"]
-    ) -> standing.Standing:
+    def standing_of(self, queue: str) -> standing.Standing:
+        """How an accepted queue stands, but for what waits in it; quick, for words (`words`)."""
+        return self._standing(queue, float(self.fair()[queue]), _NOTHING_QUEUED)
+
+    def _standing(self, name: str, share: float, known: "_Queued") -> standing.Standing:
         used = self._books.used(name)
-        known = queued.get(name, _NOTHING_QUEUED)
         return standing.Standing(
             used=used,
             share=used.share(self._capacity),
