@@ -63,6 +63,93 @@ class Reason(StrEnum):
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
     )
 
+    GANG_WAITS = (
+        "GangWaits",
+        "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
+    )
+    GANG_INVALID = (
+        "GangInvalid",
+        (
+            "What the pods of a gang say of it makes no gang; the message names the annotation. "
+            "None of them is placed until it is put right."
+        ),
+    )
+    GANG_RELEASED = (
+        "GangReleased",
+        (
+            "The gang could not start as a whole, so the devices of its pods were freed; it is "
+            "placed again when all of it fits."
+        ),
+    )
+
+    # What becomes of a Reservation.
+    RESERVATION_PENDING = ("ReservationPending", "No devices were found for the Reservation yet.")
+    RESERVATION_REFUSED = (
+        "ReservationRefused",
+        "What the Reservation asks cannot be had as it is; the message names the field.",
+    )
+    RESERVATION_HELD = ("ReservationHeld", "Devices are held for the holder.")
+    RESERVATION_USED = ("ReservationUsed", "The holder has the devices.")
+    RESERVATION_EXPIRED = (
+        "ReservationExpired",
+        "Nobody came for the devices in time: they were given back.",
+    )
+
+    # Who goes for whom.
+    PREEMPTING = (
+        "Preempting",
+        (
+            "Pods are evicted so that this one, or its gang, can be placed; the message names "
+            "them, what is lost, and where it goes."
+        ),
+    )
+    PREEMPTED = (
+        "Preempted",
+        (
+            "The pod was evicted so that another could be placed, or so that it is placed on GPUs "
+            "that work; the message says for which, by what right, and which device it had."
+        ),
+    )
+
+    IDLE = ("Idle", "The GPUs of the pod did nothing for longer than its queue allows.")
+    IDLE_EVICTED = (
+        "IdleEvicted",
+        "The pod's GPUs did nothing for longer than its queue allows, so it was evicted.",
+    )
+    FAULT_KEPT = (
+        "FaultKept",
+        (
+            "A GPU of the pod, or of its gang, failed, and it stays where it is: nobody would make "
+            "it again elsewhere."
+        ),
+    )
+
+    # Why a running pod or gang may not go for another, whatever that would free.
+    GOING_ALREADY = ("GoingAlready", "It is being deleted, or has ended: it goes by itself.")
+    NOT_MADE_AGAIN = (
+        "NotMadeAgain",
+        (
+            "Nobody would make the pod again elsewhere: it has no owner, or one that makes it for "
+            'the same node. A bare pod may go where `ration.dev/preemptible` is "true".'
+        ),
+    )
+    PRIORITY_NOT_LOWER = ("PriorityNotLower", "Its priority is not below that of who waits.")
+    QUEUE_NOT_PREEMPTIBLE = ("QueueNotPreemptible", "Pods of its queue are not evicted for others.")
+    RECLAIM_NEVER = ("ReclaimNever", "Other queues do not take back what its queue has borrowed.")
+    WITHIN_FAIR_SHARE = ("WithinFairShare", "Its queue has no more than its fair share.")
+    BEYOND_FAIR_SHARE = (
+        "BeyondFairShare",
+        "With what waits, the waiting queue would have more than its fair share.",
+    )
+    RAN_TOO_SHORTLY = ("RanTooShortly", "It has not run as long as its queue's minRunTime.")
+    DISRUPTION_BUDGET = (
+        "DisruptionBudget",
+        (
+            "A PodDisruptionBudget has too few disruptions left; or more than one guards a pod, "
+            "which the API server never evicts then."
+        ),
+    )
+
     NOT_CONVERTED = (
         "NotConverted",
         (
@@ -283,6 +370,17 @@ class Reason(StrEnum):
         "A GPU is tainted; the message says why, and what clears the taint.",
     )
     GPU_RECOVERED = ("GpuRecovered", "A GPU that was tainted is not any more.")
+    GPU_QUARANTINED = (
+        "GpuQuarantined",
+        (
+            "A GPU failed again and again and recovered each time: it is kept out until somebody "
+            "clears it (explanation/health)."
+        ),
+    )
+    GPU_QUARANTINE_CLEARED = (
+        "GpuQuarantineCleared",
+        "A GPU that had failed again and again is given out again, as the Node's annotation asked.",
+    )
     GPU_RESET = (
         "GpuReset",
         "A GPU that asked for it was reset, or could not be; the message says how that went.",

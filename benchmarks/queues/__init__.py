@@ -1,1 +1,1 @@
-"""Whose turn it is: fairness on a trace, gangs, plans of preemption."""
+"""Queues, gangs and preemption: whose turn it is, how fairly, and how long a decision takes."""

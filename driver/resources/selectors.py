@@ -113,15 +113,16 @@ def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
     return NodeSelector(
         tuple(
             Term(
-                labels=_expressions(term, "matchExpressions", at),
-                fields=_expressions(term, "matchFields", at),
+                labels=expressions(term, "matchExpressions", at),
+                fields=expressions(term, "matchFields", at),
             )
             for at, term in fields.objects(obj, "nodeSelectorTerms", where)
         )
     )
 
 
-def _expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
+def expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
+    """Read a list of requirements, such as `matchExpressions`."""
     return tuple(
         Expression(
             fields.required_text(one, "key", at),

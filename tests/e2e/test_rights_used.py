@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from driver import clock, errors, names
+from driver.api import crd
 from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
@@ -315,8 +316,22 @@ def a_verdict_reads_a_claim(field: playground.Playground) -> None:
 
 
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
-    """The rights of uninstalling; a held claim, a Node's condition and a template are there."""
+    """The rights of uninstalling; a held claim, a Node's condition and a template are there.
+
+    And a Reservation as the controller makes them, for the pod that waits.
+    """
     release.held(field, node)
+    waiting = {"namespace": field.namespace, "name": "gone", "uid": "gone"}
+    field.kube.create(
+        resource.RESERVATIONS,
+        {
+            "apiVersion": crd.VERSION,
+            "kind": "Reservation",
+            "metadata": {"name": "made"},
+            "spec": {"for": {"pod": "waiting"}, "evicting": [waiting]},
+        },
+        field.namespace,
+    )
     release.converted(field)
     field.delete_pod("converted")
     assert made(field)

@@ -233,7 +233,7 @@ def _answer(
 
 def picks(question: Question, node: nodes.Node, fit: Fit) -> tuple[outcome.Pick, ...]:
     """What a node gives, whichever of those that are alike answered."""
-    spots = offers.spots(question.view, node)
+    spots = offers.some(question.view, node, (one.place for one in fit.choices))
     claim_of = [want.claim for want in question.wants]
     return tuple(_pick(spots, claim_of, one) for one in fit.choices)
 
@@ -251,7 +251,9 @@ def _refusal(problem: search.Problem, answer: search.Unsolved) -> outcome.Refusa
 
 
 def _pick(
-    spots: Sequence[offers.Spot], claim_of: Sequence[int], choice: search.Choice
+    spots: Sequence[offers.Spot] | Mapping[int, offers.Spot],
+    claim_of: Sequence[int],
+    choice: search.Choice,
 ) -> outcome.Pick:
     spot, way = spots[choice.place], choice.offer.way.request
     return outcome.Pick(

@@ -6,8 +6,9 @@ it is met before a solution (KEP-4381).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from driver import reasons
 from driver.cel import selector as cel
@@ -16,8 +17,7 @@ from driver.controller.allocation import asked, outcome
 from driver.resources import capacities, claims, nodes, pool, quantity, slices
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A device that a node reaches."""
 
     id: claims.DeviceId
@@ -78,18 +78,39 @@ class Offer:
 def spots(view: cluster.ClusterView, node: nodes.Node) -> tuple[Spot, ...]:
     """The devices that a node reaches, in the order of pools, slices and devices."""
     return tuple(
-        Spot(
-            id=(identity := claims.DeviceId(share.pool.driver, share.pool.name, device.name)),
-            device=device,
-            slice=one,
-            pool=share.pool,
-            problem=share.problem,
-            holders=view.holders(identity),
-        )
+        spot
         for share in view.shares(node.name)
         for one, devices in share.slices
-        for device in devices
+        for spot in _spots(view, share, one, devices)
     )
+
+
+def some(view: cluster.ClusterView, node: nodes.Node, places: Iterable[int]) -> Mapping[int, Spot]:
+    """Some of the devices that a node reaches, by their places among all of them."""
+    wanted = {*places}
+    found: dict[int, Spot] = {}
+    start = 0
+    for share in view.shares(node.name):
+        for one, devices in share.slices:
+            inside = [place for place in wanted if start <= place < start + len(devices)]
+            chosen = [devices[place - start] for place in inside]
+            found |= zip(inside, _spots(view, share, one, chosen), strict=True)
+            start += len(devices)
+    return found
+
+
+def _spots(
+    view: cluster.ClusterView,
+    share: pool.Share,
+    of: slices.Slice,
+    devices: Iterable[slices.Device],
+) -> Iterator[Spot]:
+    driver, name, problem = share.pool.driver, share.pool.name, share.problem
+    used = view.used(share.pool)
+    for device in devices:
+        identity = claims.DeviceId(driver, name, device.name)
+        holders = view.holders(identity) if device.name in used else ()
+        yield Spot(identity, device, of, share.pool, problem, holders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class Trial:
         self._given: dict[ids.Key, claims.Claim] = {}
         self._questions: dict[ids.Key, answers.Question] = {}
         self._alike: dict[Hashable, Filling] = {}
+        self._told: dict[Hashable, answers.Told] = {}
+        self._uuids: dict[Hashable, bool] = {}
         self._shapes: dict[int, Hashable] = {}
         self._common = _common(gang)
 
@@ -136,7 +138,7 @@ class Trial:
         if nodefit.refusal(self._view, node, member) is not None:
             return False
         question = self._question(member)
-        found = answers.of_devices(question, node)
+        found = self._answer(at, question, node)
         if not isinstance(found, answers.Fit):
             return False
         picks = answers.picks(question, node, found)
@@ -157,7 +159,7 @@ class Trial:
             for one in seat.workload.open:
                 self._given.pop(one.key, None)
         if self._common:
-            self._alike.clear()
+            self._forget()
 
     def _key(self, at: int) -> Hashable:
         member = self.member(at)
@@ -171,7 +173,7 @@ class Trial:
     def _question(self, member: outcome.Workload) -> answers.Question:
         """What is asked of nodes for a member, in the rooms as they are now."""
         if self._rooms.renew(self._view):
-            self._alike.clear()
+            self._forget()
         key = member.pod.key
         found = self._questions.get(key)
         if found is None or found.workload is not member:
@@ -188,9 +190,7 @@ class Trial:
         """As far as devices go; as nodes that are alike were filled, where they were."""
         first = self.member(members[0])
         question = self._question(first)
-        if peers.tells_uuids(self._view, first.open, question.wants):
-            return self._filled(members, node)
-        look = answers.look(question, node)
+        look = None if self._apart(members[0], question) else answers.look(question, node)
         if look is None:
             return self._filled(members, node)
         key = self._key(members[0]), look
@@ -201,6 +201,31 @@ class Trial:
             return known
         return Filling(len(members), None, known.standing)
 
+    def _answer(
+        self, at: int, question: answers.Question, node: nodes.Node
+    ) -> answers.Fit | outcome.Refusal:
+        """Of a node to a member; as one that is alike told to one of its shape, where one did."""
+        if self._apart(at, question):
+            return answers.of_devices(question, node)
+        key = self._key(at)
+        told = self._told.get(key)
+        if told is None:
+            told = self._told[key] = answers.Told()
+        return told.of(question, node)
+
+    def _apart(self, at: int, question: answers.Question) -> bool:
+        """Whether a member may tell nodes apart that are alike."""
+        key = self._key(at)
+        if key not in self._uuids:
+            workload = question.workload
+            self._uuids[key] = peers.tells_uuids(self._view, workload.open, question.wants)
+        return self._uuids[key]
+
+    def _forget(self) -> None:
+        """Nothing that was told of a node holds any more."""
+        self._alike.clear()
+        self._told.clear()
+
     def _filled(self, members: Sequence[int], node: nodes.Node) -> Filling:
         """A node is filled and emptied again."""
         standing, refusal = _UNSEEN, None
@@ -208,7 +233,7 @@ class Trial:
         for at in members:
             member = self.member(at)
             question = self._question(member)
-            found = answers.of_devices(question, node)
+            found = self._answer(at, question, node)
             if not isinstance(found, answers.Fit):
                 refusal = found
                 break

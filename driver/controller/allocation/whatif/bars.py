@@ -1,11 +1,11 @@
 """Who is in the way of each device of a node that a request could have. Pure.
 
-It rules sets of pods out, and never one that would do: devices are looked at one by one, so more
-may be in the way of several at once.
+Who goes together is a party, and told as one. Sets of parties are ruled out, and never one that
+would do: devices are looked at one by one, so more may be in the way of several at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from driver.controller import view as cluster
 from driver.controller.allocation import asked as requested
@@ -28,25 +28,25 @@ class _Place:
 
 
 class Bars:
-    """Of one node and its tenants, who are called by their places."""
+    """Of one node and its parties of tenants, which are called by their places."""
 
     def __init__(
         self,
         view: cluster.ClusterView,
         asked: asking.Asking,
         node: nodes.Node,
-        there: Sequence[tenants.Tenant],
+        there: Sequence[tenants.Party],
         meter: asking.Meter,
     ) -> None:
         self._view = view
         self._asked = asked
         self._there = there
         self._meter = meter
-        self._spots = offers.spots(absence.Absence(view, there), node)
+        self._absent: dict[sets.Members, absence.Absence] = {}
+        self._spots = offers.spots(self._without(range(len(there))), node)
         self._shares = view.shares(node.name)
         self._judges = [asked.verdicts.judge(want.claim) for want in asked.wants]
         self._near = _near(view, self._shares, there)
-        self._absent: dict[sets.Members, absence.Absence] = {}
         self._free: dict[tuple[_Place, sets.Members], bool] = {}
         self._overdrawn: dict[cluster.PoolKey, bool] = {}
         self._blind = False
@@ -157,9 +157,9 @@ class Bars:
         return self._free[key]
 
     def _look(self, place: _Place, gone: sets.Members) -> bool:
-        view = self._without(gone)
+        view = self._kept(gone)
         spot = self._spots[place.spot]
-        spot = replace(spot, holders=view.holders(spot.id))
+        spot = spot._replace(holders=view.holders(spot.id))
         way = self._asked.wants[place.want].ways[place.way]
         offer = offers.offer(way, [spot], self._shares, self._judges[place.want])
         if not offer.places or offer.barred:
@@ -167,19 +167,22 @@ class Bars:
         claim = self._asked.wants[place.want].claim
         return tally.Tally(view, [spot]).could(0, offer, claim)
 
-    def _without(self, gone: sets.Members) -> absence.Absence:
+    def _kept(self, gone: sets.Members) -> absence.Absence:
         if gone not in self._absent:
-            self._absent[gone] = absence.Absence(self._view, [self._there[at] for at in gone])
+            self._absent[gone] = self._without(gone)
         return self._absent[gone]
+
+    def _without(self, gone: Iterable[int]) -> absence.Absence:
+        return absence.Absence(self._view, [one for at in gone for one in self._there[at]])
 
 
 def _near(
-    view: cluster.ClusterView, shares: Sequence[pool.Share], there: Sequence[tenants.Tenant]
+    view: cluster.ClusterView, shares: Sequence[pool.Share], there: Sequence[tenants.Party]
 ) -> dict[_Where, set[int]]:
     """By counter set and by device, the tenants who have any of it."""
     users: dict[str, set[int]] = {}
-    for at, tenant in enumerate(there):
-        for lease in tenant.leases:
+    for at, party in enumerate(there):
+        for lease in (lease for tenant in party for lease in tenant.leases):
             users.setdefault(lease.claim, set()).add(at)
     found: dict[_Where, set[int]] = {}
     for share in shares:

@@ -5,7 +5,7 @@ there is. Steps are counted: where they end the search, what is told then is tol
 does, not the cheapest one.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from driver import ids, reasons
@@ -37,14 +37,23 @@ class Freed:
         return tuple(one.key for one in self.leaving)
 
 
+def anyone(_leaving: Sequence[tenants.Tenant]) -> bool:
+    """Whoever goes, it is allowed."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for, in what, at what price, and for how long."""
+    """What is looked for, in what, at what price, and for how long.
+
+    `allows`: whether these may go together; if so then some of them as well.
+    """
 
     view: cluster.ClusterView
     asked: asking.Asking
     price: prices.Price
     meter: asking.Meter
+    allows: Callable[[Sequence[tenants.Tenant]], bool] = anyone
 
 
 def ways(
@@ -55,9 +64,21 @@ def ways(
 ) -> Iterator[Freed]:
     """The sets of tenants whose going would do on a node, the cheapest first; all `under` a cost.
 
-    None of them holds another one. Where the steps end before any was found, one may follow that
-    is not the cheapest.
+    Only such are told that the search `allows`, and none of them holds another one. Where the steps
+    end before any was found, one may follow that is not the cheapest.
     """
+    return ways_of_parties(search, node, [(one,) for one in there], under)
+
+
+def ways_of_parties(
+    search: Search,
+    node: nodes.Node,
+    parties: Sequence[tenants.Party],
+    under: prices.Cost | None = None,
+) -> Iterator[Freed]:
+    """The same where tenants go together: of each party all do, or none."""
+    uid = search.asked.workload.pod.uid
+    there = [party for party in parties if all(one.pod.uid != uid for one in party)]
     for one in _OnNode(search, node, there, under).ways():
         if under is None or one.cost < under:
             yield one
@@ -68,13 +89,13 @@ class _OnNode:
         self,
         search: Search,
         node: nodes.Node,
-        there: Sequence[tenants.Tenant],
+        there: Sequence[tenants.Party],
         under: prices.Cost | None,
     ) -> None:
         self._search = search
         self._node = node
         self._under = under
-        self._there = [one for one in there if one.pod.uid != search.asked.workload.pod.uid]
+        self._there = there
         self._everyone = frozenset(range(len(self._there)))
         self._short = self._refusal(frozenset()) is not None
 
@@ -94,6 +115,9 @@ class _OnNode:
                 break
             if self._under is not None and self._cost(gone) >= self._under:
                 return
+            if not self._search.allows(self._members(gone)):
+                looked_at.done(gone)
+                continue
             answer = self._tried(found, gone)
             if answer is not None:
                 told.append(gone)
@@ -125,13 +149,17 @@ class _OnNode:
         return answer if isinstance(answer, answers.Fit) else None
 
     def _some(self, found: bars.Bars) -> Iterator[Freed]:
-        """Everyone but who may stay, the dearest first: a set that does, found in few steps."""
-        gone = self._everyone
-        for at in sorted(self._everyone, key=lambda at: self._rank(frozenset([at])), reverse=True):
+        """All who may go but who may stay, the dearest first: a set found in few steps."""
+        cheap = sorted(self._everyone, key=lambda at: self._rank(frozenset([at])))
+        gone: sets.Members = frozenset()
+        for at in cheap:
+            if self._search.allows(self._members(gone | {at})):
+                gone |= {at}
+        for at in reversed(cheap):
             fewer = gone - {at}
             if found.may(fewer) and self._refusal(fewer) is None:
                 gone = fewer
-        answer = self._ask(gone)
+        answer = self._ask(gone) if self._refusal(gone) is None else None
         if answer is not None:
             yield self._freed(gone, answer, least=False)
 
@@ -146,7 +174,7 @@ class _OnNode:
         return self._search.view
 
     def _members(self, gone: sets.Members) -> list[tenants.Tenant]:
-        return [self._there[at] for at in sorted(gone)]
+        return [one for at in sorted(gone) for one in self._there[at]]
 
     def _rank(self, gone: sets.Members) -> sets.Rank:
         return self._cost(gone), tuple(one.key for one in self._members(gone))

@@ -4,7 +4,7 @@ A claim is free once every pod that has reserved it is gone. A claim that someth
 reserved, or nobody, no pod's going frees.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from driver import ids
@@ -38,6 +38,10 @@ class Tenant:
     def key(self) -> ids.Key:
         """`namespace/name` of the pod."""
         return self.pod.key
+
+
+Party = Sequence[Tenant]
+"""Tenants who go together, or stay."""
 
 
 def comes_back(pod: pods.Pod) -> bool:
@@ -82,6 +86,18 @@ class Tenants:
         return tuple(
             Tenant(pod, at, tuple(self._leases_of(pod))) for _, (pod, at) in sorted(found.items())
         )
+
+    def tenant(self, pod: pods.Pod) -> Tenant | None:
+        """A pod as a tenant of the node that it is bound to, or pinned to by a claim that it has.
+
+        None of one that is on none, or has ended.
+        """
+        leases = tuple(self._leases_of(pod))
+        pins = (self._find_claim(one.claim) for one in leases)
+        node = pod.node or next(
+            (at for one in pins if one and (at := cluster.pinned_node(one)) is not None), None
+        )
+        return None if node is None or pod.finished else Tenant(pod, node, leases)
 
     def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
         """The claims that hold a device that a node reaches."""

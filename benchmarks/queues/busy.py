@@ -1,0 +1,98 @@
+"""A fleet of eight-GPU nodes as our plugin publishes them, with jobs that run on it."""
+
+import datetime as dt
+import json
+import random
+from dataclasses import replace
+
+from benchmarks.allocator import fixtures
+from driver import ids, names
+from driver.controller import picture
+from driver.controller.allocation import filters, outcome, policies, ranking, settings
+from driver.controller.preempting import units
+from driver.resources import claims, classes, nodes, pods, slices
+
+SEED = 20261122
+NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
+GPUS_A_NODE = 8
+_LONGEST_S = 86_400
+OWNER = pods.Owner("Job", "batch", "u")
+
+
+def deciding() -> settings.Settings:
+    """As the controller decides by default."""
+    return settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
+
+
+class Fleet:
+    """So many nodes; jobs of a GPU each come to run on it, and a book of them is kept."""
+
+    def __init__(self, count: int) -> None:
+        self.view = picture.Picture(names.DRIVER)
+        self.book = units.Book()
+        self._dice = random.Random(SEED)  # noqa: S311 - no secret
+        self._free: list[tuple[ids.NodeName, str]] = []
+        self._made = 0
+        for raw in fixtures.classes():
+            self.view.put_class(raw["metadata"]["name"], classes.parse(raw))
+        template = fixtures.every_face("controller")
+        for number in range(count):
+            self._add(number, json.loads(fixtures.filled(template, number)))
+
+    def _add(self, number: int, raw: list[fixtures.Raw]) -> None:
+        node = nodes.parse(fixtures.node(number))
+        self.view.put_node(node.name, node)
+        for one in raw:
+            found = slices.parse(one)
+            self.view.put_slice(one["metadata"]["name"], found)
+            self._free += [
+                (node.name, device["name"])
+                for device in one["spec"].get("devices", ())
+                if device["attributes"]["type"] == {"string": names.TYPE_GPU}
+            ]
+
+    def fill(self, jobs: int) -> None:
+        """So many jobs of one GPU, somewhere; they began within the last day."""
+        chosen = self._dice.sample(self._free, jobs)
+        for node, device in chosen:
+            self.run(node, device)
+        gone = {*chosen}
+        self._free = [one for one in self._free if one not in gone]
+
+    def run(self, node: ids.NodeName, *devices: str) -> None:
+        """A job with devices of a node."""
+        self._made += 1
+        name = f"job-{self._made}"
+        started = NOW - dt.timedelta(seconds=self._dice.randrange(_LONGEST_S))
+        raw = fixtures.allocated(
+            fixtures.claim(name, fixtures.gpus(len(devices))),
+            (names.DRIVER, node, devices[0]),
+            node,
+        )
+        pod = replace(
+            pods.parse(fixtures.pod(name, name)),
+            node=node,
+            phase="Running",
+            started=started.isoformat(),
+            owner=OWNER,
+        )
+        result = raw["status"]["allocation"]["devices"]["results"][0]
+        raw["status"]["allocation"]["devices"]["results"] = [
+            {**result, "device": device} for device in devices
+        ]
+        raw["status"]["reservedFor"] = [{"resource": "pods", "name": name, "uid": pod.uid}]
+        claim = claims.parse(raw)
+        for kept in (self.view, self.book):
+            kept.put_pod(pod.key, pod)
+            kept.put_claim(claim.key, claim)
+
+
+def asks(name: str, gpus: int = 1) -> outcome.Workload:
+    """A pod that waits for so many GPUs."""
+    claim = claims.parse(fixtures.claim(name, fixtures.gpus(gpus)))
+    return outcome.Workload(pods.parse(fixtures.pod(name, name)), (claim,))
+
+
+def gang(count: int, gpus: int = 1) -> list[outcome.Workload]:
+    """So many pods that wait together."""
+    return [asks(f"worker-{number:04d}", gpus) for number in range(count)]

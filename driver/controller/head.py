@@ -1,0 +1,93 @@
+"""The first of all that waits and finds no place now: where it will start soonest is kept for it.
+
+What comes later in the order takes of that only what it is done with before (backfill, EASY:
+Lifka, JSSPP 1995). So small work passes large work as long as it does not delay it.
+"""
+
+import structlog
+
+from driver import ids
+from driver.controller import candidates, state, writers
+from driver.controller.allocation import settings
+from driver.controller.allocation.whatif import asking, tenants
+from driver.controller.preempting import soonest, wanted
+from driver.controller.reservations import planning, term
+from driver.resources import reservations
+
+_log = structlog.get_logger(__name__)
+KEY = ids.Key("head:")
+"""What is kept is held by it; no claim has such a key."""
+_STEPS = 2_000
+"""Of one look for where it starts: about 50 ms."""
+_AGAIN_S = 2.0
+"""What is kept is looked for anew no more often."""
+
+
+class Head:
+    """On the decider's thread. What it remembers may be lost: the next look finds it again."""
+
+    def __init__(self, known: state.State, deciding: settings.Settings) -> None:
+        self._known = known
+        self._deciding = deciding
+        self._kept: soonest.Kept | None = None
+        self._looked = 0.0
+        self.item: writers.Item | None = None
+
+    def renew(self) -> bool:
+        """What does not wait any more keeps nothing; whether that is new."""
+        if self.item is None or self._known.memory.waiting.get(self.item) is not None:
+            return False
+        self.drop()
+        return True
+
+    def lift(self) -> None:
+        """For what comes before it: nothing is kept until `settle`."""
+        if self._kept is not None:
+            self._known.view.put_hold(KEY, None)
+
+    def settle(self) -> None:
+        """What comes later finds it kept."""
+        if self._kept is not None:
+            self._known.view.put_hold(KEY, term.allocation(self._held(self._kept)))
+
+    def drop(self) -> None:
+        """Nothing is kept."""
+        self.item = self._kept = None
+        self._looked = 0.0
+        self._known.view.put_hold(KEY, None)
+
+    def keep(self, one: candidates.Candidate) -> bool:
+        """Keep where a candidate starts soonest; False where it does at no time."""
+        now = self._known.clock.monotonic()
+        if one.item == self.item and now - self._looked < _AGAIN_S:
+            self.settle()
+            return True
+        self.drop()
+        view = self._known.view
+        people = tenants.Tenants(view, self._known.stores.claims.get, self._known.stores.pods.get)
+        everyone = (there for name in view.nodes for there in people.of(name))
+        ask = wanted.Ask(view, one.workloads, self._deciding, one.near)
+        found = soonest.soonest(ask, everyone, self._known.clock.now(), asking.Meter(_STEPS))
+        if found is None:
+            return False
+        self.item, self._kept, self._looked = one.item, found, self._known.clock.monotonic()
+        self.settle()
+        _log.debug("kept", item=one.item, start=found.start, waits_for=found.waits_for[:3])
+        return True
+
+    def _held(self, found: soonest.Kept) -> list[reservations.Held]:
+        return [
+            entry
+            for number, seat in enumerate(found.seats)
+            for entry in planning.of_placement(
+                self._known.view, number, seat.workload, seat.placement
+            )
+        ]
+
+    def lends(self, one: candidates.Candidate) -> bool:
+        """Whether a candidate is over before the head starts, by what it declares."""
+        start = self._kept.start if self._kept is not None else None
+        now = self._known.clock.now()
+        return start is not None and all(
+            term.is_over_by(work.pod, start, now) for work in one.workloads
+        )

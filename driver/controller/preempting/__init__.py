@@ -1,0 +1,1 @@
+"""Which running workloads go so that a waiting one can be placed. Pure: values in, values out."""

@@ -1,0 +1,323 @@
+"""Small clusters with pods that may go or not, who waits, and all sets that may go and would do."""
+
+import datetime as dt
+import functools
+import itertools
+import random  # noqa: TID251 - a number makes the same world every time
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hypothesis import strategies as st
+
+from driver.api import queues as api
+from driver.controller import picture
+from driver.controller.allocation import allocate, assemble, outcome
+from driver.controller.allocation.gangs import result, seating, topology
+from driver.controller.allocation.whatif import tenants
+from driver.controller.preempting import law, units, wanted
+from driver.resources import budgets, claims, pods, selectors
+from tests import objects, worlds
+from tests.properties import drawing, populated
+
+NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
+OWNER = pods.Owner("ReplicaSet", "web", "u")
+QUEUES = ("", "batch", "vision")
+MODES = typing.get_args(api.Reclaim) + ("Any",) * 3
+Cost = tuple[int, int]
+
+
+@dataclass
+class World:
+    """A cluster as it is, who waits, and what says who may go for them."""
+
+    there: populated.World
+    members: Sequence[outcome.Workload]
+    preemptor: law.Preemptor
+    leaves: Mapping[str, law.Leaf] = field(default_factory=dict)
+    disruptions: Sequence[budgets.Budget] = ()
+
+    def of(self, pod: pods.Pod) -> law.Leaf:
+        """The queue that a pod's label names."""
+        return self.leaves.get(pod.labels.get("queue", ""), law.Leaf())
+
+    @functools.cached_property
+    def view(self) -> picture.Picture:
+        return self.there.view
+
+    @property
+    def ask(self) -> wanted.Ask:
+        return wanted.Ask(self.view, self.members, worlds.DECIDING)
+
+    @property
+    def right(self) -> law.Law:
+        return law.Law(self.preemptor, self, budgets.Guards(self.disruptions), NOW)
+
+    @functools.cached_property
+    def book(self) -> units.Book:
+        made = units.Book()
+        for claim in self.there.held.values():
+            made.put_claim(claim.key, claim)
+        for pod in self.there.known.values():
+            made.put_pod(pod.key, pod)
+        return made
+
+
+def faces(dice: random.Random, node: str) -> list[drawing.Raw]:
+    """GPUs as they are published: whole, time-sliced, by MPS, in parts; one way at a time."""
+    sets, devices = {}, []
+    for number in range(dice.choice([1, 2, 2, 3])):
+        name = f"gpu-{number}"
+        sets[name] = {f"slice-{at}": "1" for at in range(4)}
+        every = dict.fromkeys(sets[name], "1")
+        devices.append(objects.drawing(name, name, **every))
+        for sharing in ("mps", "time-slicing"):
+            whole = objects.drawing(f"{name}-{sharing}", name, **every)
+            devices.append({**whole, **objects.a_share_device(whole["name"], sharing)})
+            devices[-1]["consumesCounters"] = whole["consumesCounters"]
+        for first, size in ((0, 1), (1, 1), (2, 2), (0, 2)):
+            taken = {f"slice-{at}": "1" for at in range(first, first + size)}
+            part = objects.drawing(f"{name}-mig-{size}-{first}", name, **taken)
+            devices.append(objects.with_values(part, type="mig"))
+    return objects.counting(sets, devices, node)
+
+
+def body(dice: random.Random) -> drawing.Raw:
+    """Whole GPUs, parts, or a share of one."""
+    kind = dice.choice(["gpu", "gpu-share", "gpu-share", "mig", "mps"])
+    typed = "gpu-share" if kind == "mps" else kind
+    text = f'device.attributes["{worlds.DRIVER}"].type == "{typed}"'
+    if kind == "mps":
+        text = f'device.attributes["{worlds.DRIVER}"].sharing == "mps"'
+    found: drawing.Raw = {
+        "deviceClassName": worlds.ANY,
+        "count": dice.choice([1, 1, 1, 2]) if kind in {"gpu", "mig"} else 1,
+        "selectors": [{"cel": {"expression": text}}],
+    }
+    if typed == "gpu-share":
+        found["capacity"] = {"requests": {"memory": dice.choice(["20Gi", "40Gi", "60Gi"])}}
+    return found
+
+
+def crowd(dice: random.Random, most: int) -> populated.World:
+    """Workloads of all kinds that found places, until about nothing is left."""
+    published = [one for node in drawing.NODES for one in faces(dice, node)]
+    claim = objects.claim("claim-99", {"name": "r", "exactly": body(dice)})
+    pod = populated.a_pod("pod-99", dice.choice("1126"), claim.name)
+    world = populated.World(published, outcome.Workload(pod, (claim,)))
+    for number in range(dice.randint(0, 1)):
+        pod = populated.a_pod(f"plain-{number}", "5", nodeName=dice.choice(drawing.NODES))
+        world.known[pod.key] = pod
+    for number in range(most):
+        request: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
+        request = body(dice) if dice.random() < 0.7 else request
+        come(dice, world, objects.claim(f"claim-{number}", {"name": "r", "exactly": request}))
+    return world
+
+
+def come(dice: random.Random, world: populated.World, claim: claims.Claim) -> None:
+    """A pod, or two with one claim, find a place or do not."""
+    view, pod = world.view, populated.a_pod(f"{claim.name}-pod", "1", claim.name)
+    asked = outcome.Workload(pod, (claim,))
+    answer = allocate.allocate(view, asked, worlds.DECIDING)
+    if not isinstance(answer, outcome.Placement):
+        return
+    users = [pod]
+    if dice.random() < 0.15:
+        users.append(populated.a_pod(f"{claim.name}-also", "1", claim.name, nodeName=answer.node))
+    (made,) = assemble.allocations(view, asked, answer, "").values()
+    by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
+    world.held[claim.key] = replace(claim, allocation=made, consumers=by)
+    world.known |= {one.key: one for one in users}
+
+
+def life(dice: random.Random, pod: pods.Pod, odd: float) -> pods.Pod:
+    """A pod as it runs: since when, whose it is, what it is part of."""
+    age = dice.choice([0, 60, 600, 601, 3600, 7200])
+    none, back = None, pods.Owner("DaemonSet", "web", "u")
+    return replace(
+        pod,
+        priority=dice.choice([0, 0, 0, 5, 10]),
+        owner=dice.choice([none, back]) if dice.random() < odd else OWNER,
+        preemptible=dice.random() < 0.5,
+        deleting=dice.random() < odd / 2,
+        gang=dice.choice(["", "", "", "", "", "g", "h"]),
+        labels={"app": dice.choice("ab"), "queue": dice.choice(QUEUES)},
+        phase=dice.choice(["Running", "Running", "Running", "Pending"]),
+        started=(NOW - dt.timedelta(seconds=age)).isoformat() if dice.random() < 0.9 else "",
+        created=(NOW - dt.timedelta(seconds=age + 5)).isoformat(),
+    )
+
+
+def guards(dice: random.Random) -> list[budgets.Budget]:
+    """At most two, of one namespace."""
+    found = []
+    for number in range(dice.choice([0, 0, 0, 1, 2])):
+        apps = dice.choice([("a",), ("a",), ("b",), ()])
+        selects = tuple(selectors.Expression("app", "In", (one,)) for one in apps)
+        found.append(budgets.Budget("default", f"budget-{number}", selects, dice.randint(0, 4)))
+    return found
+
+
+def turns(dice: random.Random) -> dict[str, law.Leaf]:
+    """Queues, or none."""
+    if dice.random() < 0.6:
+        return {}
+    return {
+        name: law.Leaf(
+            name,
+            preemptible=dice.random() < 0.95,
+            reclaim=dice.choice(MODES),
+            min_run_s=dice.choice([0.0, 0.0, 0.0, 601.0]),
+            surplus=dice.choice([-500, 0, 1, 400, 1000, 2000, 2000, 3000, 9000, 9000]),
+            idle=dice.random() < 0.1,
+        )
+        for name in QUEUES
+    }
+
+
+def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> World:
+    """With one pod that waits, or a gang."""
+    view = there.view
+    bound = {one.key: one.node for name in view.nodes for one in there.people(view).of(name)}
+    odd = dice.choice([0.0, 0.0, 0.1, 0.2])
+    for key, node in sorted(bound.items()):
+        there.known[key] = life(dice, replace(there.known[key], node=node), odd)
+    leaves = turns(dice)
+    preemptor = law.Preemptor(
+        dice.choice([0, 5, 10]) if dice.random() < odd else 100,
+        dice.choice(QUEUES) if leaves else "",
+        preempts=dice.random() >= odd / 2,
+        within=dice.random() >= odd,
+    )
+    members = waiting(dice) if gang else [there.asked]
+    return World(there, members, preemptor, leaves, guards(dice))
+
+
+def world(seed: int, *, gang: bool = False) -> World:
+    """The world of a number."""
+    dice = random.Random(seed)  # noqa: S311 - a seed is the point
+    return rule(dice, crowd(dice, 9 if gang else 14), gang=gang)
+
+
+@st.composite
+def ruled(draw: st.DrawFn) -> World:
+    """One that uses all of the language of DRA."""
+    there = draw(populated.populated())
+    return rule(random.Random(draw(st.integers(0, 1 << 32))), there)  # noqa: S311
+
+
+def waiting(dice: random.Random) -> list[outcome.Workload]:
+    """Two or three members, alike or not."""
+    found = []
+    request = body(dice)
+    for number in range(dice.choice([2, 2, 3])):
+        claim = objects.claim(f"new-{number}", {"name": "r", "exactly": request})
+        pod = populated.a_pod(f"new-{number}", "1", claim.name)
+        found.append(outcome.Workload(pod, (claim,)))
+    if dice.random() < 0.3:
+        claim = objects.claim("leader", {"name": "r", "exactly": body(dice)})
+        found.append(outcome.Workload(populated.a_pod("leader", "2", claim.name), (claim,)))
+    return found
+
+
+def together(world: World) -> list[tuple[tenants.Tenant, ...]]:
+    """What goes together: by gang, else alone."""
+    view = world.view
+    every = {one.key: one for name in view.nodes for one in world.there.people(view).of(name)}
+    found: dict[object, list[tenants.Tenant]] = {}
+    for key, one in sorted(every.items()):
+        found.setdefault(("gang", one.pod.gang) if one.pod.gang else key, []).append(one)
+    return [tuple(one) for one in found.values()]
+
+
+def is_legal(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+    """As the law is written, said in another way."""
+    gone = [one.pod for party in leaving for one in party]
+    for party in leaving:
+        if not all(_may(world, one.pod, max(each.pod.priority for each in party)) for one in party):
+            return False
+    for budget in world.disruptions:
+        if sum(budget.guards(pod) for pod in gone) > budget.allowed:
+            return False
+    if any(sum(one.guards(pod) for one in world.disruptions) > 1 for pod in gone):
+        return False
+    others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.leaf)
+    return all(_in_surplus(world, leaf, leaving) for leaf in others)
+
+
+def _in_surplus(world: World, leaf: law.Leaf, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+    """One after the other, the smallest first: something is left before each."""
+    parties = [one for one in leaving if any(world.of(each.pod) == leaf for each in one)]
+    left = leaf.surplus
+    for size in sorted(unit(world, one).thousandths for one in parties):
+        if left <= 0:
+            return False
+        left -= size
+    return True
+
+
+def _may(world: World, pod: pods.Pod, priority: int) -> bool:
+    leaf, mine = world.of(pod), world.preemptor
+    again = pod.owner.kind != "DaemonSet" if pod.owner else pod.preemptible
+    started = dt.datetime.fromisoformat(pod.started) if pod.started else NOW
+    ran = (NOW - started).total_seconds() >= leaf.min_run_s
+    if leaf.name == mine.leaf:
+        right = priority < mine.priority
+    else:
+        lower = priority < mine.priority or leaf.reclaim == "Any"
+        right = mine.within and lower and leaf.reclaim != "Never" and leaf.surplus > 0
+    return right and again and ran and leaf.preemptible and mine.preempts and not pod.deleting
+
+
+def unit(world: World, party: Sequence[tenants.Tenant]) -> units.Unit:
+    """The book's unit of these."""
+    return world.book.all(world.view)[units.key_of(party[0].pod)]
+
+
+def cost(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> Cost:
+    """Thousandths of GPUs times seconds, and pods."""
+    lost = 0
+    for party in leaving:
+        if not all(world.of(one.pod).idle for one in party):
+            lost += unit(world, party).lost(NOW.timestamp())
+    return lost, sum(map(len, leaving))
+
+
+def least(world: World) -> Cost | None:
+    """What the cheapest set costs that may go and does; None: there is none.
+
+    Where a set does not do, no set does that it holds: fewer gone leave no more room.
+    """
+    parties = together(world)
+    legal = [
+        frozenset(gone)
+        for size in range(len(parties), -1, -1)
+        for gone in itertools.combinations(range(len(parties)), size)
+        if is_legal(world, [parties[at] for at in gone])
+    ]
+    in_vain: list[frozenset[int]] = []
+    for at, gone in enumerate(legal):
+        largest = not any(gone < other for other in legal[:at])
+        if largest and not does(world, [parties[one] for one in gone]):
+            in_vain.append(gone)
+    priced = sorted((cost(world, [parties[one] for one in gone]), sorted(gone)) for gone in legal)
+    for price, names in priced:
+        gone = frozenset(names)
+        if any(gone <= other for other in in_vain):
+            continue
+        if does(world, [parties[one] for one in names]):
+            return price
+        in_vain.append(gone)
+    return None
+
+
+def does(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+    """Whether all members fit once these are gone."""
+    view = world.there.without([one for party in leaving for one in party])
+    if len(world.members) == 1:
+        nodes = view.nodes.values()
+        return any(populated.fits(view, world.members[0], node) for node in nodes)
+    near = topology.Topology()
+    answer = seating.place(world.members, view, near, worlds.DECIDING)
+    return isinstance(answer, result.Seated)
