@@ -18,6 +18,8 @@ from driver.resources import claims, pods, queues
 
 _UNDER, _OVER = 0, 1
 _MOST_ASKED = 4096
+_INSTANT_S = 1.0
+"""What is used for so short a time does not count: many charges come at nearly one moment."""
 
 
 class Engine:
@@ -36,6 +38,7 @@ class Engine:
         self._line: order.Line | None = None
         self._rescued: dict[str, float] = {}
         self._asked: dict[object, amounts.Amounts] = {}
+        self._advanced = -math.inf
 
     # What it is fed with.
 
@@ -264,6 +267,9 @@ class Engine:
         )
 
     def _advance(self, now: float) -> None:
+        if abs(now - self._advanced) < _INSTANT_S:
+            return
+        self._advanced = now
         shares = {
             name: self._books.used(name).share(self._capacity)
             for name in self._known
