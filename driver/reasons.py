@@ -103,6 +103,10 @@ class Reason(StrEnum):
             "them, what is lost, and where it goes."
         ),
     )
+    PREEMPTION_IN_VAIN = (
+        "PreemptionInVain",
+        "Evicting all who may go would not make room; the message counts who may not, and why.",
+    )
     PREEMPTED = (
         "Preempted",
         (

@@ -1,1 +1,1 @@
-"""Queues, gangs and preemption: whose turn it is, how fairly, and how long a decision takes."""
+"""Whose turn it is: fairness on a trace, gangs, plans of preemption."""

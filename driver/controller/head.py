@@ -9,8 +9,8 @@ import structlog
 from driver import ids
 from driver.controller import candidates, state, writers
 from driver.controller.allocation import settings
-from driver.controller.allocation.whatif import asking, tenants
-from driver.controller.preempting import soonest, wanted
+from driver.controller.allocation.whatif import asking
+from driver.controller.preempting import soonest, units, wanted
 from driver.controller.reservations import planning, term
 from driver.resources import reservations
 
@@ -20,17 +20,19 @@ KEY = ids.Key("head:")
 _STEPS = 2_000
 """Of one look for where it starts: about 50 ms."""
 _AGAIN_S = 2.0
-"""What is kept is looked for anew no more often."""
+_PATIENT = 20.0
+"""What is kept is looked for anew no more often, nor before so many times what that took."""
 
 
 class Head:
     """On the decider's thread. What it remembers may be lost: the next look finds it again."""
 
-    def __init__(self, known: state.State, deciding: settings.Settings) -> None:
+    def __init__(self, known: state.State, book: units.Book, deciding: settings.Settings) -> None:
         self._known = known
+        self._book = book
         self._deciding = deciding
         self._kept: soonest.Kept | None = None
-        self._looked = 0.0
+        self._again = 0.0
         self.item: writers.Item | None = None
 
     def renew(self) -> bool:
@@ -53,24 +55,24 @@ class Head:
     def drop(self) -> None:
         """Nothing is kept."""
         self.item = self._kept = None
-        self._looked = 0.0
         self._known.view.put_hold(KEY, None)
 
     def keep(self, one: candidates.Candidate) -> bool:
         """Keep where a candidate starts soonest; False where it does at no time."""
         now = self._known.clock.monotonic()
-        if one.item == self.item and now - self._looked < _AGAIN_S:
+        if one.item == self.item and now < self._again:
             self.settle()
             return True
         self.drop()
         view = self._known.view
-        people = tenants.Tenants(view, self._known.stores.claims.get, self._known.stores.pods.get)
-        everyone = (there for name in view.nodes for there in people.of(name))
+        everyone = (there for unit in self._book.all(view).values() for there in unit.people)
         ask = wanted.Ask(view, one.workloads, self._deciding, one.near)
         found = soonest.soonest(ask, everyone, self._known.clock.now(), asking.Meter(_STEPS))
         if found is None:
             return False
-        self.item, self._kept, self._looked = one.item, found, self._known.clock.monotonic()
+        ended = self._known.clock.monotonic()
+        self.item, self._kept = one.item, found
+        self._again = ended + max(_AGAIN_S, _PATIENT * (ended - now))
         self.settle()
         _log.debug("kept", item=one.item, start=found.start, waits_for=found.waits_for[:3])
         return True

@@ -98,6 +98,16 @@ class Placing:
         self._tools.tell.warning(pod, found, reason, message)
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
 
+    def also(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """A warning beside what it was told last."""
+        self._tools.tell.warning(pod, found, reason, message)
+
     def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
         return workload is not None and pod.uid in self._known.memory.unadvised
 

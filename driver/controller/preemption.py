@@ -75,25 +75,42 @@ class Preemption:
         self._known = known
         self._engine = fair
         self.reserving = kept
-        self._placing = placer
+        self._placer = placer
         self.deciding = deciding
         self.book = units.Book()
         self._next: dict[writers.Item, float] = {}
+        self._told: dict[writers.Item, str] = {}
 
     def consider(self, one: candidates.Candidate, leaf: str) -> None:
         """Have pods make room for a candidate that found none, if they may go for it."""
         moment = self._known.clock.monotonic()
         if self._next.get(one.item, 0.0) > moment or not self._may(one):
             return
+        self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
         ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near)
         found = plan.plan(ask, right, self.book, asking.Meter(_STEPS))
         if isinstance(found, wanted.NoPlan):
-            _log.debug("no plan", item=one.item, why=found.why, barred=dict(found.barred))
+            self._in_vain(one, found)
             return
         if found.leaving:
             self._go(one, found, right)
+
+    def _forget(self) -> None:
+        """What does not wait any more."""
+        waiting = self._known.memory.waiting
+        if len(self._next) > 2 * len(waiting) + _MOST:
+            self._next = {item: at for item, at in self._next.items() if item in waiting}
+            self._told = {item: said for item, said in self._told.items() if item in waiting}
+
+    def _in_vain(self, one: candidates.Candidate, found: wanted.NoPlan) -> None:
+        """Say once why nobody goes for it, where there is anybody at all."""
+        said = plan_words.no_plan(found)
+        if found.barred and self._told.get(one.item) != said:
+            self._told[one.item] = said
+            for work in one.workloads:
+                self._placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
 
     def _may(self, one: candidates.Candidate) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
@@ -145,7 +162,7 @@ class Preemption:
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
         self.reserving.begin(made, held, said)
         for work in one.workloads:
-            self._placing.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+            self._placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(
@@ -160,7 +177,7 @@ def _reservation(
     )
     return reservations.Reservation(
         namespace=first.namespace,
-        name=f"preempt-{first.uid}",
+        name=f"{reserving.PREEMPT}{first.uid}",
         uid="",
         version="",
         created=clock.rfc3339(now),

@@ -20,8 +20,8 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
 _PATIENT_S = 5.0
 """Until a pod is asked again to leave."""
-REPLACE = "replace-"
-"""Begins the name of one that is for those who go for it."""
+PREEMPT, REPLACE = "preempt-", "replace-"
+"""Begin the names of the controller's own; the latter are for those who go for them."""
 _REMADE_S = 60.0
 """Within it the owner of a pod that goes makes the next one."""
 _OVER = frozenset({"Used", "Expired"})
@@ -158,7 +158,12 @@ class Reserving:
         return None
 
     def _is_awaited(self, one: reservations.Reservation, now: dt.datetime) -> bool:
-        """Whether a pod of its holder still has no devices, or is about to be made again."""
+        """Whether a pod of its holder still has no devices, or is about to be made again.
+
+        What somebody else made is awaited for as long as it lasts.
+        """
+        if not _is_own(one):
+            return True
         if one.name.startswith(REPLACE):
             there = (self._known.stores.pods.get(victim.key) for victim in one.evicting)
             going = any(pod is not None and pod.uid in _uids(one) for pod in there)
@@ -213,7 +218,8 @@ class Reserving:
     def _evict(self, item: writers.Item, one: reservations.Reservation) -> None:
         """Ask those to leave that are still there; what is not held is not gone for."""
         if not one.held and not one.name.startswith(REPLACE):
-            self._hands.unreserve(one)
+            if _is_own(one):
+                self._hands.unreserve(one)
             return
         now = self._known.clock.monotonic()
         for victim in one.evicting:
@@ -254,7 +260,7 @@ class Reserving:
         """One of ours goes; one that somebody made stays, and says what became of it."""
         self._pending.discard(one.key)
         self._hold(one, ())
-        if one.evicting:
+        if _is_own(one):
             self._hands.unreserve(one)
         else:
             self._say(one, phase, (), why)
@@ -317,3 +323,8 @@ class Reserving:
 def _uids(one: reservations.Reservation) -> frozenset[ids.PodUid]:
     """Of those who go for it."""
     return frozenset(victim.uid for victim in one.evicting)
+
+
+def _is_own(one: reservations.Reservation) -> bool:
+    """Whether the controller made it."""
+    return bool(one.evicting) and one.name.startswith((PREEMPT, REPLACE))

@@ -46,7 +46,7 @@ class Serving:
         self._preemption = room
         self._rest: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
-        self._head = head.Head(known, room.deciding)
+        self._head = head.Head(known, room.book, room.deciding)
         self._kept_at: writers.Item | None = None
 
     def serve(
@@ -146,6 +146,8 @@ class Serving:
         if any(each.evicting for each in kept):
             return candidates.Served.LIMITED  # others are leaving for it
         served = self._served(one, vet)
+        if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
+            return _PLACED
         if served is not candidates.Served.REFUSED:
             return served
         lent = self._reserving.lent_to(one)
@@ -153,6 +155,15 @@ class Serving:
             return _PLACED
         self._preemption.consider(one, leaf)
         return served
+
+    def _of_other_models(self, one: candidates.Candidate, leaf: str, vet: candidates.Vet) -> bool:
+        """Where a queue has all it may of a model: on nodes that have none of it."""
+        full = self._engine.full_models(leaf)
+        if not full:
+            return False
+        view = self._known.view
+        only = [name for name in view.nodes if not full & amounts.products(view, name)]
+        return self._on(one, without.Without(view, (), only), vet)
 
     def _before_head(self, one: candidates.Candidate, vet: candidates.Vet) -> bool:
         """On what is kept for the head, where it is over before that starts."""
@@ -189,7 +200,7 @@ class Serving:
         if self._rest.get(one.item, 0.0) > begun:
             return candidates.Served.LIMITED
         served = self._gangs.serve(one, one.gang, vet)
-        self._rest.pop(one.item, None)
+        self._rest = {item: at for item, at in self._rest.items() if at > begun}
         if served is not _PLACED:
             ended = self._known.clock.monotonic()
             self._rest[one.item] = ended + _PATIENT * (ended - begun)

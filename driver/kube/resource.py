@@ -66,6 +66,7 @@ PVCS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
 PVS = Resource("", "v1", "persistentvolumes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", namespaced=True)
+JOBS = Resource("batch", "v1", "jobs", namespaced=True)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", namespaced=True)
 SECRETS = Resource("", "v1", "secrets", namespaced=True)
 VALIDATING_WEBHOOKS = Resource(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple, Self
 
-from driver import names
+from driver import ids, names
 from driver.controller import view as cluster
 from driver.controller.allocation import anatomy, outcome, rooms
 from driver.controller.allocation import asked as wants
@@ -183,6 +183,16 @@ def _memory(model: base.Model) -> int:
     slices = model.slices.bit_count()
     parts = (one.memory * slices // one.mask.bit_count() for one in model.parts if one.mask)
     return max(model.memory, *parts)
+
+
+def products(view: cluster.ClusterView, node: ids.NodeName) -> frozenset[str]:
+    """The models of a node's GPUs."""
+    return frozenset(
+        card.model.product
+        for share in view.shares(node)
+        if share.pool.driver == view.driver
+        for card in anatomy.of(share.pool).idle
+    )
 
 
 def asked(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> Amounts:

@@ -161,6 +161,16 @@ class Engine:
                     return standing.Over(name, bound, now, more, borrowing=own)
         return None
 
+    def full_models(self, leaf: str) -> frozenset[str]:
+        """The models of which a queue, or one above it, has all that it may."""
+        found: set[str] = set()
+        for name in self.tree.path(leaf):
+            used = self._ledger.used(name)
+            for bound in rights.bounds(rights.limit(self.tree.accepted[name])):
+                if bound.product and rights.of(used, bound) >= bound.most:
+                    found.add(bound.product)
+        return frozenset(found)
+
     def line(self, waiting: Iterable[order.Waiting], now: float) -> order.Line:
         """The order of what waits. One at a time: charges are told to the last one alone."""
         self._advance(now)

@@ -8,16 +8,16 @@ from tests.fakes.deciding import World
 from tests.unit.controller.test_preemption import has, leaves, runs
 
 
-def a_pod(name: str, gpus: int = 1, **annotations: str) -> list[dict[str, Any]]:
+def a_pod(name: str, gpus: int = 1, *, most: str = "") -> list[dict[str, Any]]:
     pod = objects.a_pod(name, f"{name}-gpu")
-    pod["metadata"]["annotations"] = annotations
+    pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: most} if most else {}
     return [objects.a_claim(f"{name}-gpu", objects.a_request("gpu", gpus)), pod]
 
 
-def blocked(*nodes: int, **annotations: str) -> World:
+def blocked(*nodes: int, most: str = "") -> World:
     """One of the GPUs is in use, and `large` waits for two of one node."""
     world = World(*nodes)
-    world.add(*a_pod("first", **annotations))
+    world.add(*a_pod("first", most=most))
     runs(world, "first")
     world.add(*a_pod("large", 2))
     world.settle()
@@ -33,9 +33,9 @@ def test_small_work_that_would_delay_the_head_waits() -> None:
 
 
 def test_small_work_that_is_over_before_runs() -> None:
-    world = blocked(2, **{names.MAX_RUN_TIME: "1h"})
-    world.add(*a_pod("long", **{names.MAX_RUN_TIME: "2h"}))
-    world.add(*a_pod("short", **{names.MAX_RUN_TIME: "30m"}))
+    world = blocked(2, most="1h")
+    world.add(*a_pod("long", most="2h"))
+    world.add(*a_pod("short", most="30m"))
     world.settle()
     assert not has(world, "long")
     assert has(world, "short")

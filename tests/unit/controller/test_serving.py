@@ -67,6 +67,22 @@ def test_a_queue_at_its_limit_is_told_so_and_others_are_not_disturbed() -> None:
     assert placed(world, "a1") == ["a1"]
 
 
+def test_a_queue_that_has_all_it_may_of_a_model_gets_another() -> None:
+    world = World(1, 1)
+    for node, product in (("node-0", "H100"), ("node-1", "A100")):
+        found = objects.a_slice(node, 1)
+        (device,) = found["spec"]["devices"]
+        found["spec"]["devices"] = [objects.with_values(device, productName=product)]
+        world.server.version += 1
+        found["metadata"]["resourceVersion"] = str(world.server.version)
+        world.stores.slices.apply(found)
+    world.add(a_queue("a", limit={"models": [{"product": "H100", "gpus": "0"}]}))
+    world.add(*a_pod_of("a", "a0"), *a_pod_of("a", "a1"))
+    world.settle()
+    assert [world.node_of(f"{name}-gpu") for name in ("a0", "a1")] == ["node-1", None]
+    assert any("0 of 0 GPUs (H100)" in text for _, reason, text in world.told.lines)
+
+
 def test_the_status_of_a_queue_says_how_it_stands() -> None:
     world = World(4)
     world.add(a_queue("a", deserved={"gpus": "1"}), a_queue("b"))
