@@ -201,7 +201,10 @@ class QueueSpec(crd.Strict):
     ] = None
     starvation_bound: Annotated[
         crd.Duration,
-        Field(description="A pod that waited so long goes before all that did not."),
+        Field(
+            description="Of its pods that waited so long the oldest has the next turn of all, and "
+            "one more each time that the bound has passed again."
+        ),
     ] = "1h"
     idle_reclaim: Annotated[
         IdleReclaim | None,

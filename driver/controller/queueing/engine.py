@@ -3,6 +3,7 @@
 Owned by the thread that decides. Moments are seconds since the epoch.
 """
 
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Hashable, Iterable, Mapping
@@ -17,6 +18,8 @@ from driver.resources import claims, pods, queues
 
 _UNDER, _OVER = 0, 1
 _MOST_ASKED = 4096
+_INSTANT_S = 1.0
+"""What is used for so short a time does not count: many charges come at nearly one moment."""
 
 
 class Engine:
@@ -35,6 +38,7 @@ class Engine:
         self._line: order.Line | None = None
         self._rescued: dict[str, float] = {}
         self._asked: dict[object, amounts.Amounts] = {}
+        self._advanced = -math.inf
 
     # What it is fed with.
 
@@ -55,9 +59,12 @@ class Engine:
     def _remember(self, queue: queues.Queue) -> None:
         usage = queue.usage
         self._history.keep(queue.name, queue.half_life_s)
-        if usage is not None and self._capacity.gpus:
+        if usage is None or not self._capacity.gpus:
+            return
+        # Who wrote something else there has no past.
+        with contextlib.suppress(ValueError):
             at = dt.datetime.fromisoformat(usage.at).timestamp()
-            seconds = usage.gpu_seconds * amounts.FULL / self._capacity.gpus
+            seconds = max(0.0, usage.gpu_seconds) * amounts.FULL / self._capacity.gpus
             self._history.resume(queue.name, at, seconds)
 
     def renew(self, view: cluster.ClusterView) -> None:
@@ -244,13 +251,17 @@ class Engine:
         self._advance(now)
         queued = _queued(self.tree, self._line.waiting() if self._line else (), now)
         shares = self.fair()
-        return {name: self._standing(name, float(shares[name]), queued) for name in shares}
+        return {
+            name: self._standing(name, float(share), queued.get(name, _NOTHING_QUEUED))
+            for name, share in shares.items()
+        }
 
-    def _standing(
-        self, name: str, share: float, queued: Mapping[str, "_Queued"]
-    ) -> standing.Standing:
+    def standing_of(self, queue: str) -> standing.Standing:
+        """How an accepted queue stands, but for what waits in it; quick, for words (`words`)."""
+        return self._standing(queue, float(self.fair()[queue]), _NOTHING_QUEUED)
+
+    def _standing(self, name: str, share: float, known: "_Queued") -> standing.Standing:
         used = self._books.used(name)
-        known = queued.get(name, _NOTHING_QUEUED)
         return standing.Standing(
             used=used,
             share=used.share(self._capacity),
@@ -266,6 +277,9 @@ class Engine:
         )
 
     def _advance(self, now: float) -> None:
+        if abs(now - self._advanced) < _INSTANT_S:
+            return
+        self._advanced = now
         shares = {
             name: self._books.used(name).share(self._capacity)
             for name in self._known

@@ -66,15 +66,13 @@ class Line:
         self._at = at
         self._tree = tree = at.tree
         self._known = [*waiting]
-        self._asked: dict[str, amounts.Amounts] = {}
+        self._asked: dict[str, amounts.Amounts] | None = None
         self._given: set[int] = set()
         self._served: set[int] = set()
         self._last: int | None = None
         self._ranked: dict[str, list[_Ranked]] = {}
         for place, one in enumerate(self._known):
-            leaf = tree.leaf(one.leaf)
-            self._ranked.setdefault(leaf, []).append((one.rank, place))
-            self._asked[leaf] = self._asked.get(leaf, amounts.NOTHING) + one.asked
+            self._ranked.setdefault(tree.leaf(one.leaf), []).append((one.rank, place))
         self._left = dict.fromkeys(tree.accepted, 0)
         for leaf, ranked in self._ranked.items():
             heapq.heapify(ranked)
@@ -109,12 +107,17 @@ class Line:
             return
         self._served.add(last)
         self._starving.served()
-        mine = self._tree.leaf(leaf)
-        self._asked[mine] -= self._known[last].asked
+        if self._asked is not None:
+            self._asked[self._tree.leaf(leaf)] -= self._known[last].asked
 
     @property
     def asked(self) -> Mapping[str, amounts.Amounts]:
         """What waits still, by leaf."""
+        if self._asked is None:
+            self._asked = {}
+            for one in self.waiting():
+                leaf = self._tree.leaf(one.leaf)
+                self._asked[leaf] = self._asked.get(leaf, amounts.NOTHING) + one.asked
         return self._asked
 
     def waiting(self) -> Iterator[Waiting]:

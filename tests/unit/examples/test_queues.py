@@ -4,12 +4,14 @@ import datetime as dt
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from driver.controller.queueing import fair, status, text, tree, words
 from driver.resources import queues
+from hack.crds import kinds
 from tests.queues import NOON, a_workload, an_engine, in_gpus, queue, some
 
 ROOT = Path(__file__).parents[3]
@@ -87,6 +89,39 @@ def test_the_status_that_is_shown_is_written_so() -> None:
     moment = dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC)
     found = status.render(made.standings(NOON)["vision"], None, 1, moment, {})
     assert {name: found[name] for name in told} == told
+
+
+def cell(raw: Any, path: str) -> str:
+    """What kubectl prints of a field, or of a condition by its type."""
+    steps = path.replace('[?(@.type=="Accepted")]', ".Accepted").strip(".").split(".")
+    for step in steps:
+        if isinstance(raw, list):
+            raw = next(one for one in raw if one["type"] == step)
+        else:
+            raw = raw.get(step)
+        if raw is None:
+            return ""
+    return str(raw)
+
+
+def test_the_listing_that_is_shown_is_printed_so() -> None:
+    made = an_engine(GPUS, *the_queues())
+    for name, gpus in (("vision", 10), ("speech", 2), ("serving", 4)):
+        made.charge(name, name, some(gpus))
+    waiting = [("vision", 300, 2), ("speech", 7500, 1), ("serving", 40, 1)]
+    made.line([a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON)
+    moment = dt.datetime.fromtimestamp(NOON, dt.UTC)
+    columns = [one for one in kinds.QUEUE.columns if one.head != "Age"]
+    lines = [["NAME", *(one.head.upper() for one in columns)]]
+    for raw in sorted(RAW, key=lambda one: str(one["metadata"]["name"])):
+        name = raw["metadata"]["name"]
+        shown = status.render(made.standings(NOON)[name], None, 1, moment, {})
+        spec = {"weight": 1, **raw["spec"]}
+        cells = [cell({"spec": spec, "status": shown}, one.path) for one in columns]
+        lines.append([name, *(one for one in cells if one)])
+    told = [line.split() for line in HOW_TO.splitlines()]
+    for line in lines:
+        assert line in told, line
 
 
 def test_the_fault_that_is_shown_is_told_so() -> None:

@@ -152,6 +152,22 @@ def test_standings_tell_what_is_used_fair_borrowed_and_waiting() -> None:
     assert found[""].waiting == 0
 
 
+def test_a_single_standing_is_that_of_all_but_for_what_waits() -> None:
+    made = having(16, queue("a", half_life_s=HOUR), queue("b", deserved=4), a=6)
+    made.line([a_workload("b0", "b", since=-60)], NOON)
+    for name, one in made.standings(NOON).items():
+        assert made.standing_of(name) == replace(one, waiting=0, oldest_s=None, starving=False)
+
+
+def test_past_use_that_cannot_be_read_is_no_past() -> None:
+    made = engine.Engine(worlds.DRIVER)
+    made.put_queue("a", queue("a", half_life_s=HOUR, usage=queues.Usage("yesterday", 7200.0)))
+    made.put_queue("b", queue("b", half_life_s=HOUR, usage=written("2027-01-15T08:00:00Z", -5.0)))
+    made.renew(worlds.fleet({"node-a": 4}))
+    found = made.standings(NOON)
+    assert (found["a"].past, found["b"].past) == (0.0, 0.0)
+
+
 def test_who_was_served_waits_no_more() -> None:
     made = having(16, queue("a"))
     line = made.line([a_workload("a0", "a"), a_workload("a1", "a")], NOON)

@@ -1,6 +1,7 @@
 import datetime as dt
 from typing import Any
 
+from driver.api import queues as api
 from driver.controller.queueing import standing, status, tree
 from tests.queues import NOON, a_workload, an_engine, queue, some
 
@@ -48,6 +49,15 @@ def test_figures_are_flat_and_for_people() -> None:
         "observedGeneration": 3,
         "lastTransitionTime": "2027-01-15T08:00:00Z",
     }
+
+
+def test_what_is_written_is_what_the_kind_says() -> None:
+    fault = tree.Fault("spec.parent", "queue x does not exist")
+    for shown in (
+        status.render(a_standing(half_life_s=HOUR), None, 3, NOW, {}),
+        status.render(None, fault, 3, NOW, {}),
+    ):
+        api.QueueStatus.model_validate(shown)
 
 
 def test_past_use_is_written_with_its_time() -> None:
