@@ -45,10 +45,6 @@ class Reason(StrEnum):
         "QueueLimit",
         "The pod's queue, or a queue above it, may not have more; the message says of what.",
     )
-    NOT_ITS_TURN = (
-        "NotItsTurn",
-        "Another queue comes first; the message says which, and what both have.",
-    )
 
     POD_EVICTED = (
         "PodEvicted",

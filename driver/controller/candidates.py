@@ -28,13 +28,21 @@ Vet = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 
 
+def _nothing() -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`workloads` are placed together or not at all; `gang` None: one pod by itself."""
+    """`workloads` are placed together or not at all; `gang` None: one pod by itself.
+
+    `note` is what is to be said beside a refusal: how its queue stands.
+    """
 
     item: writers.Item
     workloads: tuple[outcome.Workload, ...]
     gang: roster.Gang | None = None
+    note: Callable[[], str] = _nothing
 
     @property
     def first(self) -> pods.Pod:

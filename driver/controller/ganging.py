@@ -79,8 +79,9 @@ class Gangs:
             return candidates.Served.PLACED if placed else candidates.Served.LIMITED
         words = f"gang {gang.key}: {seating_words.unseated(answer, gang.near)}"
         self._release(gang.key, words)
+        note = candidate.note()
         for one in asked:
-            self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words)
+            self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words, note)
         return candidates.Served.REFUSED
 
     def attempt(

@@ -1,5 +1,7 @@
 """Acting on answers: a placement is written, a refusal is told, once for each new one."""
 
+from collections.abc import Callable
+
 import structlog
 
 from driver import clock, names, reasons
@@ -56,6 +58,8 @@ class Placing:
         due: turn.Decide,
         answer: outcome.NoFit,
         workload: outcome.Workload | None = None,
+        *,
+        note: Callable[[], str] | None = None,
     ) -> None:
         """Say why, once for each new answer; free what half a decision left behind."""
         message = words.no_fit(answer)
@@ -65,6 +69,7 @@ class Placing:
         near = self._nearest(workload, answer) if new or self._is_owed(pod, workload) else None
         if new or near:
             told = whatif_words.joined(message, whatif_words.of(near) if near else "")
+            told = whatif_words.joined(told, note() if note is not None else "")
             self._explain(pod, answer, near)
             self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message)
         self._tools.metrics.decided("no_fit")
@@ -77,12 +82,14 @@ class Placing:
         open_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
+        note: str = "",
     ) -> None:
         """Say why a pod is not placed that was not even tried, once for each new answer."""
         self._tools.metrics.decided("waits")
         if self._known.memory.told.get(pod.uid) != message:
             self._known.memory.hush(pod.uid)
-            self.tell(pod, open_claims, reason, message)
+            told = whatif_words.joined(message, note)
+            self.tell(pod, open_claims, reason, told, same_as=message)
 
     def tell(
         self,

@@ -1,7 +1,9 @@
 """Whose turn it is: candidates are served in the order of their queues, each as far as it may."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from driver.controller import (
     candidates,
@@ -145,7 +147,7 @@ class Serving:
             return _PLACED
         if any(each.evicting for each in kept):
             return candidates.Served.LIMITED  # others are leaving for it
-        served = self._served(one, vet)
+        served = self._served(replace(one, note=functools.partial(self._note, leaf)), vet)
         if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
             return _PLACED
         if served is not candidates.Served.REFUSED:
@@ -205,6 +207,12 @@ class Serving:
             ended = self._known.clock.monotonic()
             self._rest[one.item] = ended + _PATIENT * (ended - begun)
         return served
+
+    def _note(self, leaf: str) -> str:
+        """How a queue stands."""
+        if self._engine.tree.is_plain:
+            return ""
+        return words.share(leaf, self._engine.standing_of(leaf))
 
     def _vet(self, leaf: str) -> candidates.Vet:
         def vet(found: Iterable[claims.Result]) -> str:

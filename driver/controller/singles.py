@@ -69,7 +69,7 @@ class Singles:
             placed = self._place(candidate, workload, answer, vet)
             return candidates.Served.PLACED if placed else candidates.Served.LIMITED
         due = turn.Decide(workload.open, workload.settled)
-        self._placing.refuse(workload.pod, due, answer, workload)
+        self._placing.refuse(workload.pod, due, answer, workload, note=candidate.note)
         return candidates.Served.REFUSED
 
     def attempt(

@@ -15,7 +15,7 @@ WITHIN_S = 60.0
 
 
 def a_job(name: str, size: int, **annotations: str) -> Raw:
-    """Pods that are made again without a pause when they are evicted."""
+    """Pods that are made again ten seconds after they were evicted: each index has its pause."""
     pod = playground.a_pod("any", template="gpu")
     said = {names.GANG_SIZE: str(size), **annotations}
     meta = {"labels": {names.GANG_LABEL: name}, "annotations": said}
@@ -25,8 +25,10 @@ def a_job(name: str, size: int, **annotations: str) -> Raw:
         "kind": "Job",
         "metadata": {"name": name},
         "spec": {
+            "completionMode": "Indexed",
             "parallelism": size,
             "completions": size,
+            "backoffLimitPerIndex": 5,
             "podFailurePolicy": {"rules": [ignored]},
             "template": {"metadata": meta, "spec": {**pod["spec"], "restartPolicy": "Never"}},
         },

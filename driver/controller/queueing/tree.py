@@ -62,14 +62,6 @@ class Tree:
             found.append(parent)
         return tuple(reversed(found))
 
-    def apart(self, one: str, other: str) -> tuple[str, str]:
-        """The queues beside each other that two leaves are of: between these the order decides.
-
-        The same one twice where both are of one leaf.
-        """
-        pairs = [*zip(self.path(one), self.path(other), strict=False)]
-        return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
-
     def upwards(self) -> Iterator[str]:
         """Every queue, children before their parents."""
         yield from reversed([*self.downwards()])

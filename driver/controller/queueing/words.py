@@ -26,21 +26,6 @@ def share(name: str, found: standing.Standing) -> str:
     return f"{_queue(name)} has {has}{past}; fair are {text.gpus(found.fair_gpus)}{deserved}"
 
 
-def turn(name: str, mine: standing.Standing, first: str, other: standing.Standing) -> str:
-    """Why another queue comes first: what both have."""
-    if first == name:
-        return f"others of {_queue(name)} come first: they are more important, or older"
-    if other.share < other.deserved_share:
-        why = f"has {_gpus(other.used.gpus)} of {text.gpus(_deserved(other))} deserved"
-        return f"{_queue(first)} comes first: it {why}; {share(name, mine)}"
-    return f"{_queue(first)} comes first: {share(first, other)}; {share(name, mine)}"
-
-
-def starving(name: str, waited_s: float) -> str:
-    """Why it comes first itself."""
-    return f"first in line: waited {text.duration(waited_s)}, beyond the bound of {_queue(name)}"
-
-
 def fault(name: str, found: trees.Fault) -> str:
     """Why a queue does not count."""
     return f"{_queue(name)} is not accepted: {found}"

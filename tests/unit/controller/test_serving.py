@@ -127,3 +127,12 @@ def test_priority_goes_first_inside_a_queue() -> None:
     world.add(*a_pod_of("a", "low", priority=0), *a_pod_of("a", "high", priority=10))
     world.settle()
     assert placed(world, "low", "high") == ["high"]
+
+
+def test_a_refusal_ends_with_how_the_queue_stands() -> None:
+    world = World(1)
+    world.add(a_queue("a", deserved={"gpus": "1"}))
+    world.add(*a_pod_of("a", "a0"), *a_pod_of("a", "a1"))
+    world.settle()
+    (words, *_) = [text for _, reason, text in world.told.lines if reason == "NoFit"]
+    assert words.endswith("queue a has 1 GPU; fair are 1, 1 deserved")

@@ -24,14 +24,6 @@ def test_a_path_leads_from_the_top_to_the_leaf() -> None:
     assert [*made.upwards()].index("c") < [*made.upwards()].index("a")
 
 
-def test_two_leaves_part_where_their_paths_do() -> None:
-    made = tree.build([queue("p"), queue("a", "p"), queue("b", "p"), queue("c")])
-    assert made.apart("a", "b") == ("a", "b")
-    assert made.apart("a", "c") == ("p", "c")
-    assert made.apart("a", "a") == ("a", "a")
-    assert made.apart("a", "") == ("p", "")
-
-
 def test_what_is_no_leaf_counts_as_no_queue() -> None:
     made = tree.build([queue("b", "a"), queue("a")])
     assert (made.leaf("a"), made.leaf("gone"), made.leaf("b")) == ("", "", "b")

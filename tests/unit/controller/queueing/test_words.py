@@ -60,20 +60,6 @@ def test_what_a_queue_has_and_what_is_fair() -> None:
     assert words.share("nlp", found["nlp"]) == ("queue nlp has 2.5 GPUs; fair are 11.5, 4 deserved")
 
 
-def test_why_another_queue_comes_first() -> None:
-    found = standings()
-    assert words.turn("vision", found["vision"], "nlp", found["nlp"]) == (
-        "queue nlp comes first: it has 2.5 GPUs of 4 deserved; "
-        "queue vision has 12 GPUs; fair are 4.5"
-    )
-    assert words.turn("nlp", found["nlp"], "vision", found["vision"]).startswith(
-        "queue vision comes first: queue vision has 12 GPUs"
-    )
-    assert words.turn("nlp", found["nlp"], "nlp", found["nlp"]) == (
-        "others of queue nlp come first: they are more important, or older"
-    )
-
-
 def test_past_use_is_told_where_it_counts() -> None:
     made = an_engine(16, queue("vision", half_life_s=3600.0))
     made.standings(NOW)
@@ -82,10 +68,7 @@ def test_past_use_is_told_where_it_counts() -> None:
     assert words.share("vision", found) == "queue vision has 8 GPUs, 4 on average; fair are 8"
 
 
-def test_who_starves_and_who_is_refused() -> None:
-    assert words.starving("vision", 7500.0) == (
-        "first in line: waited 2h5m, beyond the bound of queue vision"
-    )
+def test_who_is_refused() -> None:
     fault = tree.Fault("spec.parent", "queue x does not exist")
     assert words.fault("vision", fault) == (
         "queue vision is not accepted: spec.parent: queue x does not exist"
