@@ -315,6 +315,44 @@ def a_verdict_reads_a_claim(field: playground.Playground) -> None:
     field.delete_pod("read")
 
 
+_TEAM = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: e2e-important}
+value: 1000
+---
+apiVersion: ration.dev/v1alpha1
+kind: Queue
+metadata: {name: e2e-team}
+spec: {}
+"""
+
+
+def a_more_important_gang_makes_room(field: playground.Playground, node: str) -> None:
+    """Queues/status: patch. Reservations: create, patch, delete. Resourceclaims/driver."""
+    field.cluster.kubectl("apply", "-f", "-", input=_TEAM)
+    field.create(playground.a_template("eight", 8))
+    here = {"nodeSelector": playground.on(node)}
+    low = release.a_pod("low", template="eight", **here)
+    low["metadata"]["annotations"] = {names.PREEMPTIBLE: "true"}
+    field.create(low)
+    field.running("low")
+    high = release.a_pod("high", template="eight", priorityClassName="e2e-important", **here)
+    high["metadata"]["labels"] = {names.GANG_LABEL: "high"}
+    high["metadata"]["annotations"] = {names.GANG_SIZE: "1"}
+    field.create(high)
+    try:
+        field.running("high", 90)
+
+        def none_held() -> bool:
+            return not field.kube.list(resource.RESERVATIONS, namespace=field.namespace).items
+
+        playground.until(none_held, 30, "the Reservation is deleted")
+    finally:
+        field.delete_pod("high")
+        field.cluster.kubectl("delete", "-f", "-", input=_TEAM)
+
+
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     """The rights of uninstalling; a held claim, a Node's condition and a template are there.
 
@@ -360,6 +398,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
+    a_more_important_gang_makes_room(field, first)
     a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
     told = usage(cluster, granted)
