@@ -60,9 +60,12 @@ class Queues(Protocol):
 class NoQueues:
     """A cluster without queues."""
 
+    def __init__(self) -> None:
+        self._none = Leaf()
+
     def of(self, _pod: pods.Pod) -> Leaf:
         """None."""
-        return Leaf()
+        return self._none
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,14 @@ class Law:
             known = self._known[unit.key] = self._judge(unit)
         return known
 
+    def floor(self, unit: units.Unit) -> int:
+        """What is lost with a unit at least, found quickly: it may not be allowed to go at all."""
+        known = self._known.get(unit.key)
+        if known is not None and known.unit is unit:
+            return known.lost
+        idle = self._queues.of(unit.people[0].pod).idle
+        return 0 if idle else unit.lost(self._now)
+
     def allows(self, leaving: Iterable[Judged]) -> bool:
         """Whether all of these may go together; if so then some of them as well."""
         drawn: dict[Hashable, list[int]] = {}
@@ -150,6 +161,15 @@ class Law:
             for key, amount in one.draws.items():
                 drawn.setdefault(key, []).append(amount)
         return all(self._limits[key].allows(found) for key, found in drawn.items())
+
+    def adds(self, gone: Iterable[units.Unit], new: Sequence[units.Unit]) -> bool:
+        """Whether some may go beside others that may; quick where nothing limits how many do."""
+        found = [self.judged(one) for one in new]
+        if any(one.barred is not None for one in found):
+            return False
+        if not any(one.draws for one in found):
+            return True
+        return self.allows([*map(self.judged, gone), *found])
 
     def words(self, one: Judged) -> str:
         """By what right a unit goes.

@@ -13,6 +13,9 @@ from driver.controller.allocation.whatif import prices, tenants
 from driver.controller.preempting import law, units
 from driver.resources import queues
 
+_PODS = 32
+"""Bits for a number of pods."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -86,6 +89,11 @@ def cost_of(leaving: Iterable[law.Judged]) -> tuple[int, int]:
     """What it costs that these go."""
     found = [*leaving]
     return sum(one.lost for one in found), sum(len(one.unit.people) for one in found)
+
+
+def one_number(lost: int, pods: int) -> int:
+    """A cost as one number, in the same order."""
+    return (lost << _PODS) + pods
 
 
 class Known:

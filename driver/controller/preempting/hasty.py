@@ -1,0 +1,222 @@
+"""For a gang the units in the way of the devices that cost least, node by node. Pure.
+
+Each member takes so many devices of one node; the next one there takes dearer ones. So the cheapest
+places for members of one shape are found one by one. What they cost at least no set of units can
+undercut; whether they do together is for seating to say.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from driver import ids
+from driver.controller.allocation import nodefit, outcome
+from driver.controller.allocation.gangs import topology
+from driver.controller.allocation.whatif import asking, freeing
+from driver.controller.preempting import grounds, law, units, wanted
+
+_WHOLE = 720_720
+"""A cost in parts: 1 to 16 divide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Members of one shape, and the nodes that could take them, as they are for one of them."""
+
+    wanted: int
+    sites: Mapping[ids.NodeName, grounds.Site]
+
+
+@dataclass(slots=True)
+class Guess:
+    """Units whose going may do in a domain. `least`: no set costs less there, if it is known."""
+
+    domain: topology.Domain
+    gone: dict[units.UnitKey, units.Unit] = field(default_factory=dict)
+    least: int = 0
+    bound: bool = True
+    nodes: dict[ids.NodeName, int] = field(default_factory=dict)
+
+
+def sites(
+    ask: wanted.Ask,
+    asked: asking.Asking,
+    book: units.Book,
+    known: grounds.Grounds,
+    meter: asking.Meter,
+) -> Mapping[ids.NodeName, grounds.Site]:
+    """The nodes that a member could be on if there were room."""
+    known.renew(ask.view, asked)
+    found: dict[ids.NodeName, grounds.Site] = {}
+    for name, node in ask.view.nodes.items():
+        if name in asked.workload.avoid:
+            continue
+        refused = nodefit.refusal(ask.view, node, asked.workload)
+        if refused is None or refused.node_reason in freeing.ROOM:
+            site = known.of(ask.view, book, asked, node, meter)
+            if site.ground is not None:
+                found[name] = site
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One more member on a node: what that costs at least, and who goes for it."""
+
+    price: int
+    node: ids.NodeName
+    number: int
+    gone: Sequence[units.Unit]
+
+
+class Costs:
+    """What units cost: first in haste, then by the law, for those that were chosen."""
+
+    def __init__(self, right: law.Law, groups: Sequence[Group]) -> None:
+        self._right = right
+        self._known: dict[units.UnitKey, int] = {}
+        self._judged: set[units.UnitKey] = set()
+        self.parts = _spread(groups)
+
+    def of(self, unit: units.Unit) -> int:
+        """NEVER of one that may not go."""
+        known = self._known.get(unit.key)
+        if known is None:
+            known = wanted.one_number(self._right.floor(unit), len(unit.people))
+            self._known[unit.key] = known
+        return known
+
+    def judge(self, found: Collection[units.Unit]) -> bool:
+        """Ask the law; whether that changes what any costs."""
+        changed = False
+        for one in found:
+            if one.key not in self._judged:
+                self._judged.add(one.key)
+                judged = self._right.judged(one)
+                cost = grounds.NEVER
+                if judged.barred is None:
+                    cost = wanted.one_number(*wanted.cost_of([judged]))
+                changed = changed or cost != self.of(one)
+                self._known[one.key] = cost
+        return changed
+
+
+def _spread(groups: Sequence[Group]) -> dict[units.UnitKey, int]:
+    """Of units on several nodes: in how many parts they are counted in all."""
+    found: dict[units.UnitKey, int] = {}
+    for site in groups[0].sites.values() if groups else ():
+        for unit, parts in zip(site.there, site.ground.parts if site.ground else (), strict=False):
+            if len(unit.people) > 1:
+                found[unit.key] = found.get(unit.key, 0) + parts
+    return found
+
+
+def guess(
+    domain: topology.Domain, groups: Sequence[Group], costs: Costs, right: law.Law
+) -> Guess | None:
+    """Who would go in a domain; None where devices are too few, whoever goes."""
+    while True:
+        made = Guess(domain, bound=len(groups) == 1)
+        for group in groups:
+            if not _add(made, group, costs, right):
+                return None
+        if not costs.judge([*made.gone.values()]):
+            return made
+
+
+def _add(made: Guess, group: Group, costs: Costs, right: law.Law) -> bool:
+    """Whether places were found for all of a group."""
+    steps = [
+        step
+        for name in made.domain.nodes
+        if name in group.sites
+        for step in _steps(made, group.sites[name], group.wanted, costs)
+    ]
+    steps.sort(key=lambda one: (one.price, one.node, one.number))
+    left, total = group.wanted, 0
+    barred: set[ids.NodeName] = set()
+    for step in steps:
+        if not left:
+            break
+        if step.node in barred or not _lawful(made, step, right):
+            barred.add(step.node)
+            made.bound = False
+            continue
+        left -= 1
+        total += step.price
+        made.gone |= {one.key: one for one in step.gone}
+        site = group.sites[step.node]
+        count = site.ground.count if site.ground else 0
+        made.nodes[step.node] = made.nodes.get(step.node, 0) + count
+    made.least += -(-total // _WHOLE)
+    return not left
+
+
+def _lawful(made: Guess, step: _Step, right: law.Law) -> bool:
+    """Whether those who go for one more may go beside those who go already."""
+    new = [one for one in step.gone if one.key not in made.gone]
+    if not new:
+        return True
+    return right.adds(made.gone.values(), new)
+
+
+def _steps(
+    made: Guess, site: grounds.Site, most: int, costs: Costs
+) -> Iterator[_Step]:
+    ground = site.ground
+    if ground is None:
+        return
+    priced = [0 if one.key in made.gone else _cost(one, site, at, costs) for at, one in enumerate(site.there)]
+    prices = ground.prices(priced)[made.nodes.get(site.node.name, 0) :]
+    for number in range(min(len(prices) // ground.count, most)):
+        mine = prices[number * ground.count : (number + 1) * ground.count]
+        gone = {one for _, at in mine for one in _who(ground, at, priced)}
+        price = sum(price for price, _ in mine) * _WHOLE // ground.scale
+        yield _Step(price, site.node.name, number, [site.there[one] for one in sorted(gone)])
+
+
+def _cost(unit: units.Unit, site: grounds.Site, at: int, costs: Costs) -> int:
+    """Of a unit on several nodes its part on this one."""
+    cost = costs.of(unit)
+    whole = costs.parts.get(unit.key)
+    if whole is None or cost >= grounds.NEVER or site.ground is None:
+        return cost
+    return cost * site.ground.parts[at] // whole
+
+
+def _who(ground: grounds.Ground, at: int, priced: Sequence[int]) -> Iterator[int]:
+    bar = ground.bars[at]
+    yield from bar.needs
+    if bar.more:
+        yield min(bar.more, key=lambda one: (priced[one], one))
+
+
+def enough(
+    groups: Sequence[Group], domains: Sequence[topology.Domain], gone: Collection[units.UnitKey]
+) -> bool:
+    """Whether a domain may have room for each group, taken for itself; False is certain."""
+    return any(
+        all(_slots(group, domain, gone) >= group.wanted for group in groups) for domain in domains
+    )
+
+
+def _slots(group: Group, domain: topology.Domain, gone: Collection[units.UnitKey]) -> int:
+    return sum(
+        _free(group.sites[name], gone) for name in domain.nodes if name in group.sites
+    )
+
+
+def _free(site: grounds.Site, gone: Collection[units.UnitKey]) -> int:
+    """How many members a node may take at most."""
+    ground = site.ground
+    if ground is None:
+        return 0
+    left = {at for at, one in enumerate(site.there) if one.key not in gone}
+    free = sum(
+        left.isdisjoint(bar.needs) and not (bar.more and bar.more <= left) for bar in ground.bars
+    )
+    return free // ground.count
+
+
+def workloads(ask: wanted.Ask, groups: Sequence[Sequence[int]]) -> list[outcome.Workload]:
+    """One of each group."""
+    return [ask.members[one[0]] for one in groups]
