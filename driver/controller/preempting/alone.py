@@ -134,7 +134,7 @@ class Search:
         return next(freeing.ways_of_parties(self._search, site.node, by_name, under), None)
 
     def _quick(self, site: grounds.Site, least: int) -> freeing.Freed | None:
-        """Those in the way of the cheapest devices, where they do and cost no more than they must."""
+        """Those in the way of the cheapest devices, if they do and cost no more than they must."""
         if site.ground is None:
             return None
         costs = [self._cost(one, asked_law=True) for one in site.there]

@@ -7,9 +7,10 @@ undercut; whether they do together is for seating to say.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from driver import ids
-from driver.controller.allocation import nodefit, outcome
+from driver.controller.allocation import nodefit
 from driver.controller.allocation.gangs import topology
 from driver.controller.allocation.whatif import asking, freeing
 from driver.controller.preempting import grounds, law, units, wanted
@@ -28,12 +29,16 @@ class Group:
 
 @dataclass(slots=True)
 class Guess:
-    """Units whose going may do in a domain. `least`: no set costs less there, if it is known."""
+    """Units whose going may do in a domain, and how many devices each node gives then.
+
+    With `bound` nothing that does there costs less than `least`; not `full`: nothing does at all.
+    """
 
     domain: topology.Domain
-    gone: dict[units.UnitKey, units.Unit] = field(default_factory=dict)
+    bound: bool
+    full: bool = True
     least: int = 0
-    bound: bool = True
+    gone: dict[units.UnitKey, units.Unit] = field(default_factory=dict)
     nodes: dict[ids.NodeName, int] = field(default_factory=dict)
 
 
@@ -43,8 +48,8 @@ def sites(
     book: units.Book,
     known: grounds.Grounds,
     meter: asking.Meter,
-) -> Mapping[ids.NodeName, grounds.Site]:
-    """The nodes that a member could be on if there were room."""
+) -> Mapping[ids.NodeName, grounds.Site] | None:
+    """The nodes that a member could be on if there were room; None: not known of all of them."""
     known.renew(ask.view, asked)
     found: dict[ids.NodeName, grounds.Site] = {}
     for name, node in ask.view.nodes.items():
@@ -53,19 +58,19 @@ def sites(
         refused = nodefit.refusal(ask.view, node, asked.workload)
         if refused is None or refused.node_reason in freeing.ROOM:
             site = known.of(ask.view, book, asked, node, meter)
-            if site.ground is not None:
-                found[name] = site
+            if site.ground is None:
+                return None
+            found[name] = site
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One more member on a node: what that costs at least, and who goes for it."""
+class _Step(NamedTuple):
+    """One more member on a node: what that costs at least; the places of the devices it takes."""
 
     price: int
     node: ids.NodeName
     number: int
-    gone: Sequence[units.Unit]
+    places: Sequence[int]
 
 
 class Costs:
@@ -110,84 +115,95 @@ def _spread(groups: Sequence[Group]) -> dict[units.UnitKey, int]:
     return found
 
 
-def guess(
-    domain: topology.Domain, groups: Sequence[Group], costs: Costs, right: law.Law
-) -> Guess | None:
-    """Who would go in a domain; None where devices are too few, whoever goes."""
-    while True:
-        made = Guess(domain, bound=len(groups) == 1)
-        for group in groups:
-            if not _add(made, group, costs, right):
-                return None
-        if not costs.judge([*made.gone.values()]):
-            return made
+def guess(domain: topology.Domain, groups: Sequence[Group], costs: Costs, right: law.Law) -> Guess:
+    """Who would go in a domain."""
+    made = _guess(domain, groups, costs, right)
+    if not costs.judge(made.gone.values()):
+        return made
+    for group in groups:
+        found = (group.sites[name].there for name in domain.nodes if name in group.sites)
+        costs.judge([unit for there in found for unit in there])
+    return _guess(domain, groups, costs, right)
+
+
+def _guess(domain: topology.Domain, groups: Sequence[Group], costs: Costs, right: law.Law) -> Guess:
+    made = Guess(domain, bound=len(groups) == 1)
+    for group in groups:
+        made.full = made.full and _add(made, group, costs, right)
+    return made
 
 
 def _add(made: Guess, group: Group, costs: Costs, right: law.Law) -> bool:
     """Whether places were found for all of a group."""
-    steps = [
-        step
-        for name in made.domain.nodes
-        if name in group.sites
-        for step in _steps(made, group.sites[name], group.wanted, costs)
-    ]
-    steps.sort(key=lambda one: (one.price, one.node, one.number))
+    steps: list[_Step] = []
+    for name in made.domain.nodes:
+        if name in group.sites:
+            steps += _steps(made, group.sites[name], group.wanted, costs)
+    steps.sort()
     left, total = group.wanted, 0
     barred: set[ids.NodeName] = set()
     for step in steps:
         if not left:
             break
-        if step.node in barred or not _lawful(made, step, right):
+        if step.node in barred:
+            continue
+        site = group.sites[step.node]
+        gone = _who(site, step.places, costs)
+        if not _lawful(made, gone, right):
             barred.add(step.node)
             made.bound = False
             continue
         left -= 1
         total += step.price
-        made.gone |= {one.key: one for one in step.gone}
-        site = group.sites[step.node]
-        count = site.ground.count if site.ground else 0
-        made.nodes[step.node] = made.nodes.get(step.node, 0) + count
+        made.gone |= {one.key: one for one in gone}
+        made.nodes[step.node] = made.nodes.get(step.node, 0) + len(step.places)
     made.least += -(-total // _WHOLE)
     return not left
 
 
-def _lawful(made: Guess, step: _Step, right: law.Law) -> bool:
+def _lawful(made: Guess, gone: Sequence[units.Unit], right: law.Law) -> bool:
     """Whether those who go for one more may go beside those who go already."""
-    new = [one for one in step.gone if one.key not in made.gone]
-    if not new:
-        return True
-    return right.adds(made.gone.values(), new)
+    new = [one for one in gone if one.key not in made.gone]
+    return not new or right.adds(made.gone.values(), new)
 
 
-def _steps(
-    made: Guess, site: grounds.Site, most: int, costs: Costs
-) -> Iterator[_Step]:
+def _steps(made: Guess, site: grounds.Site, most: int, costs: Costs) -> Iterator[_Step]:
     ground = site.ground
     if ground is None:
         return
-    priced = [0 if one.key in made.gone else _cost(one, site, at, costs) for at, one in enumerate(site.there)]
+    priced = [
+        0 if made.gone and one.key in made.gone else _cost(one, site, at, costs)
+        for at, one in enumerate(site.there)
+    ]
     prices = ground.prices(priced)[made.nodes.get(site.node.name, 0) :]
-    for number in range(min(len(prices) // ground.count, most)):
-        mine = prices[number * ground.count : (number + 1) * ground.count]
-        gone = {one for _, at in mine for one in _who(ground, at, priced)}
-        price = sum(price for price, _ in mine) * _WHOLE // ground.scale
-        yield _Step(price, site.node.name, number, [site.there[one] for one in sorted(gone)])
+    count, part, name = ground.count, _WHOLE // ground.scale, site.node.name
+    for number in range(min(len(prices) // count, most)):
+        mine = prices[number * count : (number + 1) * count]
+        price = sum([price for price, _ in mine])
+        # Rounded down where the scale does not divide: still nothing costs less.
+        price = price * part if part * ground.scale == _WHOLE else price * _WHOLE // ground.scale
+        yield _Step(price, name, number, [at for _, at in mine])
+
+
+def _who(site: grounds.Site, places: Sequence[int], costs: Costs) -> list[units.Unit]:
+    """The units in the way of devices."""
+    found: set[int] = set()
+    for place in places:
+        bar = site.ground.bars[place] if site.ground else None
+        if bar is not None:
+            found |= bar.needs
+        if bar is not None and bar.more:
+            found.add(min(bar.more, key=lambda at: (costs.of(site.there[at]), at)))
+    return [site.there[at] for at in sorted(found)]
 
 
 def _cost(unit: units.Unit, site: grounds.Site, at: int, costs: Costs) -> int:
     """Of a unit on several nodes its part on this one."""
     cost = costs.of(unit)
-    whole = costs.parts.get(unit.key)
+    whole = costs.parts.get(unit.key) if len(unit.people) > 1 else None
     if whole is None or cost >= grounds.NEVER or site.ground is None:
         return cost
     return cost * site.ground.parts[at] // whole
-
-
-def _who(ground: grounds.Ground, at: int, priced: Sequence[int]) -> Iterator[int]:
-    bar = ground.bars[at]
-    yield from bar.needs
-    if bar.more:
-        yield min(bar.more, key=lambda one: (priced[one], one))
 
 
 def enough(
@@ -200,9 +216,7 @@ def enough(
 
 
 def _slots(group: Group, domain: topology.Domain, gone: Collection[units.UnitKey]) -> int:
-    return sum(
-        _free(group.sites[name], gone) for name in domain.nodes if name in group.sites
-    )
+    return sum(_free(group.sites[name], gone) for name in domain.nodes if name in group.sites)
 
 
 def _free(site: grounds.Site, gone: Collection[units.UnitKey]) -> int:
@@ -215,8 +229,3 @@ def _free(site: grounds.Site, gone: Collection[units.UnitKey]) -> int:
         left.isdisjoint(bar.needs) and not (bar.more and bar.more <= left) for bar in ground.bars
     )
     return free // ground.count
-
-
-def workloads(ask: wanted.Ask, groups: Sequence[Sequence[int]]) -> list[outcome.Workload]:
-    """One of each group."""
-    return [ask.members[one[0]] for one in groups]

@@ -163,13 +163,15 @@ class Law:
         return all(self._limits[key].allows(found) for key, found in drawn.items())
 
     def adds(self, gone: Iterable[units.Unit], new: Sequence[units.Unit]) -> bool:
-        """Whether some may go beside others that may; quick where nothing limits how many do."""
-        found = [self.judged(one) for one in new]
-        if any(one.barred is not None for one in found):
-            return False
+        """Whether limits let some go beside others; quick where none limits them.
+
+        Whether each of them may go for itself is not asked.
+        """
+        found = [one for one in map(self.judged, new) if one.barred is None]
         if not any(one.draws for one in found):
             return True
-        return self.allows([*map(self.judged, gone), *found])
+        there = (one for one in map(self.judged, gone) if one.barred is None)
+        return self.allows([*there, *found])
 
     def words(self, one: Judged) -> str:
         """By what right a unit goes.

@@ -6,10 +6,10 @@ may not be the least.
 """
 
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, judges, outcome, settings
-from driver.controller.allocation.gangs import result
+from driver.controller.allocation import allocate, outcome, settings
+from driver.controller.allocation.gangs import result, seating
 from driver.controller.allocation.whatif import asking
-from driver.controller.preempting import alone, grounds, law, together, units, wanted
+from driver.controller.preempting import alone, law, together, units, wanted
 
 STEPS = 50_000
 """About a second, where all of them are needed."""
@@ -25,8 +25,7 @@ class Planner:
 
     def _forget(self) -> None:
         self._allocator = allocate.Allocator(self._deciding)
-        self._judges = judges.Judges(self._deciding.ranking)
-        self._grounds = grounds.Grounds()
+        self._known = together.Known(self._deciding)
 
     def plan(
         self,
@@ -45,8 +44,21 @@ class Planner:
             self._view = ask.view
         meter = asking.Meter(STEPS) if meter is None else meter
         if ask.single is None:
-            return together.plan(ask, right, book, meter)
+            return self._together(ask, right, book, meter)
         return self._alone(ask, ask.single, right, book, meter)
+
+    def _together(
+        self, ask: wanted.Ask, right: law.Law, book: units.Book, meter: asking.Meter
+    ) -> wanted.Plan | wanted.NoPlan:
+        if not ask.refused:
+            seated = seating.place(ask.members, ask.view, ask.near, ask.deciding, self._known.told)
+            if isinstance(seated, result.Seated):
+                return wanted.Plan((), wanted.in_order(ask, seated))
+            if seated.blocker is not None:
+                return wanted.NoPlan(wanted.Why.IN_VAIN)
+        if not right.preemptor.preempts:
+            return wanted.NoPlan(wanted.Why.NEVER)
+        return together.Search(ask, right, book, self._known, meter).answer()
 
     def _alone(
         self,
@@ -59,12 +71,12 @@ class Planner:
         answer = self._allocator.decide(ask.view, workload)
         if isinstance(answer, outcome.Placement):
             return wanted.Plan((), (result.Seat(workload, answer),))
-        asked = alone.asked(ask, workload, self._judges)
+        asked = alone.asked(ask, workload, self._known.judges)
         if asked is None:
             return wanted.NoPlan(wanted.Why.IN_VAIN)
         if not right.preemptor.preempts:
             return wanted.NoPlan(wanted.Why.NEVER)
-        return alone.Search(ask, asked, right, book, self._grounds, meter).answer()
+        return alone.Search(ask, asked, right, book, self._known.grounds, meter).answer()
 
 
 def plan(

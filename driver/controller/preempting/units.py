@@ -61,11 +61,11 @@ class Unit:
 
     def lost(self, now: float) -> int:
         """What its going throws away: thousandths of a GPU times whole seconds. `now` is Unix."""
-        return sum(
-            one.thousandths * max(int(now - one.since), 0)
-            for one in self.stakes
-            if one.since is not None
-        )
+        lost = 0
+        for one in self.stakes:
+            if one.since is not None and one.since < now:
+                lost += one.thousandths * int(now - one.since)
+        return lost
 
 
 def key_of(pod: pods.Pod) -> UnitKey:

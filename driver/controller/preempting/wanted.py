@@ -19,12 +19,16 @@ _PODS = 32
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pod, or the pods of a gang, that find no place in a view."""
+    """A pod, or the pods of a gang, that find no place in a view.
+
+    `refused`: that a gang is not seated there is known, so that it is not tried again.
+    """
 
     view: cluster.ClusterView
     members: Sequence[outcome.Workload]
     deciding: settings.Settings
     near: topology.Topology = field(default_factory=topology.Topology)
+    refused: bool = False
 
     @property
     def single(self) -> outcome.Workload | None:
