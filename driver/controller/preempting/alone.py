@@ -101,7 +101,7 @@ class Search:
 
     def _turn(self, site: grounds.Site, *, asked_law: bool) -> _Turn | None:
         """A node in the order of what it costs at least; None where nothing would do there."""
-        costs = [self._cost(one, asked_law=asked_law) for one in site.there]
+        costs = self._costs(site, asked_law=asked_law)
         cheapest = min(costs, default=grounds.NEVER)
         if cheapest >= grounds.NEVER:
             return None
@@ -114,11 +114,11 @@ class Search:
             least = max(-(-sum(price for price, _ in prices) // site.ground.scale), cheapest)
         return least, site.there[costs.index(cheapest)].name, site.node.name, asked_law
 
-    def _cost(self, unit: units.Unit, *, asked_law: bool) -> int:
-        if not asked_law:
-            return wanted.one_number(self._right.floor(unit), len(unit.people))
-        judged = self._right.judged(unit)
-        return grounds.NEVER if judged.barred else wanted.one_number(*wanted.cost_of([judged]))
+    def _costs(self, site: grounds.Site, *, asked_law: bool) -> list[int]:
+        """What each unit costs; before the law was asked, at least."""
+        if asked_law:
+            return [grounds.cost(one) for one in map(self._right.judged, site.there)]
+        return grounds.floors(self._right, site.there)
 
     def _on(
         self, site: grounds.Site, least: int, best: freeing.Freed | None
@@ -137,7 +137,7 @@ class Search:
         """Those in the way of the cheapest devices, if they do and cost no more than they must."""
         if site.ground is None:
             return None
-        costs = [self._cost(one, asked_law=True) for one in site.there]
+        costs = self._costs(site, asked_law=True)
         chosen = [at for _, at in site.ground.prices(costs)[: site.ground.count]]
         if any(site.ground.bars[at].more for at in chosen):
             return None

@@ -7,45 +7,52 @@ all wanted, that is what the cheapest set costs.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from driver import ids
 from driver.controller import view as cluster
 from driver.controller.allocation import peers, rooms, shapes
 from driver.controller.allocation.whatif import asking, bars, tenants
-from driver.controller.preempting import units
+from driver.controller.preempting import law, units, wanted
 from driver.resources import nodes
 
 NEVER = 1 << 200
 """What it costs that a unit goes which may not, and what a node costs that cannot do."""
 _MOST = 4096
 _MOST_SHAPES = 64
-Price = Callable[[units.Unit], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """Of one node: the units on it in an order that nodes that are alike have in common.
 
-    `parts` says of each unit in how many parts it is counted, `scale` makes them whole numbers;
-    `sure`: nobody else has to go for a device. `count` are the devices that are wanted.
+    `parts` says of each unit in how many parts it is counted, `scale` makes them whole numbers.
+    `count` are the devices that are wanted; `single` is who is in the way of each device, where
+    that is one unit for all of them.
     """
 
     count: int
     bars: Sequence[bars.Bar]
     parts: Sequence[int]
     scale: int
+    single: Sequence[int] | None = None
 
     def prices(self, costs: Sequence[int]) -> list[tuple[int, int]]:
         """Of each device what it costs at least, `scale` times, and its place; the cheapest first.
 
         `costs` are those of the units, NEVER of one that may not go.
         """
-        share = [
-            NEVER if cost >= NEVER else cost * self.scale // part
-            for cost, part in zip(costs, self.parts, strict=True)
-        ]
+        share = costs
+        if self.scale > 1:
+            share = [
+                NEVER if cost >= NEVER else cost * self.scale // part
+                for cost, part in zip(costs, self.parts, strict=True)
+            ]
+        if self.single is not None:
+            return sorted(
+                [(share[one], at) for at, one in enumerate(self.single) if share[one] < NEVER]
+            )
         found: list[tuple[int, int]] = []
         for at, bar in enumerate(self.bars):
             price = sum([share[one] for one in bar.needs])
@@ -77,6 +84,24 @@ class _Order:
     known: dict[Hashable, Site]
 
 
+_Orders = dict[ids.NodeName, _Order]
+
+
+def cost(one: law.Judged) -> int:
+    """What it costs that a unit goes, as one number; NEVER of one that may not."""
+    if one.barred is not None:
+        return NEVER
+    return wanted.one_number(*wanted.cost_of([one]))
+
+
+def floors(right: law.Law, there: Sequence[units.Unit]) -> list[int]:
+    """What it costs at least that units go, before the law is asked whether they may."""
+    return [
+        wanted.one_number(lost, len(one.people))
+        for lost, one in zip(right.floors(there), there, strict=True)
+    ]
+
+
 class Grounds:
     """Kept from plan to plan, for one view that changes: of nodes that are alike one is looked at.
 
@@ -85,7 +110,7 @@ class Grounds:
 
     def __init__(self) -> None:
         self._rooms = rooms.Rooms()
-        self._orders: dict[ids.NodeName, _Order] = {}
+        self._orders: _Orders = {}
         self._known: dict[Hashable, Ground | None] = {}
         self._shape: Hashable = None
 
@@ -182,4 +207,7 @@ def _made(
         sum(at in bar.needs or at in bar.more for bar in found.bars) for at in range(len(there))
     ]
     parts = [max(one, 1) for one in parts]
-    return Ground(found.count, found.bars, parts, math.lcm(*parts))
+    single = [min(bar.needs, default=-1) for bar in found.bars]
+    if any(len(bar.needs) != 1 or bar.more for bar in found.bars):
+        return Ground(found.count, found.bars, parts, math.lcm(*parts))
+    return Ground(found.count, found.bars, parts, math.lcm(*parts), single)

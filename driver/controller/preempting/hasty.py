@@ -5,7 +5,8 @@ places for members of one shape are found one by one. What they cost at least no
 undercut; whether they do together is for seating to say.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -78,31 +79,36 @@ class Costs:
 
     def __init__(self, right: law.Law, groups: Sequence[Group]) -> None:
         self._right = right
-        self._known: dict[units.UnitKey, int] = {}
+        self._on: dict[ids.NodeName, list[int]] = {}
         self._judged: set[units.UnitKey] = set()
         self.parts = _spread(groups)
 
-    def of(self, unit: units.Unit) -> int:
-        """NEVER of one that may not go."""
-        known = self._known.get(unit.key)
-        if known is None:
-            known = wanted.one_number(self._right.floor(unit), len(unit.people))
-            self._known[unit.key] = known
-        return known
+    def on(self, site: grounds.Site) -> list[int]:
+        """Of the units of a node; of one on several nodes its part on this one."""
+        name = site.node.name
+        if name not in self._on:
+            self._on[name] = [*self._found(site)]
+        return self._on[name]
 
-    def judge(self, found: Collection[units.Unit]) -> bool:
+    def _found(self, site: grounds.Site) -> Iterator[int]:
+        floors = grounds.floors(self._right, site.there)
+        for at, (one, floor) in enumerate(zip(site.there, floors, strict=True)):
+            cost = grounds.cost(self._right.judged(one)) if one.key in self._judged else floor
+            whole = self.parts.get(one.key) if len(one.people) > 1 else None
+            if whole is None or cost >= grounds.NEVER or site.ground is None:
+                yield cost
+            else:
+                yield cost * site.ground.parts[at] // whole
+
+    def judge(self, found: Iterable[units.Unit]) -> bool:
         """Ask the law; whether that changes what any costs."""
-        changed = False
-        for one in found:
-            if one.key not in self._judged:
-                self._judged.add(one.key)
-                judged = self._right.judged(one)
-                cost = grounds.NEVER
-                if judged.barred is None:
-                    cost = wanted.one_number(*wanted.cost_of([judged]))
-                changed = changed or cost != self.of(one)
-                self._known[one.key] = cost
-        return changed
+        new = {one.key: one for one in found if one.key not in self._judged}
+        floors = grounds.floors(self._right, [*new.values()])
+        real = [grounds.cost(self._right.judged(one)) for one in new.values()]
+        self._judged |= {*new}
+        if real != floors:
+            self._on.clear()
+        return real != floors
 
 
 def _spread(groups: Sequence[Group]) -> dict[units.UnitKey, int]:
@@ -135,11 +141,8 @@ def _guess(domain: topology.Domain, groups: Sequence[Group], costs: Costs, right
 
 def _add(made: Guess, group: Group, costs: Costs, right: law.Law) -> bool:
     """Whether places were found for all of a group."""
-    steps: list[_Step] = []
-    for name in made.domain.nodes:
-        if name in group.sites:
-            steps += _steps(made, group.sites[name], group.wanted, costs)
-    steps.sort()
+    sites = [group.sites[name] for name in made.domain.nodes if name in group.sites]
+    steps = heapq.merge(*(_steps(made, site, group.wanted, costs) for site in sites))
     left, total = group.wanted, 0
     barred: set[ids.NodeName] = set()
     for step in steps:
@@ -168,14 +171,16 @@ def _lawful(made: Guess, gone: Sequence[units.Unit], right: law.Law) -> bool:
 
 
 def _steps(made: Guess, site: grounds.Site, most: int, costs: Costs) -> Iterator[_Step]:
-    ground = site.ground
+    """The cheapest first, as things are when the first is asked for."""
+    ground, before, given = site.ground, dict(made.gone), made.nodes.get(site.node.name, 0)
     if ground is None:
         return
-    priced = [
-        0 if made.gone and one.key in made.gone else _cost(one, site, at, costs)
-        for at, one in enumerate(site.there)
-    ]
-    prices = ground.prices(priced)[made.nodes.get(site.node.name, 0) :]
+    priced = costs.on(site)
+    if before:
+        priced = [
+            0 if one.key in before else cost for one, cost in zip(site.there, priced, strict=True)
+        ]
+    prices = ground.prices(priced)[given:]
     count, part, name = ground.count, _WHOLE // ground.scale, site.node.name
     for number in range(min(len(prices) // count, most)):
         mine = prices[number * count : (number + 1) * count]
@@ -188,22 +193,14 @@ def _steps(made: Guess, site: grounds.Site, most: int, costs: Costs) -> Iterator
 def _who(site: grounds.Site, places: Sequence[int], costs: Costs) -> list[units.Unit]:
     """The units in the way of devices."""
     found: set[int] = set()
+    priced = costs.on(site)
     for place in places:
         bar = site.ground.bars[place] if site.ground else None
         if bar is not None:
             found |= bar.needs
         if bar is not None and bar.more:
-            found.add(min(bar.more, key=lambda at: (costs.of(site.there[at]), at)))
+            found.add(min(bar.more, key=lambda at: (priced[at], at)))
     return [site.there[at] for at in sorted(found)]
-
-
-def _cost(unit: units.Unit, site: grounds.Site, at: int, costs: Costs) -> int:
-    """Of a unit on several nodes its part on this one."""
-    cost = costs.of(unit)
-    whole = costs.parts.get(unit.key) if len(unit.people) > 1 else None
-    if whole is None or cost >= grounds.NEVER or site.ground is None:
-        return cost
-    return cost * site.ground.parts[at] // whole
 
 
 def enough(

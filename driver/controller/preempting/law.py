@@ -144,13 +144,10 @@ class Law:
             known = self._known[unit.key] = self._judge(unit)
         return known
 
-    def floor(self, unit: units.Unit) -> int:
-        """What is lost with a unit at least, found quickly: it may not be allowed to go at all."""
-        known = self._known.get(unit.key)
-        if known is not None and known.unit is unit:
-            return known.lost
-        idle = self._queues.of(unit.people[0].pod).idle
-        return 0 if idle else unit.lost(self._now)
+    def floors(self, found: Iterable[units.Unit]) -> list[int]:
+        """What is lost with each unit at least, found quickly: it may not be allowed to go."""
+        now, idle = self._now, self._queues.of
+        return [0 if idle(unit.people[0].pod).idle else unit.lost(now) for unit in found]
 
     def allows(self, leaving: Iterable[Judged]) -> bool:
         """Whether all of these may go together; if so then some of them as well."""

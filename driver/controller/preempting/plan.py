@@ -5,7 +5,6 @@ then the first by name. Steps are counted: past them the best that was found is 
 may not be the least.
 """
 
-from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome, settings
 from driver.controller.allocation.gangs import result, seating
 from driver.controller.allocation.whatif import asking
@@ -20,7 +19,7 @@ class Planner:
 
     def __init__(self, deciding: settings.Settings) -> None:
         self._deciding = deciding
-        self._view: cluster.ClusterView | None = None
+        self._view: object = None
         self._forget()
 
     def _forget(self) -> None:
@@ -68,9 +67,10 @@ class Planner:
         book: units.Book,
         meter: asking.Meter,
     ) -> wanted.Plan | wanted.NoPlan:
-        answer = self._allocator.decide(ask.view, workload)
-        if isinstance(answer, outcome.Placement):
-            return wanted.Plan((), (result.Seat(workload, answer),))
+        if not ask.refused:
+            answer = self._allocator.decide(ask.view, workload)
+            if isinstance(answer, outcome.Placement):
+                return wanted.Plan((), (result.Seat(workload, answer),))
         asked = alone.asked(ask, workload, self._known.judges)
         if asked is None:
             return wanted.NoPlan(wanted.Why.IN_VAIN)

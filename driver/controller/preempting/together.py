@@ -66,10 +66,10 @@ class Search:
 
     def answer(self) -> wanted.Plan | wanted.NoPlan:
         """The cheapest plan that was found."""
-        guesses, costs = self._guesses()
+        guesses = self._guesses()
         if guesses and not any(one.full or not one.bound for one in guesses):
             return wanted.none(wanted.Why.IN_VAIN, self._every())
-        quick = self._quick(guesses, costs)
+        quick = self._quick(guesses)
         if quick is not None and quick.least:
             return quick
         return self._slow(quick)
@@ -97,16 +97,16 @@ class Search:
             made.append(hasty.Group(len(members), sites))
         return made or None
 
-    def _guesses(self) -> tuple[list[hasty.Guess], hasty.Costs]:
+    def _guesses(self) -> list[hasty.Guess]:
         """Of each domain, the cheapest first."""
         groups = self._groups or []
         costs = hasty.Costs(self._right, groups)
         found = [
             hasty.guess(domain, groups, costs, self._right) for domain in self._domains if groups
         ]
-        return sorted(found, key=lambda one: (one.least, one.domain.path)), costs
+        return sorted(found, key=lambda one: (one.least, one.domain.path))
 
-    def _quick(self, guesses: Sequence[hasty.Guess], costs: hasty.Costs) -> wanted.Plan | None:
+    def _quick(self, guesses: Sequence[hasty.Guess]) -> wanted.Plan | None:
         """A plan of who is in the way of the cheapest devices."""
         full = [one for one in guesses if one.full]
         for one in full:

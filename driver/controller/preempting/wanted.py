@@ -21,7 +21,7 @@ _PODS = 32
 class Ask:
     """A pod, or the pods of a gang, that find no place in a view.
 
-    `refused`: that a gang is not seated there is known, so that it is not tried again.
+    `refused`: that they find none is known, so that it is not tried again.
     """
 
     view: cluster.ClusterView
