@@ -111,6 +111,8 @@ class Search:
             prices = site.ground.prices(costs)[:count]
             if len(prices) < count:
                 return None
+            if asked_law and grounds.devices(self._right, [site]) < count:
+                return None
             least = max(-(-sum(price for price, _ in prices) // site.ground.scale), cheapest)
         return least, site.there[costs.index(cheapest)].name, site.node.name, asked_law
 

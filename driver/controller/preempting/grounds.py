@@ -7,7 +7,7 @@ all wanted, that is what the cheapest set costs.
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from driver import ids
@@ -37,6 +37,11 @@ class Ground:
     parts: Sequence[int]
     scale: int
     single: Sequence[int] | None = None
+
+    @property
+    def free(self) -> int:
+        """The devices in whose way nobody is."""
+        return sum(not bar.needs and not bar.more for bar in self.bars)
 
     def prices(self, costs: Sequence[int]) -> list[tuple[int, int]]:
         """Of each device what it costs at least, `scale` times, and its place; the cheapest first.
@@ -85,6 +90,18 @@ class _Order:
 
 
 _Orders = dict[ids.NodeName, _Order]
+
+
+def devices(right: law.Law, sites: Iterable[Site]) -> int:
+    """How many devices are free at most on some nodes, once all are gone who may go together."""
+    free = 0
+    worth: dict[units.UnitKey, tuple[units.Unit, int]] = {}
+    for site in sites:
+        if site.ground is not None:
+            free += site.ground.free
+            for one, parts in zip(site.there, site.ground.parts, strict=True):
+                worth[one.key] = (one, worth.get(one.key, (one, 0))[1] + parts)
+    return free + right.most((right.judged(one), parts) for one, parts in worth.values())
 
 
 def cost(one: law.Judged) -> int:

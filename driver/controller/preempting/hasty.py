@@ -133,10 +133,51 @@ def guess(domain: topology.Domain, groups: Sequence[Group], costs: Costs, right:
 
 
 def _guess(domain: topology.Domain, groups: Sequence[Group], costs: Costs, right: law.Law) -> Guess:
-    made = Guess(domain, bound=len(groups) == 1)
+    made = Guess(domain, bound=True)
     for group in groups:
         made.full = made.full and _add(made, group, costs, right)
+    if len(groups) > 1:
+        made.bound = made.bound and alike(groups)
+        made.least = _least(domain, groups, costs)
     return made
+
+
+def alike(groups: Sequence[Group]) -> bool:
+    """Whether all groups ask for the same devices, though not for as many a member."""
+    first = groups[0].sites
+    return all(
+        group.sites.keys() == first.keys()
+        and all(_same(site, first[name]) for name, site in group.sites.items())
+        for group in groups[1:]
+    )
+
+
+def _same(one: grounds.Site, other: grounds.Site) -> bool:
+    return (
+        one.ground is not None and other.ground is not None and one.ground.bars == other.ground.bars
+    )
+
+
+def _least(domain: topology.Domain, groups: Sequence[Group], costs: Costs) -> int:
+    """What as many devices cost at least as all groups want that are alike, wherever they are."""
+    found: list[int] = []
+    for name in domain.nodes:
+        site = groups[0].sites.get(name)
+        if site is not None and site.ground is not None:
+            scale = site.ground.scale
+            prices = site.ground.prices(costs.on(site))
+            found += [price * _WHOLE // scale for price, _ in prices]
+    return -(-sum(heapq.nsmallest(_wanted(groups), found)) // _WHOLE)
+
+
+def possible(domain: topology.Domain, groups: Sequence[Group], right: law.Law) -> bool:
+    """Whether limits leave devices enough for each group, taken for itself; False is certain."""
+    return all(
+        grounds.devices(right, sites) // count >= group.wanted
+        for group in groups
+        if (sites := [group.sites[name] for name in domain.nodes if name in group.sites])
+        and (count := min(site.ground.count for site in sites if site.ground))
+    )
 
 
 def _add(made: Guess, group: Group, costs: Costs, right: law.Law) -> bool:
@@ -206,23 +247,42 @@ def _who(site: grounds.Site, places: Sequence[int], costs: Costs) -> list[units.
 def enough(
     groups: Sequence[Group], domains: Sequence[topology.Domain], gone: Collection[units.UnitKey]
 ) -> bool:
-    """Whether a domain may have room for each group, taken for itself; False is certain."""
+    """Whether a domain may have room for each group, or for all alike; False is certain."""
+    joint = len(groups) > 1 and alike(groups)
     return any(
-        all(_slots(group, domain, gone) >= group.wanted for group in groups) for domain in domains
+        all(_slots(group, domain, gone) >= group.wanted for group in groups)
+        and not (joint and _devices(groups, domain, gone) < _wanted(groups))
+        for domain in domains
     )
 
 
+def _wanted(groups: Sequence[Group]) -> int:
+    """The devices that all groups want together."""
+    found = 0
+    for group in groups:
+        counts = {site.ground.count for site in group.sites.values() if site.ground}
+        found += group.wanted * min(counts, default=0)
+    return found
+
+
+def _devices(
+    groups: Sequence[Group], domain: topology.Domain, gone: Collection[units.UnitKey]
+) -> int:
+    sites = groups[0].sites
+    return sum(_free(sites[name], gone) for name in domain.nodes if name in sites)
+
+
 def _slots(group: Group, domain: topology.Domain, gone: Collection[units.UnitKey]) -> int:
-    return sum(_free(group.sites[name], gone) for name in domain.nodes if name in group.sites)
+    sites = (group.sites[name] for name in domain.nodes if name in group.sites)
+    return sum(_free(site, gone) // site.ground.count for site in sites if site.ground)
 
 
 def _free(site: grounds.Site, gone: Collection[units.UnitKey]) -> int:
-    """How many members a node may take at most."""
+    """The devices that a node may give at most."""
     ground = site.ground
     if ground is None:
         return 0
     left = {at for at, one in enumerate(site.there) if one.key not in gone}
-    free = sum(
+    return sum(
         left.isdisjoint(bar.needs) and not (bar.more and bar.more <= left) for bar in ground.bars
     )
-    return free // ground.count

@@ -85,6 +85,19 @@ class Limit:
             return sum(draws) - max(draws, default=0) < self.most
         return sum(draws) <= self.most
 
+    def worth(self, found: Sequence[tuple[int, int]]) -> int:
+        """Of what is worth so much and draws so much: what is within the limit is worth at most."""
+        left = self.most
+        if self.last:
+            left += max((draw for _, draw in found), default=0) - 1
+        total = 0
+        for worth, draw in sorted(found, key=lambda one: -one[0] / one[1]):
+            if draw > left:
+                return total + worth * max(left, 0) // draw
+            left -= draw
+            total += worth
+        return total
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -169,6 +182,24 @@ class Law:
             return True
         there = (one for one in map(self.judged, gone) if one.barred is None)
         return self.allows([*there, *found])
+
+    def most(self, found: Iterable[tuple[Judged, int]]) -> int:
+        """Of units that are worth so much each, what those that go together are worth at most.
+
+        Each counts with the tightest of its limits alone, so that it may be less in truth.
+        """
+        total = 0
+        limited: dict[Hashable, list[tuple[int, int]]] = {}
+        for one, worth in found:
+            if one.barred is not None:
+                continue
+            drawn = [key for key, amount in one.draws.items() if amount]
+            if drawn:
+                key = min(drawn, key=lambda key: self._limits[key].most)
+                limited.setdefault(key, []).append((worth, one.draws[key]))
+            else:
+                total += worth
+        return total + sum(self._limits[key].worth(each) for key, each in limited.items())
 
     def words(self, one: Judged) -> str:
         """By what right a unit goes.

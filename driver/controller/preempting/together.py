@@ -67,7 +67,7 @@ class Search:
     def answer(self) -> wanted.Plan | wanted.NoPlan:
         """The cheapest plan that was found."""
         guesses = self._guesses()
-        if guesses and not any(one.full or not one.bound for one in guesses):
+        if guesses and not any(one.full or self._possible(one) for one in guesses):
             return wanted.none(wanted.Why.IN_VAIN, self._every())
         quick = self._quick(guesses)
         if quick is not None and quick.least:
@@ -106,6 +106,12 @@ class Search:
         ]
         return sorted(found, key=lambda one: (one.least, one.domain.path))
 
+    def _possible(self, one: hasty.Guess) -> bool:
+        """Whether something may do in a domain though no guess was made; False is certain."""
+        if one.bound or self._groups is None:
+            return self._groups is None
+        return hasty.possible(one.domain, self._groups, self._right)
+
     def _quick(self, guesses: Sequence[hasty.Guess]) -> wanted.Plan | None:
         """A plan of who is in the way of the cheapest devices."""
         full = [one for one in guesses if one.full]
@@ -114,7 +120,9 @@ class Search:
             if not self._right.allows(leaving):
                 continue
             self._meter.count(_SEAT * len(self._ask.members))
-            seated = self._seated(leaving, one.nodes if len(one.nodes) and self._alike else None)
+            seated = self._seated(leaving, one.nodes)
+            if seated is None and not self._alike:
+                seated = self._seated(leaving)
             if seated is not None:
                 price = wanted.one_number(*wanted.cost_of(leaving))
                 least = all(each.bound for each in guesses) and price <= full[0].least
