@@ -29,7 +29,7 @@ class Ground:
 
     `parts` says of each unit in how many parts it is counted, `scale` makes them whole numbers.
     `count` are the devices that are wanted; `single` is who is in the way of each device, where
-    that is one unit for all of them.
+    that is one unit for all of them. `shared`: one device may be had by several.
     """
 
     count: int
@@ -37,6 +37,7 @@ class Ground:
     parts: Sequence[int]
     scale: int
     single: Sequence[int] | None = None
+    shared: bool = False
 
     @property
     def free(self) -> int:
@@ -225,6 +226,12 @@ def _made(
     ]
     parts = [max(one, 1) for one in parts]
     single = [min(bar.needs, default=-1) for bar in found.bars]
-    if any(len(bar.needs) != 1 or bar.more for bar in found.bars):
-        return Ground(found.count, found.bars, parts, math.lcm(*parts))
-    return Ground(found.count, found.bars, parts, math.lcm(*parts), single)
+    alone = all(len(bar.needs) == 1 and not bar.more for bar in found.bars)
+    return Ground(
+        found.count,
+        found.bars,
+        parts,
+        math.lcm(*parts),
+        single if alone else None,
+        found.shared,
+    )

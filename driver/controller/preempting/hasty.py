@@ -59,7 +59,7 @@ def sites(
         refused = nodefit.refusal(ask.view, node, asked.workload)
         if refused is None or refused.node_reason in freeing.ROOM:
             site = known.of(ask.view, book, asked, node, meter)
-            if site.ground is None:
+            if site.ground is None or site.ground.shared:
                 return None
             found[name] = site
     return found

@@ -40,10 +40,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """So many devices of those that a request could have, each with who is in its way."""
+    """So many devices of those that a request could have, each with who is in its way.
+
+    `shared`: a device may be had more than once.
+    """
 
     count: int
     bars: tuple[Bar, ...]
+    shared: bool
 
 
 class Bars:
@@ -108,7 +112,7 @@ class Bars:
         if way.request.everything:
             return None
         found = (self._bar(one) for one in places if self._is_free(one, one.near))
-        return Ground(self._needs(way, places), tuple(found))
+        return Ground(self._needs(way, places), tuple(found), self._repeatable(places))
 
     def _bar(self, place: _Place) -> Bar:
         needs = frozenset(one for one in place.near if not self._is_free(place, place.near - {one}))
