@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import random
 from dataclasses import replace
+from typing import NamedTuple
 
 from benchmarks.allocator import fixtures
 from driver import ids, names
@@ -24,6 +25,13 @@ def deciding() -> settings.Settings:
     return settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
 
 
+class _Job(NamedTuple):
+    pod: ids.Key
+    claim: ids.Key
+    node: ids.NodeName
+    devices: tuple[str, ...]
+
+
 class Fleet:
     """So many nodes; jobs of a GPU each come to run on it, and a book of them is kept."""
 
@@ -33,6 +41,7 @@ class Fleet:
         self._dice = random.Random(SEED)  # noqa: S311 - no secret
         self._free: list[tuple[ids.NodeName, str]] = []
         self._made = 0
+        self._running: list[_Job] = []
         for raw in fixtures.classes():
             self.view.put_class(raw["metadata"]["name"], classes.parse(raw))
         template = fixtures.every_face("controller")
@@ -58,6 +67,15 @@ class Fleet:
             self.run(node, device)
         gone = {*chosen}
         self._free = [one for one in self._free if one not in gone]
+
+    def change(self, jobs: int) -> None:
+        """So many jobs end, and others begin in their place."""
+        for _ in range(jobs):
+            ended = self._running.pop(self._dice.randrange(len(self._running)))
+            for kept in (self.view, self.book):
+                kept.put_pod(ended.pod, None)
+                kept.put_claim(ended.claim, None)
+            self.run(ended.node, *ended.devices)
 
     def run(self, node: ids.NodeName, *devices: str) -> None:
         """A job with devices of a node."""
@@ -85,6 +103,7 @@ class Fleet:
         for kept in (self.view, self.book):
             kept.put_pod(pod.key, pod)
             kept.put_claim(claim.key, claim)
+        self._running.append(_Job(pod.key, claim.key, node, devices))
 
 
 def asks(name: str, gpus: int = 1) -> outcome.Workload:

@@ -94,10 +94,11 @@ class Ignoring(Layer):
 
     def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device; administrative access does not count."""
-        found = self._below.holders(device)
-        if all(one.claim not in self._gone for one in found):
-            return found
-        return tuple(one for one in found if one.claim not in self._gone)
+        found, gone = self._below.holders(device), self._gone
+        for holder in found:
+            if holder.claim in gone:
+                return tuple(one for one in found if one.claim not in gone)
+        return found
 
     def used(self, of: pool.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""

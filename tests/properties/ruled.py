@@ -257,6 +257,11 @@ def _in_surplus(world: World, leaf: law.Leaf, leaving: Sequence[Sequence[tenants
     return True
 
 
+def stays(pod: pods.Pod) -> bool:
+    """Whether its owner has it on its node again."""
+    return pod.owner is not None and pod.owner.kind == "DaemonSet"
+
+
 def _may(world: World, pod: pods.Pod, priority: int) -> bool:
     leaf, mine = world.of(pod), world.preemptor
     again = pod.owner.kind != "DaemonSet" if pod.owner else pod.preemptible

@@ -1,13 +1,16 @@
 """Places for gangs: all or nothing, no trace, the same every time, inside what is required."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driver import ids
 from driver.controller import picture
 from driver.controller.allocation import outcome
-from driver.controller.allocation.gangs import result, seating, topology
+from driver.controller.allocation.gangs import result, seating, topology, trial
+from driver.resources import pods
 from tests import gangs, objects, worlds
 from tests.properties import drawing
 
@@ -68,6 +71,34 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
         drawing.put(view, drawing.written(view, seat.workload, seat.placement))
     for of in view.pools.values():
         assert all(left >= 0 for left in view.left(of).values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawing.published(), st.lists(st.integers(0, 3), min_size=2, max_size=5), st.data())
+def test_what_is_remembered_of_gangs_changes_no_answer(
+    published: list[drawing.Raw], numbers: list[int], data: st.DataObject
+) -> None:
+    view, known = drawing.fresh(published), trial.Known()
+    shapes = [data.draw(drawing.workloads(at)) for at in range(4)]
+    for turn, number in enumerate(numbers):
+        names = [f"turn-{turn}-{at}" for at in range(2)]
+        gang = [renamed(shapes[number], name) for name in names]
+        answer = seating.place(gang, view, topology.Topology(), worlds.DECIDING, known)
+        assert answer == seating.place(gang, view, topology.Topology(), worlds.DECIDING)
+        if isinstance(answer, result.Seated):
+            for seat in answer.seats:
+                drawing.put(view, drawing.written(view, seat.workload, seat.placement))
+
+
+def renamed(asked: outcome.Workload, name: str) -> outcome.Workload:
+    """The same of another pod with claims of its own."""
+    found = tuple(
+        replace(one, name=f"{name}-{at}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{at}")))
+        for at, one in enumerate(asked.open)
+    )
+    entries = tuple(pods.PodClaim(str(at), one.name) for at, one in enumerate(found))
+    pod = replace(asked.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
+    return outcome.Workload(pod, found)
 
 
 def free_of_others(view: picture.Picture, seat: result.Seat) -> None:

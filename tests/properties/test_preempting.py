@@ -1,14 +1,18 @@
 """Who goes for whom: held against trying every set of pods on small clusters."""
 
+import datetime as dt
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller.allocation.whatif import asking
+from driver import ids
+from driver.controller.allocation.whatif import asking, tenants
 from driver.controller.preempting import plan as planning
-from driver.controller.preempting import wanted
+from driver.controller.preempting import soonest, wanted
+from tests import worlds
 from tests.properties import drawing, ruled
 
 ENOUGH = 10_000_000
@@ -66,3 +70,66 @@ def test_whenever_the_steps_end_a_plan_is_lawful_and_does(
     most: int,
 ) -> None:
     check(ruled.world(seed, gang=kind == "gang"), most)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 30), st.lists(st.integers(0, 12), min_size=1, max_size=3))
+def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]) -> None:
+    """Pods end, one by one, and between them it is asked for a pod and for a gang."""
+    world = ruled.world(seed, gang=True)
+    view, book = world.view, world.book
+    planner = planning.Planner(worlds.DECIDING)
+    for number in [*ended, 0]:
+        for members in ([world.there.asked], world.members):
+            ask = wanted.Ask(view, members, worlds.DECIDING)
+            fresh = replace(world, members=members)
+            mine = planner.plan(ask, world.right, book, asking.Meter(ENOUGH))
+            new = planning.plan(replace(ask, view=fresh.view), world.right, fresh.book)
+            assert told(mine) == told(new)
+        keys = sorted(world.there.known)
+        if keys:
+            key = keys[number % len(keys)]
+            del world.there.known[key]
+            view.put_pod(key, None)
+            book.put_pod(key, None)
+
+
+def told(found: wanted.Plan | wanted.NoPlan) -> object:
+    """All of an answer but which objects it is made of."""
+    if isinstance(found, wanted.NoPlan):
+        return found.why, dict(found.barred), found.units
+    where = [(one.placement.node, one.placement.picks) for one in found.seats]
+    return found.pods, found.cost, found.least, where
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1 << 30), st.sampled_from(["pod", "gang"]), st.integers(0, 6))
+def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: int) -> None:
+    """Held against looking at every moment at which a pod ends."""
+    world = ruled.world(seed, gang=kind == "gang")
+    for at, (key, pod) in enumerate(sorted(world.there.known.items())):
+        most = None if at == odd else 600.0 * (1 + (seed >> at) % 13)
+        world.there.known[key] = replace(pod, most_s=most)
+    units = world.book.all(world.view).values()
+    people = [one for unit in units for one in unit.people]
+    found = soonest.soonest(world.ask, people, ruled.NOW, asking.Meter(ENOUGH))
+    mine = [one for one in people if not ruled.stays(one.pod)]
+    ends = {one.key: soonest.end(one.pod, ruled.NOW) for one in mine}
+    moments = sorted({ruled.NOW, *(one for one in ends.values() if one is not None)})
+    first = next((one for one in moments if ruled.does(world, gone_by(mine, ends, one))), None)
+    if first is None:
+        assert found is None or found.start is None
+        assert (found is not None) == ruled.does(world, [mine])
+        return
+    assert found is not None
+    assert found.start == first
+    assert not found.waits_for
+
+
+def gone_by(
+    people: list[tenants.Tenant],
+    ends: dict[ids.Key, dt.datetime | None],
+    moment: dt.datetime,
+) -> list[list[tenants.Tenant]]:
+    """Who has ended then."""
+    return [[one for one in people if (end := ends[one.key]) is not None and end <= moment]]

@@ -1,121 +1,188 @@
-"""A plan for one pod: the cheapest set of units on the best node. Pure."""
+"""A plan for one pod: the cheapest set of units on the best node. Pure.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+Nodes are looked at in the order of what they cost at least, so the first that costs no more than
+that, or less than all others could, is the best one.
+"""
 
-from driver.controller.allocation import allocate, answers, judges, nodefit, outcome
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from driver import ids
+from driver.controller.allocation import answers, judges, nodefit, outcome
 from driver.controller.allocation.gangs import result
-from driver.controller.allocation.whatif import absence, asking, freeing
-from driver.controller.preempting import law, units, wanted
+from driver.controller.allocation.whatif import absence, asking, freeing, tenants
+from driver.controller.preempting import grounds, law, units, wanted
 from driver.resources import nodes
 
-
-def plan(
-    ask: wanted.Ask,
-    workload: outcome.Workload,
-    right: law.Law,
-    book: units.Book,
-    meter: asking.Meter,
-) -> wanted.Plan | wanted.NoPlan:
-    """The cheapest one; with no one leaving where the pod fits as it is."""
-    answer = allocate.allocate(ask.view, workload, ask.deciding)
-    if isinstance(answer, outcome.Placement):
-        return wanted.Plan((), (result.Seat(workload, answer),))
-    asked = _asked(ask, workload)
-    if asked is None or not right.preemptor.preempts:
-        return wanted.NoPlan(wanted.Why.IN_VAIN if asked is None else wanted.Why.NEVER)
-    return _Search(ask, asked, right, book, meter).answer()
+_Turn = tuple[int, str, ids.NodeName, bool]
+"""What a node costs at least, who goes there first, its name; whether the law was asked."""
 
 
-def _asked(ask: wanted.Ask, workload: outcome.Workload) -> asking.Asking | None:
-    """By the policies that decide about the workload, so that devices are chosen as later."""
-    asked = asking.of(ask.view, workload, ask.deciding)
-    if asked is None:
+def asked(
+    ask: wanted.Ask, workload: outcome.Workload, judge: judges.Judges
+) -> asking.Asking | None:
+    """By the policies that decide about a workload, so that devices are chosen as later."""
+    found = asking.of(ask.view, workload, ask.deciding)
+    if found is None:
         return None
-    judge = judges.Judges(ask.deciding.ranking).of(ask.view, asked.wants)
-    if isinstance(judge, outcome.NoFit):
+    chosen = judge.of(ask.view, found.wants)
+    if isinstance(chosen, outcome.NoFit):
         return None
-    return replace(asked, deciding=replace(asked.deciding, ranking=judge))
+    return replace(found, deciding=replace(found.deciding, ranking=chosen))
 
 
-@dataclass(frozen=True, slots=True)
-class _There:
-    """A node with the units that may go, the cheapest first."""
+class Search:
+    """For one pod that fits nowhere as it is."""
 
-    node: nodes.Node
-    found: Sequence[law.Judged]
-
-
-class _Search:
     def __init__(
         self,
         ask: wanted.Ask,
-        asked: asking.Asking,
+        asked_for: asking.Asking,
         right: law.Law,
         book: units.Book,
+        known: grounds.Grounds,
         meter: asking.Meter,
     ) -> None:
-        self._ask = ask
-        self._asked = asked
+        self._view = ask.view
+        self._asked = asked_for
         self._right = right
         self._book = book
+        self._grounds = known
         self._known = wanted.Known(right)
-        self._search = freeing.Search(ask.view, asked, self._known, meter, self._known.allows)
+        self._search = freeing.Search(ask.view, asked_for, self._known, meter, self._known.allows)
 
     def answer(self) -> wanted.Plan | wanted.NoPlan:
-        best: freeing.Freed | None = None
-        least = True
-        for there in self._nodes():
-            if best is not None and wanted.cost_of(there.found[:1]) >= best.cost:
-                break
-            if self._search.meter.spent:
-                least = False
-                break
-            self._search.meter.count(asking.NODE)
-            parties = [self._known.put(one) for one in there.found]
-            under = best.cost if best else None
-            ways = freeing.ways_of_parties(self._search, there.node, parties, under)
-            best = next(ways, None) or best
+        """The cheapest plan."""
+        self._grounds.renew(self._view, self._asked)
+        best, least = self._best()
+        spent = self._search.meter.spent
         if best is None:
-            spent = self._search.meter.spent
             why = wanted.Why.SPENT if spent else wanted.Why.IN_VAIN
-            every = self._book.all(self._ask.view).values()
+            every = self._book.all(self._view).values()
             return wanted.none(why, map(self._right.judged, every))
-        if least and best.least and not self._search.meter.spent:
+        if least and best.least:
             return self._plan(best, least=True)
         return self._plan(self._fewer(best), least=False)
 
-    def _nodes(self) -> list[_There]:
-        """Where somebody may go, the cheapest first."""
-        found: list[_There] = []
-        for name, node in sorted(self._ask.view.nodes.items()):
-            if name in self._asked.workload.avoid:
+    def _best(self) -> tuple[freeing.Freed | None, bool]:
+        """The cheapest way, and whether it is known that no node has a cheaper one."""
+        best: freeing.Freed | None = None
+        turns = self._turns()
+        heapq.heapify(turns)
+        while turns:
+            least, _, name, asked_law = heapq.heappop(turns)
+            if best is not None and least >= wanted.one_number(*best.cost):
+                break
+            if self._search.meter.spent:
+                return best, False
+            site = self._site(name)
+            if not asked_law:
+                turn = self._turn(site, asked_law=True)
+                if turn is not None:
+                    heapq.heappush(turns, turn)
                 continue
-            judged = map(self._right.judged, self._book.on(self._ask.view, node))
-            there = sorted((one for one in judged if one.barred is None), key=_rank)
-            if there:
-                found.append(_There(node, there))
-        return sorted(found, key=lambda one: (_rank(one.found[0]), one.node.name))
+            self._search.meter.count(asking.NODE)
+            best = self._on(site, least, best) or best
+        return best, not self._search.meter.spent
+
+    def _turns(self) -> list[_Turn]:
+        avoid = self._asked.workload.avoid
+        found = (
+            self._turn(self._site(name), asked_law=False)
+            for name in self._view.nodes
+            if name not in avoid
+        )
+        return [one for one in found if one is not None]
+
+    def _site(self, name: ids.NodeName) -> grounds.Site:
+        node = self._view.nodes[name]
+        return self._grounds.of(self._view, self._book, self._asked, node, self._search.meter)
+
+    def _turn(self, site: grounds.Site, *, asked_law: bool) -> _Turn | None:
+        """A node in the order of what it costs at least; None where nothing would do there."""
+        costs = self._costs(site, asked_law=asked_law)
+        cheapest = min(costs, default=grounds.NEVER)
+        if cheapest >= grounds.NEVER:
+            return None
+        least = cheapest
+        if site.ground is not None:
+            count = site.ground.count
+            prices = site.ground.prices(costs)[:count]
+            if len(prices) < count:
+                return None
+            if asked_law and grounds.devices(self._right, [site]) < count:
+                return None
+            least = max(-(-sum(price for price, _ in prices) // site.ground.scale), cheapest)
+        return least, site.there[costs.index(cheapest)].name, site.node.name, asked_law
+
+    def _costs(self, site: grounds.Site, *, asked_law: bool) -> list[int]:
+        """What each unit costs; before the law was asked, at least."""
+        if asked_law:
+            return [grounds.cost(one) for one in map(self._right.judged, site.there)]
+        return grounds.floors(self._right, site.there)
+
+    def _on(
+        self, site: grounds.Site, least: int, best: freeing.Freed | None
+    ) -> freeing.Freed | None:
+        """The cheapest way on a node, if it is cheaper than the best so far."""
+        judged = [one for one in map(self._right.judged, site.there) if one.barred is None]
+        parties = {one.unit.key: self._known.put(one) for one in judged}
+        quick = self._quick(site, least)
+        if quick is not None:
+            return quick
+        under = best.cost if best else None
+        by_name = [parties[one.unit.key] for one in sorted(judged, key=_rank)]
+        return next(freeing.ways_of_parties(self._search, site.node, by_name, under), None)
+
+    def _quick(self, site: grounds.Site, least: int) -> freeing.Freed | None:
+        """Those in the way of the cheapest devices, if they do and cost no more than they must."""
+        if site.ground is None:
+            return None
+        costs = self._costs(site, asked_law=True)
+        chosen = [at for _, at in site.ground.prices(costs)[: site.ground.count]]
+        if any(site.ground.bars[at].more for at in chosen):
+            return None
+        gone = sorted({one for at in chosen for one in site.ground.bars[at].needs})
+        if not gone or sum(costs[one] for one in gone) > least:
+            return None
+        leaving = tuple(tenant for one in gone for tenant in site.there[one].people)
+        if not self._known.allows(leaving):
+            return None
+        return self._freed(site.node, leaving, least=True)
+
+    def _freed(
+        self, node: nodes.Node, leaving: Sequence[tenants.Tenant], *, least: bool
+    ) -> freeing.Freed | None:
+        """A node without some, where it does then."""
+        self._search.meter.count(asking.ASK)
+        without = absence.Absence(self._view, leaving)
+        if nodefit.refusal(without, node, self._asked.workload) is not None:
+            return None
+        fit = self._asked.answer(without, node)
+        if not isinstance(fit, answers.Fit):
+            return None
+        return freeing.Freed(node.name, tuple(leaving), self._known.of(leaving), fit, least)
 
     def _fewer(self, freed: freeing.Freed) -> freeing.Freed:
         """Without those who may stay after all: on another node less may have to go."""
         names = sorted({one.node for one in freed.leaving} - {*self._asked.workload.avoid})
         for unit in sorted(self._known.judged(freed.leaving), key=_rank, reverse=True):
-            rest = tuple(one for one in freed.leaving if one not in unit.unit.people)
-            without = absence.Absence(self._ask.view, rest)
-            for name in names:
-                node = self._ask.view.nodes[name]
-                refused = nodefit.refusal(without, node, self._asked.workload)
-                fit = None if refused else self._asked.answer(without, node)
-                if isinstance(fit, answers.Fit):
-                    cost = self._known.of(rest)
-                    freed = freeing.Freed(name, rest, cost, fit, least=False)
-                    break
+            rest = [one for one in freed.leaving if one not in unit.unit.people]
+            freed = next(self._ways(names, rest), freed)
         return freed
 
+    def _ways(
+        self, names: Iterable[ids.NodeName], rest: Sequence[tenants.Tenant]
+    ) -> Iterator[freeing.Freed]:
+        for name in names:
+            found = self._freed(self._view.nodes[name], rest, least=False)
+            if found is not None:
+                yield found
+
     def _plan(self, freed: freeing.Freed, *, least: bool) -> wanted.Plan:
-        without = absence.Absence(self._ask.view, freed.leaving)
-        picks = self._asked.picks(without, self._ask.view.nodes[freed.node], freed.fit)
+        without = absence.Absence(self._view, freed.leaving)
+        picks = self._asked.picks(without, self._view.nodes[freed.node], freed.fit)
         placement = outcome.Placement(freed.node, picks, "once those in its way are gone")
         leaving = tuple(self._known.judged(freed.leaving))
         return wanted.Plan(leaving, (result.Seat(self._asked.workload, placement),), least)

@@ -60,9 +60,12 @@ class Queues(Protocol):
 class NoQueues:
     """A cluster without queues."""
 
+    def __init__(self) -> None:
+        self._none = Leaf()
+
     def of(self, _pod: pods.Pod) -> Leaf:
         """None."""
-        return Leaf()
+        return self._none
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,19 @@ class Limit:
         if self.last:
             return sum(draws) - max(draws, default=0) < self.most
         return sum(draws) <= self.most
+
+    def worth(self, found: Sequence[tuple[int, int]]) -> int:
+        """Of what is worth so much and draws so much: what is within the limit is worth at most."""
+        left = self.most
+        if self.last:
+            left += max((draw for _, draw in found), default=0) - 1
+        total = 0
+        for worth, draw in sorted(found, key=lambda one: -one[0] / one[1]):
+            if draw > left:
+                return total + worth * max(left, 0) // draw
+            left -= draw
+            total += worth
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +157,11 @@ class Law:
             known = self._known[unit.key] = self._judge(unit)
         return known
 
+    def floors(self, found: Iterable[units.Unit]) -> list[int]:
+        """What is lost with each unit at least, found quickly: it may not be allowed to go."""
+        now, idle = self._now, self._queues.of
+        return [0 if idle(unit.people[0].pod).idle else unit.lost(now) for unit in found]
+
     def allows(self, leaving: Iterable[Judged]) -> bool:
         """Whether all of these may go together; if so then some of them as well."""
         drawn: dict[Hashable, list[int]] = {}
@@ -150,6 +171,35 @@ class Law:
             for key, amount in one.draws.items():
                 drawn.setdefault(key, []).append(amount)
         return all(self._limits[key].allows(found) for key, found in drawn.items())
+
+    def adds(self, gone: Iterable[units.Unit], new: Sequence[units.Unit]) -> bool:
+        """Whether limits let some go beside others; quick where none limits them.
+
+        Whether each of them may go for itself is not asked.
+        """
+        found = [one for one in map(self.judged, new) if one.barred is None]
+        if not any(one.draws for one in found):
+            return True
+        there = (one for one in map(self.judged, gone) if one.barred is None)
+        return self.allows([*there, *found])
+
+    def most(self, found: Iterable[tuple[Judged, int]]) -> int:
+        """Of units that are worth so much each, what those that go together are worth at most.
+
+        Each counts with the tightest of its limits alone, so that it may be less in truth.
+        """
+        total = 0
+        limited: dict[Hashable, list[tuple[int, int]]] = {}
+        for one, worth in found:
+            if one.barred is not None:
+                continue
+            drawn = [key for key, amount in one.draws.items() if amount]
+            if drawn:
+                key = min(drawn, key=lambda key: self._limits[key].most)
+                limited.setdefault(key, []).append((worth, one.draws[key]))
+            else:
+                total += worth
+        return total + sum(self._limits[key].worth(each) for key, each in limited.items())
 
     def words(self, one: Judged) -> str:
         """By what right a unit goes.

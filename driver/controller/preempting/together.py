@@ -1,108 +1,280 @@
 """A plan for a gang: all of it, or nothing. Pure.
 
-First a set without which all find places is found in few steps: all who may go, but who may stay,
-the dearest first. Then sets are tried in the order of what they cost, up to that one, until the
-steps end. How many members a node takes is counted for each node by itself, as seating counts it:
-only sets that leave room enough are tried.
+First those in the way of the cheapest devices are tried (`hasty`): often nothing can cost less.
+Where something might, and those who may go are few, sets are tried in the order of what they cost
+until the steps end. How many members a node takes is counted for each node by itself, as seating
+counts it: only sets that leave room enough are tried.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver import ids
+from driver.controller import layer
+from driver.controller import view as cluster
+from driver.controller.allocation import judges, settings, shapes
 from driver.controller.allocation.gangs import result, seating, topology, trial
 from driver.controller.allocation.whatif import absence, asking, sets
-from driver.controller.preempting import law, units, wanted
+from driver.controller.preempting import alone, grounds, hasty, law, units, wanted
+from driver.resources import nodes
 
-_SEAT = 5
-"""Steps of asking for seats, for each member."""
-
-
-def plan(
-    ask: wanted.Ask, right: law.Law, book: units.Book, meter: asking.Meter
-) -> wanted.Plan | wanted.NoPlan:
-    """The cheapest one that was found; with no one leaving where the gang fits as it is."""
-    seated = seating.place(ask.members, ask.view, ask.near, ask.deciding)
-    if isinstance(seated, result.Seated):
-        return wanted.Plan((), wanted.in_order(ask, seated))
-    if seated.blocker is not None:
-        return wanted.NoPlan(wanted.Why.IN_VAIN)
-    if not right.preemptor.preempts:
-        return wanted.NoPlan(wanted.Why.NEVER)
-    return _Search(ask, right, book, meter).answer()
+_SEAT = 20
+"""Steps of asking for a seat."""
+_FEW = 16
+"""Units of which all sets may be tried."""
+_MOST_TRIES = 32
+"""Seatings to find out who may stay after all."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """Units without which all have seats, called by their places. `least`: none cost less."""
+
     gone: sets.Members
     seated: result.Seated
+    least: bool = False
 
 
-class _Search:
-    """Units that may go are called by their places, the cheapest first."""
+class Known:
+    """What is remembered from plan to plan, of one view that changes."""
+
+    def __init__(self, deciding: settings.Settings) -> None:
+        self.grounds = grounds.Grounds()
+        self.judges = judges.Judges(deciding.ranking)
+        self.told = trial.Known()
+
+
+class Search:
+    """For a gang that fits nowhere as it is. Units that may go stand in the order of their cost."""
 
     def __init__(
-        self, ask: wanted.Ask, right: law.Law, book: units.Book, meter: asking.Meter
+        self,
+        ask: wanted.Ask,
+        right: law.Law,
+        book: units.Book,
+        known: Known,
+        meter: asking.Meter,
     ) -> None:
         self._ask = ask
         self._right = right
+        self._book = book
+        self._known = known
         self._meter = meter
-        self._every = [right.judged(one) for one in book.all(ask.view).values()]
-        may = [one for one in self._every if one.barred is None and _others(one, ask.uids)]
-        self._may = sorted(may, key=lambda one: one.rank)
-        self._room = _Room(ask, book, self._may, meter)
+        chart = topology.chart(ask.view, ask.near)
+        self._domains = [*chart.whole.at(ask.near.least)]
+        self._groups = self._grouped()
 
     def answer(self) -> wanted.Plan | wanted.NoPlan:
-        everyone = frozenset(range(len(self._may)))
-        if not self._room.may(everyone):
-            return wanted.none(wanted.Why.IN_VAIN, self._every)
-        some = self._some()
-        best, least = self._cheaper(some)
-        if best is None:
-            why = wanted.Why.IN_VAIN if least else wanted.Why.SPENT
-            return wanted.none(why, self._every)
-        leaving = sorted(self._judged(best.gone), key=lambda one: (one.unit.name, one.unit.key))
-        return wanted.Plan(tuple(leaving), wanted.in_order(self._ask, best.seated), least)
+        """The cheapest plan that was found."""
+        guesses = self._guesses()
+        if guesses and not any(one.full or self._possible(one) for one in guesses):
+            return wanted.none(wanted.Why.IN_VAIN, self._every())
+        quick = self._quick(guesses)
+        if quick is not None and quick.least:
+            return quick
+        return self._slow(quick)
 
-    def _some(self) -> _Found | None:
+    def _every(self) -> list[law.Judged]:
+        return [self._right.judged(one) for one in self._book.all(self._ask.view).values()]
+
+    def _grouped(self) -> Sequence[hasty.Group] | None:
+        """Members that ask for the same devices, and where they may be; None: not known."""
+        keys = [claim.key for one in self._ask.members for claim in one.open]
+        if len({*keys}) < len(keys):
+            return None
+        found: dict[object, list[int]] = {}
+        for at, one in enumerate(self._ask.members):
+            if one.open:
+                found.setdefault(shapes.of_devices(one), []).append(at)
+        made: list[hasty.Group] = []
+        for members in found.values():
+            asked = alone.asked(self._ask, self._ask.members[members[0]], self._known.judges)
+            sites = asked and hasty.sites(
+                self._ask, asked, self._book, self._known.grounds, self._meter
+            )
+            if not sites:
+                return None
+            made.append(hasty.Group(len(members), sites))
+        return made or None
+
+    def _guesses(self) -> list[hasty.Guess]:
+        """Of each domain, the cheapest first."""
+        groups = self._groups or []
+        costs = hasty.Costs(self._right, groups)
+        found = [
+            hasty.guess(domain, groups, costs, self._right) for domain in self._domains if groups
+        ]
+        return sorted(found, key=lambda one: (one.least, one.domain.path))
+
+    def _possible(self, one: hasty.Guess) -> bool:
+        """Whether something may do in a domain though no guess was made; False is certain."""
+        if one.bound or self._groups is None:
+            return self._groups is None
+        return hasty.possible(one.domain, self._groups, self._right)
+
+    def _quick(self, guesses: Sequence[hasty.Guess]) -> wanted.Plan | None:
+        """A plan of who is in the way of the cheapest devices."""
+        full = [one for one in guesses if one.full]
+        for one in full:
+            leaving = [self._right.judged(each) for each in one.gone.values()]
+            if not self._right.allows(leaving):
+                continue
+            self._meter.count(_SEAT * len(self._ask.members))
+            seated = self._seated(leaving, one.nodes)
+            if seated is None and not self._alike:
+                seated = self._seated(leaving)
+            if seated is not None:
+                price = wanted.one_number(*wanted.cost_of(leaving))
+                least = all(each.bound for each in guesses) and price <= full[0].least
+                return _plan(self._ask, leaving, seated, least=least)
+        return None
+
+    @property
+    def _alike(self) -> bool:
+        """Whether all members ask for the same devices, and for some."""
+        groups = self._groups or ()
+        return len(groups) == 1 and groups[0].wanted == len(self._ask.members)
+
+    def _slow(self, quick: wanted.Plan | None) -> wanted.Plan | wanted.NoPlan:
+        every = self._every()
+        may = sorted((one for one in every if self._may(one)), key=lambda one: one.rank)
+        room = _Room(self._ask, self._book, may, self._meter)
+        search = _Sets(self._ask, self._right, room, may, self._known.told)
+        some = search.of(quick) if quick else search.some(self._meter)
+        if len(may) <= _FEW:
+            some, known = search.cheaper(some, self._meter)
+        else:
+            known = not self._meter.spent and some is None
+        if some is None:
+            return wanted.none(wanted.Why.IN_VAIN if known else wanted.Why.SPENT, every)
+        leaving = [may[at] for at in sorted(some.gone)]
+        if known:
+            return _plan(self._ask, leaving, some.seated, least=True)
+        return self._fewer(leaving, some.seated)
+
+    def _may(self, one: law.Judged) -> bool:
+        """Whether a unit may go, and is not part of who waits."""
+        mine = self._ask.uids
+        return one.barred is None and all(each.pod.uid not in mine for each in one.unit.people)
+
+    def _fewer(self, leaving: Sequence[law.Judged], seated: result.Seated) -> wanted.Plan:
+        """Without those who may stay after all, the dearest first."""
+        found, tries = [*leaving], 0
+        for one in sorted(leaving, key=lambda one: one.rank, reverse=True):
+            rest = [other for other in found if other is not one]
+            keys = {other.unit.key for other in rest}
+            if self._groups and not hasty.enough(self._groups, self._domains, keys):
+                continue
+            again = self._seated(rest) if tries < _MOST_TRIES else None
+            tries += 1
+            if again is not None:
+                found, seated = rest, again
+        return _plan(self._ask, found, seated, least=False)
+
+    def _seated(
+        self, leaving: Sequence[law.Judged], only: Collection[ids.NodeName] | None = None
+    ) -> result.Seated | None:
+        return _seated(self._ask, leaving, self._known.told, only)
+
+
+class _Part(layer.Layer):
+    """A view of some of the nodes."""
+
+    def __init__(self, below: cluster.ClusterView, names: Collection[ids.NodeName]) -> None:
+        super().__init__(below)
+        self._nodes = {name: node for name, node in below.nodes.items() if name in names}
+
+    @property
+    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Those."""
+        return self._nodes
+
+
+def _seated(
+    ask: wanted.Ask,
+    leaving: Sequence[law.Judged],
+    told: trial.Known,
+    only: Collection[ids.NodeName] | None = None,
+) -> result.Seated | None:
+    """The seats of all, on some nodes only, once these are gone; None where not all have one."""
+    people = [one for each in leaving for one in each.unit.people]
+    view: cluster.ClusterView = absence.Absence(ask.view, people)
+    view = view if only is None else _Part(view, only)
+    found = seating.place(ask.members, view, ask.near, ask.deciding, told)
+    return found if isinstance(found, result.Seated) else None
+
+
+def _plan(
+    ask: wanted.Ask, leaving: Sequence[law.Judged], seated: result.Seated, *, least: bool
+) -> wanted.Plan:
+    found = sorted(leaving, key=lambda one: (one.unit.name, one.unit.key))
+    return wanted.Plan(tuple(found), wanted.in_order(ask, seated), least)
+
+
+class _Sets:
+    """Sets of those that may go, who are called by their places."""
+
+    def __init__(
+        self,
+        ask: wanted.Ask,
+        right: law.Law,
+        room: "_Room",
+        may: Sequence[law.Judged],
+        told: trial.Known,
+    ) -> None:
+        self._told = told
+        self._ask = ask
+        self._right = right
+        self._room = room
+        self._may = may
+
+    def of(self, plan: wanted.Plan) -> _Found | None:
+        """The set of a plan."""
+        places = {one.unit.key: at for at, one in enumerate(self._may)}
+        gone = frozenset(places[one.unit.key] for one in plan.leaving)
+        return _Found(gone, result.Seated(plan.seats, ()))
+
+    def some(self, meter: asking.Meter) -> _Found | None:
         """All who may go together but who may stay, the dearest first."""
         gone: sets.Members = frozenset()
-        for at in range(len(self._may)):
+        everyone = frozenset(range(len(self._may)))
+        if self._right.allows(self._may):
+            gone = everyone
+        for at in sorted(everyone - gone):
             if self._right.allows(self._judged(gone | {at})):
                 gone |= {at}
         if not self._room.may(gone):
             return None
         for at in sorted(gone, reverse=True):
+            if meter.spent:
+                break
             if self._room.may(gone - {at}):
                 gone -= {at}
-        return self._tried(gone)
+        return self._tried(gone, meter)
 
-    def _cheaper(self, some: _Found | None) -> tuple[_Found | None, bool]:
+    def cheaper(self, some: _Found | None, meter: asking.Meter) -> tuple[_Found | None, bool]:
         """The cheapest, and whether none is cheaper."""
         letters = sets.Letters([frozenset([at]) for at in range(len(self._may))])
         looked_at = sets.Sets(letters, self._rank)
         under = None if some is None else self._rank(some.gone)
         for gone in looked_at:
-            if self._meter.spent:
+            if meter.spent:
                 return some, False
             if under is not None and self._rank(gone) >= under:
                 return some, True
-            self._meter.count(asking.LOOK)
+            meter.count(asking.LOOK)
             if not self._right.allows(self._judged(gone)):
                 looked_at.done(gone)
                 continue
-            found = self._tried(gone) if self._room.may(gone) else None
+            found = self._tried(gone, meter) if self._room.may(gone) else None
             if found is not None:
                 return found, True
         return some, True
 
-    def _tried(self, gone: sets.Members) -> _Found | None:
-        self._meter.count(_SEAT * len(self._ask.members))
-        leaving = [one for each in self._judged(gone) for one in each.unit.people]
-        without = absence.Absence(self._ask.view, leaving)
-        ask = self._ask
-        seated = seating.place(ask.members, without, ask.near, ask.deciding)
-        return _Found(gone, seated) if isinstance(seated, result.Seated) else None
+    def _tried(self, gone: sets.Members, meter: asking.Meter) -> _Found | None:
+        meter.count(_SEAT * len(self._ask.members))
+        seated = _seated(self._ask, self._judged(gone), self._told)
+        return None if seated is None else _Found(gone, seated)
 
     def _judged(self, gone: Collection[int]) -> list[law.Judged]:
         return [self._may[at] for at in sorted(gone)]
@@ -157,8 +329,3 @@ class _Room:
             filling = trial.Trial(without, self._ask.members, self._ask.deciding)
             self._known[key] = tuple(filling.filling(one, name).count for one in self._groups)
         return self._known[key]
-
-
-def _others(one: law.Judged, uids: frozenset[ids.PodUid]) -> bool:
-    """Whether a unit is not part of who waits."""
-    return all(each.pod.uid not in uids for each in one.unit.people)

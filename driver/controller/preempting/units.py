@@ -61,11 +61,11 @@ class Unit:
 
     def lost(self, now: float) -> int:
         """What its going throws away: thousandths of a GPU times whole seconds. `now` is Unix."""
-        return sum(
-            one.thousandths * max(int(now - one.since), 0)
-            for one in self.stakes
-            if one.since is not None
-        )
+        lost = 0
+        for one in self.stakes:
+            if one.since is not None and one.since < now:
+                lost += one.thousandths * int(now - one.since)
+        return lost
 
 
 def key_of(pod: pods.Pod) -> UnitKey:
@@ -100,6 +100,7 @@ class Book:
         self._on: dict[ids.NodeName, set[UnitKey]] = {}
         self._in: dict[cluster.PoolKey, set[UnitKey]] = {}
         self._stale: set[UnitKey] = set()
+        self._there: dict[ids.NodeName, tuple[Unit, ...]] = {}
         self._pools: dict[cluster.PoolKey, pool.Pool | None] = {}
         self._world = -1
 
@@ -129,12 +130,18 @@ class Book:
         self._concern([key])
 
     def on(self, view: cluster.ClusterView, node: nodes.Node) -> Sequence[Unit]:
-        """Those that have something of a node, or a device that it reaches; by name."""
+        """Those that have something of a node, or a device that it reaches; by name.
+
+        The same object as long as they are the same.
+        """
         self.renew(view)
-        keys = set(self._on.get(node.name, ()))
-        for share in view.shares(node.name):
-            keys |= self._in.get((share.pool.driver, share.pool.name), set())
-        return [self._units[key] for key in sorted(keys)]
+        found = self._there.get(node.name)
+        if found is None:
+            keys = set(self._on.get(node.name, ()))
+            for share in view.shares(node.name):
+                keys |= self._in.get((share.pool.driver, share.pool.name), set())
+            found = self._there[node.name] = tuple(self._units[key] for key in sorted(keys))
+        return found
 
     def all(self, view: cluster.ClusterView) -> Mapping[UnitKey, Unit]:
         """Every unit."""
@@ -143,8 +150,11 @@ class Book:
 
     def renew(self, view: cluster.ClusterView) -> None:
         """Look again at what changed."""
+        if not self._stale and view.world == self._world:
+            return
         if view.world != self._world:
             self._world = view.world
+            self._there.clear()
             for key, before in self._pools.items():
                 if view.pools.get(key) is not before:
                     self._stale |= self._in.get(key, set())
@@ -185,8 +195,16 @@ class Book:
             if thousandths:
                 yield Stake(thousandths, min(found, default=None))
 
+    def _touched(self, view: cluster.ClusterView, people: Sequence[tenants.Tenant]) -> None:
+        """Look again at the nodes of these, and at all where they have what several reach."""
+        for one in people:
+            self._there.pop(one.node, None)
+        if not all(_is_local(view, key) for one in people for key in _pools(one)):
+            self._there.clear()
+
     def _put(self, view: cluster.ClusterView, key: UnitKey, unit: Unit | None) -> None:
         before = self._units.pop(key, None)
+        self._touched(view, [*(before.people if before else ()), *(unit.people if unit else ())])
         for one in before.people if before else ():
             _drop(self._on, one.node, key)
             for pool_key in _pools(one):
@@ -199,6 +217,13 @@ class Book:
             for pool_key in _pools(one):
                 self._in.setdefault(pool_key, set()).add(key)
                 self._pools[pool_key] = view.pools.get(pool_key)
+
+
+def _is_local(view: cluster.ClusterView, key: cluster.PoolKey) -> bool:
+    """Whether one node alone reaches a pool."""
+    of = view.pools.get(key)
+    reached = {one.node for one in of.slices} if of else set()
+    return len(reached) == 1 and None not in reached
 
 
 def _pools(tenant: tenants.Tenant) -> Iterator[cluster.PoolKey]:

@@ -13,15 +13,22 @@ from driver.controller.allocation.whatif import prices, tenants
 from driver.controller.preempting import law, units
 from driver.resources import queues
 
+_PODS = 32
+"""Bits for a number of pods."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pod, or the pods of a gang, that find no place in a view."""
+    """A pod, or the pods of a gang, that find no place in a view.
+
+    `refused`: that they find none is known, so that it is not tried again.
+    """
 
     view: cluster.ClusterView
     members: Sequence[outcome.Workload]
     deciding: settings.Settings
     near: topology.Topology = field(default_factory=topology.Topology)
+    refused: bool = False
 
     @property
     def single(self) -> outcome.Workload | None:
@@ -86,6 +93,11 @@ def cost_of(leaving: Iterable[law.Judged]) -> tuple[int, int]:
     """What it costs that these go."""
     found = [*leaving]
     return sum(one.lost for one in found), sum(len(one.unit.people) for one in found)
+
+
+def one_number(lost: int, pods: int) -> int:
+    """A cost as one number, in the same order."""
+    return (lost << _PODS) + pods
 
 
 class Known:

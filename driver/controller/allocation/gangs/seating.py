@@ -22,12 +22,14 @@ def place(
     view: cluster.ClusterView,
     asked: topology.Topology,
     deciding: settings.Settings,
+    known: trial.Known | None = None,
 ) -> result.Seated | result.Unseated:
     """All or nothing: places for all of a gang, near each other as `asked`.
 
     The view is read and left as it is. The same gang on the same view gets the same places.
+    `known` is what nodes told before: it makes the answer quick and does not change it.
     """
-    return _Seating(pods, view, asked, deciding).answer()
+    return _Seating(pods, view, asked, trial.Trial(view, pods, deciding, known)).answer()
 
 
 class _Seating:
@@ -36,12 +38,12 @@ class _Seating:
         gang: Sequence[outcome.Workload],
         view: cluster.ClusterView,
         asked: topology.Topology,
-        deciding: settings.Settings,
+        tried: trial.Trial,
     ) -> None:
         self._wanted = len(gang)
         self._asked = asked
         self._chart = topology.chart(view, asked)
-        self._trial = trial.Trial(view, gang, deciding)
+        self._trial = tried
         self._groups: list[tuple[Sequence[int], _Fillings]] = []
         self._known: dict[int, tuple[Sequence[int], _Fillings]] = {}
         self._orders: list[dict[int, int]] = []

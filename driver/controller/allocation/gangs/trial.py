@@ -23,6 +23,7 @@ from driver.controller.allocation import (
 from driver.controller.allocation.gangs import overlay, result
 from driver.resources import claims, nodes
 
+_MOST_SHAPES = 64
 _UNSEEN: answers.Standing = (0, 0, (), 0)
 
 
@@ -39,6 +40,24 @@ class Filling:
     standing: answers.Standing = _UNSEEN
 
 
+class Known:
+    """What nodes told to shapes of members, kept from gang to gang.
+
+    For one view as it changes and what lies on it, and for one way of deciding.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[Hashable, answers.Told] = {}
+        self._world = -1
+
+    def of(self, view: cluster.ClusterView, shape: Hashable) -> answers.Told:
+        """Of a shape."""
+        if view.world != self._world or len(self._told) >= _MOST_SHAPES:
+            self._told.clear()
+            self._world = view.world
+        return self._told.setdefault(shape, answers.Told())
+
+
 class Trial:
     """Of one gang, members called by their places in it."""
 
@@ -47,7 +66,9 @@ class Trial:
         view: cluster.ClusterView,
         gang: Sequence[outcome.Workload],
         deciding: settings.Settings,
+        known: Known | None = None,
     ) -> None:
+        self._known = Known() if known is None else known
         self._view = overlay.Overlay(view)
         self._gang = gang
         self._deciding = deciding
@@ -208,10 +229,10 @@ class Trial:
         if self._apart(at, question):
             return answers.of_devices(question, node)
         key = self._key(at)
-        told = self._told.get(key)
-        if told is None:
-            told = self._told[key] = answers.Told()
-        return told.of(question, node)
+        if key not in self._told:
+            alone = isinstance(key, int)
+            self._told[key] = answers.Told() if alone else self._known.of(self._view, key)
+        return self._told[key].of(question, node)
 
     def _apart(self, at: int, question: answers.Question) -> bool:
         """Whether a member may tell nodes apart that are alike."""

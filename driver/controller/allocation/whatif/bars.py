@@ -27,6 +27,29 @@ class _Place:
     groups: frozenset[_Where]
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Who has to go for one device: all that it `needs` and, where that is not enough, some more.
+
+    Whoever else goes, without these the device is not free.
+    """
+
+    needs: sets.Members
+    more: sets.Members
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """So many devices of those that a request could have, each with who is in its way.
+
+    `shared`: a device may be had more than once.
+    """
+
+    count: int
+    bars: tuple[Bar, ...]
+    shared: bool
+
+
 class Bars:
     """Of one node and its parties of tenants, which are called by their places."""
 
@@ -80,6 +103,21 @@ class Bars:
                 union.update(one.spot for one in free[0])
                 wanted += needs[0]
         return len(union) >= wanted
+
+    def ground(self) -> Ground | None:
+        """Of what asks one way for so many devices; None of what asks otherwise."""
+        if self._blind or len(self._places) != 1 or len(self._places[0]) != 1:
+            return None
+        way, places = self._asked.wants[0].ways[0], self._places[0][0]
+        if way.request.everything:
+            return None
+        found = (self._bar(one) for one in places if self._is_free(one, one.near))
+        return Ground(self._needs(way, places), tuple(found), self._repeatable(places))
+
+    def _bar(self, place: _Place) -> Bar:
+        needs = frozenset(one for one in place.near if not self._is_free(place, place.near - {one}))
+        free = self._is_free(place, needs)
+        return Bar(needs, frozenset() if free else place.near - needs)
 
     def _needs(self, way: requested.Way, places: Sequence[_Place]) -> int:
         if way.request.everything:

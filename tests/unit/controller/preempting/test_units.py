@@ -22,7 +22,7 @@ def test_a_gang_is_one_unit_over_all_its_nodes() -> None:
     assert [one.key for one in found.people] == ["default/p", "default/q"]
     assert found.priority == 7
     for name in ("node-a", "node-b"):
-        assert scene.book.on(scene.view, scene.view.nodes[ids.NodeName(name)]) == [found]
+        assert scene.book.on(scene.view, scene.view.nodes[ids.NodeName(name)]) == (found,)
 
 
 def test_a_gang_of_another_namespace_is_another() -> None:
