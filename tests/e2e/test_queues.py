@@ -331,6 +331,41 @@ spec:
 """
 
 
+def test_what_does_not_go_together_is_told_with_its_field_and_nothing_else_is_disturbed(
+    field: playground.Playground,
+) -> None:
+    a_queue(field, "fine")
+    kind = {"apiVersion": crd.VERSION, "kind": "Queue"}
+    first, second = f"{field.namespace}-one", f"{field.namespace}-two"
+    for name, parent in ((first, second), (second, first)):
+        field.kube.create(
+            resource.QUEUES, {**kind, "metadata": {"name": name}, "spec": {"parent": parent}}
+        )
+    unknown = {"name": "g", "exactly": {"deviceClassName": "none.example.com"}}
+    body = {
+        "apiVersion": crd.VERSION,
+        "kind": "Reservation",
+        "metadata": {"name": "odd"},
+        "spec": {"for": {"pod": "any"}, "devices": {"requests": [unknown]}},
+    }
+    field.kube.create(resource.RESERVATIONS, body, field.namespace)
+
+    def refused(of: resource.Resource, name: str, namespace: str | None = None) -> str:
+        status = field.kube.get(of, name, namespace).get("status", {})
+        found = [one for one in status.get("conditions", ()) if one["type"] == "Accepted"]
+        return str(found[0]["message"]) if found and found[0]["status"] == "False" else ""
+
+    words = playground.until(lambda: refused(resource.QUEUES, first), 20, "the circle is told")
+    assert words.startswith("spec.parent: the queue is its own ancestor")
+    words = playground.until(
+        lambda: refused(resource.RESERVATIONS, "odd", field.namespace), 20, "the class is told"
+    )
+    path = "spec.devices.requests[0].exactly.deviceClassName"
+    assert words == f"{path}: DeviceClass none.example.com does not exist"
+    a_team(field, "fine", 2)
+    playground.until(lambda: running(field, "fine") == 2, 60, "others run")
+
+
 @pytest.mark.parametrize("name", ["two-teams", "gang", "reservation"])
 def test_the_examples_run_as_they_stand(cluster: api.Cluster, name: str) -> None:
     one = manifest.Manifest(cluster, ROOT / "examples" / "teams" / f"{name}.yaml")
