@@ -6,9 +6,10 @@ Owned by the decider's thread alone.
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.controller import candidates, turn, writers
+from driver.controller import turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation
+from driver.controller.waiting import candidates
 
 FIRST_BACK_OFF_S = 60.0
 LONGEST_BACK_OFF_S = 600.0

@@ -13,25 +13,14 @@ import structlog
 
 from driver import clock, ids
 from driver.controller import (
-    accounting,
     advising,
     attending,
-    candidates,
-    charging,
     feed,
-    ganging,
     memory,
     node_condition,
     picture,
-    placing,
-    preemption,
-    reclaiming,
     refused,
-    replacing,
-    reserving,
     scribe,
-    serving,
-    singles,
     state,
     stores,
     turn,
@@ -41,6 +30,16 @@ from driver.controller import view as cluster
 from driver.controller.allocation import explanation, settings
 from driver.controller.gangs import roster
 from driver.controller.queueing import engine
+from driver.controller.room import preemption, reclaiming, replacing, reserving
+from driver.controller.waiting import (
+    accounting,
+    candidates,
+    charging,
+    ganging,
+    placing,
+    serving,
+    singles,
+)
 from driver.kube import workqueue
 from driver.resources import claims, pods
 

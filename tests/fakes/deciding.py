@@ -9,15 +9,7 @@ from typing import Any
 import prometheus_client
 
 from driver import clock, errors, ids, names
-from driver.controller import (
-    commit,
-    metrics,
-    reconcile,
-    stores,
-    telling,
-    triggers,
-    writers,
-)
+from driver.controller import commit, metrics, reconcile, stores, telling, triggers, writers
 from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
 from driver.resources import (

@@ -1,9 +1,7 @@
 """Writes without an answer, and claims that others have changed meanwhile."""
 
 from driver import errors, ids
-from driver.controller import (
-    writers,
-)
+from driver.controller import writers
 from tests import objects
 from tests.fakes.deciding import World
 

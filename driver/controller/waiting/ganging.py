@@ -6,13 +6,14 @@ from dataclasses import replace
 import structlog
 
 from driver import clock, errors, ids, reasons
-from driver.controller import candidates, placing, state, turn, writers
+from driver.controller import state, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, settings
 from driver.controller.allocation.gangs import result, seating
 from driver.controller.allocation.gangs import words as seating_words
 from driver.controller.gangs import roster
 from driver.controller.gangs import turn as gang_turn
+from driver.controller.waiting import candidates, placing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)

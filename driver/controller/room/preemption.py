@@ -9,13 +9,15 @@ import structlog
 from driver import clock, reasons
 from driver.api import crd
 from driver.api import reservations as api
-from driver.controller import candidates, idle, placing, reserving, state, writers
+from driver.controller import state, writers
 from driver.controller.allocation import settings
 from driver.controller.allocation.whatif import asking
 from driver.controller.preempting import law, plan, units, wanted
 from driver.controller.preempting import words as plan_words
 from driver.controller.queueing import engine
 from driver.controller.reservations import planning
+from driver.controller.room import idle, reserving
+from driver.controller.waiting import candidates, placing
 from driver.resources import budgets, pods, reservations
 
 _log = structlog.get_logger(__name__)

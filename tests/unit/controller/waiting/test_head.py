@@ -5,7 +5,7 @@ from typing import Any
 from driver import names
 from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.test_preemption import has, leaves, runs
+from tests.unit.controller.room.test_preemption import has, leaves, runs
 
 
 def a_pod(name: str, gpus: int = 1, *, most: str = "") -> list[dict[str, Any]]:

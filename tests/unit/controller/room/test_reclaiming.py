@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.deciding import World
-from tests.unit.controller.test_preemption import a_pod, runs, told
-from tests.unit.controller.test_serving import a_queue
+from tests.unit.controller.room.test_preemption import a_pod, runs, told
+from tests.unit.controller.waiting.test_serving import a_queue
 
 
 def works(world: World, name: str, last: str, percent: int = 0) -> None:

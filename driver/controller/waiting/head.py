@@ -7,11 +7,12 @@ Lifka, JSSPP 1995). So small work passes large work as long as it does not delay
 import structlog
 
 from driver import ids
-from driver.controller import candidates, state, writers
+from driver.controller import state, writers
 from driver.controller.allocation import settings
 from driver.controller.allocation.whatif import asking
 from driver.controller.preempting import soonest, units, wanted
 from driver.controller.reservations import planning, term
+from driver.controller.waiting import candidates
 from driver.resources import reservations
 
 _log = structlog.get_logger(__name__)

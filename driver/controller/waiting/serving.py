@@ -5,19 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from driver.controller import (
-    candidates,
-    charging,
-    ganging,
-    head,
-    preemption,
-    singles,
-    state,
-    writers,
-)
+from driver.controller import state, writers
 from driver.controller import view as cluster
 from driver.controller.queueing import amounts, engine, order, words
 from driver.controller.reservations import without
+from driver.controller.room import preemption
+from driver.controller.waiting import candidates, charging, ganging, head, singles
 from driver.resources import claims, reservations
 
 Guard = Callable[[writers.Item], AbstractContextManager[None]]

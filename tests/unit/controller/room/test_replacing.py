@@ -5,7 +5,7 @@ from typing import Any
 from driver import names
 from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.test_preemption import a_pod, has, held, leaves, runs, told
+from tests.unit.controller.room.test_preemption import a_pod, has, held, leaves, runs, told
 
 XID_79 = {"key": names.TAINT_XID, "value": "79", "effect": "NoSchedule"}
 

@@ -5,7 +5,7 @@ from typing import Any
 from driver import errors, names
 from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.test_serving import a_queue
+from tests.unit.controller.waiting.test_serving import a_queue
 
 
 def a_pod(name: str, priority: int = 0, *, queue: str = "", **more: Any) -> list[dict[str, Any]]:

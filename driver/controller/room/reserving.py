@@ -7,13 +7,15 @@ from dataclasses import replace
 import structlog
 
 from driver import clock, ids, reasons
-from driver.controller import candidates, charging, departing, scribe, state, writers
+from driver.controller import scribe, state, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import settings
 from driver.controller.allocation.gangs import result, topology
 from driver.controller.allocation.gangs import words as seating_words
 from driver.controller.allocation.whatif import tenants
 from driver.controller.reservations import planning, term, without
+from driver.controller.room import departing
+from driver.controller.waiting import candidates, charging
 from driver.resources import pods, reservations
 
 _log = structlog.get_logger(__name__)

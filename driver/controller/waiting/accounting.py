@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from driver.controller import charging, scribe, state
+from driver.controller import scribe, state
 from driver.controller.queueing import engine, status
+from driver.controller.waiting import charging
 from driver.resources import queues
 
 EVERY_S = 2.0

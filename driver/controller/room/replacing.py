@@ -8,13 +8,15 @@ import structlog
 from driver import clock, errors, ids, reasons
 from driver.api import crd
 from driver.api import reservations as api
-from driver.controller import broken, placing, preemption, reserving, state
+from driver.controller import state
 from driver.controller.allocation import outcome, settings
 from driver.controller.allocation.gangs import result, seating, topology
 from driver.controller.allocation.whatif import absence
 from driver.controller.gangs import roster
 from driver.controller.preempting import units
 from driver.controller.reservations import planning
+from driver.controller.room import broken, preemption, reserving
+from driver.controller.waiting import placing
 from driver.resources import pods, reservations
 
 _log = structlog.get_logger(__name__)

@@ -5,9 +5,10 @@ from dataclasses import replace
 import structlog
 
 from driver import reasons
-from driver.controller import candidates, placing, state, turn, writers
+from driver.controller import state, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome, ownership, settings
+from driver.controller.waiting import candidates, placing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)

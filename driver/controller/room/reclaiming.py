@@ -3,9 +3,10 @@
 import structlog
 
 from driver import ids, reasons
-from driver.controller import broken, idle, scribe, state, writers
+from driver.controller import scribe, state, writers
 from driver.controller.preempting import units
 from driver.controller.queueing import engine, text
+from driver.controller.room import broken, idle
 from driver.resources import claims, pods, queues
 
 _log = structlog.get_logger(__name__)
