@@ -27,6 +27,10 @@ _STEPS = 10_000
 """Of one plan: about a fifth of a second."""
 _MOST = 8
 """Preemptions at one time."""
+_PAUSE = 4.0
+"""After a plan none is made for so many times what it took: a fifth of the time at most."""
+_NOBODY = 1 << 40
+"""Above every priority."""
 _PATIENT_S = 5.0
 """What found nobody to evict looks again after so long at the earliest."""
 
@@ -82,17 +86,21 @@ class Preemption:
         self.book = units.Book()
         self._next: dict[writers.Item, float] = {}
         self._told: dict[writers.Item, str] = {}
+        self._free = 0.0
+        self._least = (-1, _NOBODY)
 
     def consider(self, one: candidates.Candidate, leaf: str) -> None:
         """Have pods make room for a candidate that found none, if they may go for it."""
         moment = self._known.clock.monotonic()
-        if self._next.get(one.item, 0.0) > moment or not self._may(one):
+        if max(self._next.get(one.item, 0.0), self._free) > moment or not self._may(one):
             return
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
         ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near)
         found = plan.plan(ask, right, self.book, asking.Meter(_STEPS))
+        ended = self._known.clock.monotonic()
+        self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, wanted.NoPlan):
             self._in_vain(one, found)
             return

@@ -21,7 +21,9 @@ class Served(Enum):
     REFUSED = auto()
     """No place was found."""
     LIMITED = auto()
-    """There is one, and its queue may not have it; or it was not looked for."""
+    """There is one, and its queue may not have it; or others are leaving for it."""
+    RESTING = auto()
+    """It was refused a short while ago, and not looked at again."""
 
 
 Vet = Callable[[Iterable[claims.Result]], str]

@@ -17,6 +17,9 @@ from driver.controller.waiting import candidates, placing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
+_STEADY_S = 2.0
+"""What a gang waits for is told when it was so for so long."""
+_FORGET_S = 600.0
 Mine = Callable[[pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | outcome.NoFit]
 """Those of a pod's open claims that are the controller's to allocate."""
 
@@ -43,6 +46,7 @@ class Gangs:
         self._roster = members
         self._mine = mine
         self._deciding = deciding
+        self._waits: dict[ids.Key | None, tuple[str, float]] = {}
 
     def look(self, item: writers.Item, *, stale: bool) -> candidates.Candidate | float | None:
         """A candidate where members are to be placed; else what is due is done.
@@ -172,8 +176,7 @@ class Gangs:
     def _act(self, members: Sequence[gang_turn.Member], due: gang_turn.Turn) -> float | None:
         match due:
             case gang_turn.Wait(why=why):
-                for one in members:
-                    self._placing.wait(one.pod, one.open, reasons.Reason.GANG_WAITS, why)
+                return self._wait(members, why)
             case gang_turn.Ungate(members=gated):
                 for one in gated:
                     self._writers.ungate(one.pod)
@@ -190,6 +193,20 @@ class Gangs:
                 return after_s
             case _:
                 pass
+        return None
+
+    def _wait(self, members: Sequence[gang_turn.Member], why: str) -> float | None:
+        """Told once it stays so for a moment: the pods of a gang are made one after the other."""
+        gang, now = roster.key_of(members[0].pod), self._known.clock.monotonic()
+        said, since = self._waits.get(gang, ("", now))
+        if said != why:
+            self._waits = {key: one for key, one in self._waits.items() if now - one[1] < _FORGET_S}
+            self._waits[gang] = why, now
+            return _STEADY_S
+        if now - since < _STEADY_S:
+            return _STEADY_S - (now - since)
+        for one in members:
+            self._placing.wait(one.pod, one.open, reasons.Reason.GANG_WAITS, why)
         return None
 
     def _release(self, key: ids.Key, why: str) -> None:

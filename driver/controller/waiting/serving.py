@@ -91,8 +91,12 @@ class Serving:
         self, one: candidates.Candidate, served: candidates.Served, *, later: bool
     ) -> None:
         """The first that finds no place keeps that where it starts soonest."""
-        if served is _PLACED and one.item == self._head.item:
-            self._head.drop()
+        if one.item == self._head.item:
+            if served is candidates.Served.RESTING:
+                self._head.settle()
+                self._kept_at = one.item
+            elif served is not candidates.Served.REFUSED:
+                self._head.drop()
         if served is candidates.Served.REFUSED and not later and self._head.keep(one):
             self._kept_at = one.item
 
@@ -193,7 +197,7 @@ class Serving:
             return self._singles.serve(one, vet)
         begun = self._known.clock.monotonic()
         if self._rest.get(one.item, 0.0) > begun:
-            return candidates.Served.LIMITED
+            return candidates.Served.RESTING
         served = self._gangs.serve(one, one.gang, vet)
         self._rest = {item: at for item, at in self._rest.items() if at > begun}
         if served is not _PLACED:
