@@ -87,18 +87,20 @@ class Costs:
         """Of the units of a node; of one on several nodes its part on this one."""
         name = site.node.name
         if name not in self._on:
-            self._on[name] = [*self._found(site)]
+            self._on[name] = self._found(site)
         return self._on[name]
 
-    def _found(self, site: grounds.Site) -> Iterator[int]:
-        floors = grounds.floors(self._right, site.there)
-        for at, (one, floor) in enumerate(zip(site.there, floors, strict=True)):
-            cost = grounds.cost(self._right.judged(one)) if one.key in self._judged else floor
+    def _found(self, site: grounds.Site) -> list[int]:
+        found = grounds.floors(self._right, site.there)
+        if not self._judged and not self.parts:
+            return found
+        for at, one in enumerate(site.there):
+            if one.key in self._judged:
+                found[at] = grounds.cost(self._right.judged(one))
             whole = self.parts.get(one.key) if len(one.people) > 1 else None
-            if whole is None or cost >= grounds.NEVER or site.ground is None:
-                yield cost
-            else:
-                yield cost * site.ground.parts[at] // whole
+            if whole is not None and found[at] < grounds.NEVER and site.ground is not None:
+                found[at] = found[at] * site.ground.parts[at] // whole
+        return found
 
     def judge(self, found: Iterable[units.Unit]) -> bool:
         """Ask the law; whether that changes what any costs."""

@@ -23,6 +23,7 @@ class Absence(layer.Layer):
         self._pods = {one.key for one in leaving}
         self._nodes = {one.node for one in leaving}
         self._free: dict[cluster.PoolKey, AbstractSet[str]] = {}
+        self._kept: dict[cluster.PoolKey, AbstractSet[str]] = {}
 
     @property
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
@@ -57,8 +58,11 @@ class Absence(layer.Layer):
 
     def used(self, of: pool.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
-        free = self._freed(of)
-        return self._below.used(of) - free if free else self._below.used(of)
+        key = (of.driver, of.name)
+        if key not in self._kept:
+            free = self._freed(of)
+            self._kept[key] = self._below.used(of) - free if free else self._below.used(of)
+        return self._kept[key]
 
     def left(self, of: pool.Pool) -> cluster.Left:
         """What is left of a pool's counters (KEP-4815)."""
