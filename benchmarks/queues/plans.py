@@ -52,7 +52,7 @@ def _plan(
     fleet: busy.Fleet, planner: planning.Planner, members: Sequence[outcome.Workload]
 ) -> float:
     fleet.change(_CHANGES)
-    right = law.Law(law.Preemptor(1000), law.NoQueues(), budgets.Guards([]), busy.NOW)
+    right = law.Law(law.Preemptor(1000), law.NoQueues(), budgets.Guards([]), busy.NOW, idles=False)
     ask = wanted.Ask(fleet.view, members, busy.deciding(), refused=True)
     begun = time.process_time()
     found = planner.plan(ask, right, fleet.book)

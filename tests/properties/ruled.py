@@ -108,18 +108,30 @@ def crowd(dice: random.Random, most: int) -> populated.World:
     for number in range(dice.randint(0, 1)):
         pod = populated.a_pod(f"plain-{number}", "5", nodeName=dice.choice(drawing.NODES))
         world.known[pod.key] = pod
+    view, allocator = world.view, allocate.Allocator(worlds.DECIDING)
     for number in range(most):
         request: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
         request = body(dice) if dice.random() < 0.7 else request
-        come(dice, world, objects.claim(f"claim-{number}", {"name": "r", "exactly": request}))
+        claim = objects.claim(f"claim-{number}", {"name": "r", "exactly": request})
+        come(dice, world, claim, view, allocator)
+        for held in world.held.values():
+            view.put_claim(held.key, held)
+        for one in world.known.values():
+            view.put_pod(one.key, one)
     return world
 
 
-def come(dice: random.Random, world: populated.World, claim: claims.Claim) -> None:
+def come(
+    dice: random.Random,
+    world: populated.World,
+    claim: claims.Claim,
+    view: picture.Picture,
+    allocator: allocate.Allocator,
+) -> None:
     """A pod, or two with one claim, find a place or do not."""
-    view, pod = world.view, populated.a_pod(f"{claim.name}-pod", "1", claim.name)
+    pod = populated.a_pod(f"{claim.name}-pod", "1", claim.name)
     asked = outcome.Workload(pod, (claim,))
-    answer = allocate.allocate(view, asked, worlds.DECIDING)
+    answer = allocator.decide(view, asked)
     if not isinstance(answer, outcome.Placement):
         return
     users = [pod]

@@ -87,18 +87,20 @@ class Costs:
         """Of the units of a node; of one on several nodes its part on this one."""
         name = site.node.name
         if name not in self._on:
-            self._on[name] = [*self._found(site)]
+            self._on[name] = self._found(site)
         return self._on[name]
 
-    def _found(self, site: grounds.Site) -> Iterator[int]:
-        floors = grounds.floors(self._right, site.there)
-        for at, (one, floor) in enumerate(zip(site.there, floors, strict=True)):
-            cost = grounds.cost(self._right.judged(one)) if one.key in self._judged else floor
+    def _found(self, site: grounds.Site) -> list[int]:
+        found = grounds.floors(self._right, site.there)
+        if not self._judged and not self.parts:
+            return found
+        for at, one in enumerate(site.there):
+            if one.key in self._judged:
+                found[at] = grounds.cost(self._right.judged(one))
             whole = self.parts.get(one.key) if len(one.people) > 1 else None
-            if whole is None or cost >= grounds.NEVER or site.ground is None:
-                yield cost
-            else:
-                yield cost * site.ground.parts[at] // whole
+            if whole is not None and found[at] < grounds.NEVER and site.ground is not None:
+                found[at] = found[at] * site.ground.parts[at] // whole
+        return found
 
     def judge(self, found: Iterable[units.Unit]) -> bool:
         """Ask the law; whether that changes what any costs."""
@@ -183,7 +185,7 @@ def possible(domain: topology.Domain, groups: Sequence[Group], right: law.Law) -
 def _add(made: Guess, group: Group, costs: Costs, right: law.Law) -> bool:
     """Whether places were found for all of a group."""
     sites = [group.sites[name] for name in made.domain.nodes if name in group.sites]
-    steps = heapq.merge(*(_steps(made, site, group.wanted, costs) for site in sites))
+    steps = _all_steps(made, sites, group.wanted, costs)
     left, total = group.wanted, 0
     barred: set[ids.NodeName] = set()
     for step in steps:
@@ -209,6 +211,36 @@ def _lawful(made: Guess, gone: Sequence[units.Unit], right: law.Law) -> bool:
     """Whether those who go for one more may go beside those who go already."""
     new = [one for one in gone if one.key not in made.gone]
     return not new or right.adds(made.gone.values(), new)
+
+
+def _all_steps(
+    made: Guess, sites: Iterable[grounds.Site], most: int, costs: Costs
+) -> Iterator[_Step]:
+    """Of all nodes the cheapest first: one is looked into when its turn may have come."""
+    unseen = [(_floor(made, site, costs), site.node.name, site) for site in sites]
+    unseen.sort(key=lambda one: one[:2], reverse=True)
+    steps: list[tuple[_Step, Iterator[_Step]]] = []
+    while unseen or steps:
+        while unseen and (not steps or unseen[-1][0] <= steps[0][0].price):
+            _push(steps, _steps(made, unseen.pop()[2], most, costs))
+        if steps:
+            step, rest = heapq.heappop(steps)
+            yield step
+            _push(steps, rest)
+
+
+def _push(steps: list[tuple[_Step, Iterator[_Step]]], rest: Iterator[_Step]) -> None:
+    """The next step of a node, where there is one; no two are equal."""
+    step = next(rest, None)
+    if step is not None:
+        heapq.heappush(steps, (step, rest))
+
+
+def _floor(made: Guess, site: grounds.Site, costs: Costs) -> int:
+    """What a member on a node costs at least."""
+    if site.ground is None or made.gone or site.ground.free:
+        return 0
+    return min(costs.on(site), default=0) * _WHOLE // max(site.ground.parts, default=1)
 
 
 def _steps(made: Guess, site: grounds.Site, most: int, costs: Costs) -> Iterator[_Step]:

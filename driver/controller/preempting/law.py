@@ -127,7 +127,10 @@ _Objection = tuple[reasons.Reason, str]
 
 
 class Law:
-    """For one who waits, at one moment. `guards` are the cluster's PodDisruptionBudgets."""
+    """For one who waits, at one moment. `guards` are the cluster's PodDisruptionBudgets.
+
+    `idles`: whether any `Leaf` may be `idle`. Where none is, plans are quicker if that is said.
+    """
 
     def __init__(
         self,
@@ -135,7 +138,10 @@ class Law:
         turns: Queues,
         guards: budgets.Guards,
         now: dt.datetime,
+        *,
+        idles: bool = True,
     ) -> None:
+        self._idles = idles
         self._preemptor = preemptor
         self._queues = turns
         self._guards = guards
@@ -160,6 +166,8 @@ class Law:
     def floors(self, found: Iterable[units.Unit]) -> list[int]:
         """What is lost with each unit at least, found quickly: it may not be allowed to go."""
         now, idle = self._now, self._queues.of
+        if not self._idles:
+            return [unit.lost(now) for unit in found]
         return [0 if idle(unit.people[0].pod).idle else unit.lost(now) for unit in found]
 
     def allows(self, leaving: Iterable[Judged]) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver import ids
-from driver.controller.allocation import allocate, outcome
-from driver.controller.allocation.gangs import result, seating
+from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import result, seating, trial
 from driver.controller.allocation.whatif import absence, asking, freeing, prices, tenants
 from driver.controller.preempting import units, wanted
 from driver.resources import pods
@@ -90,6 +90,7 @@ class _Search:
         self._known = known
         self._unknown = unknown
         self._meter = meter
+        self._told = trial.Known()
 
     def answer(
         self, ends: Callable[[tenants.Tenant], dt.datetime], now: dt.datetime
@@ -160,13 +161,9 @@ class _Search:
         return low
 
     def _seats(self, gone: Sequence[tenants.Tenant]) -> tuple[result.Seat, ...] | None:
+        """In the view without these. What nodes told before is remembered from view to view."""
         ask = self._ask
         self._meter.count(asking.ASK * len(ask.members))
         view = absence.Absence(ask.view, gone)
-        if ask.single is not None:
-            found = allocate.allocate(view, ask.single, ask.deciding)
-            if isinstance(found, outcome.NoFit):
-                return None
-            return (result.Seat(ask.single, found),)
-        seated = seating.place(ask.members, view, ask.near, ask.deciding)
+        seated = seating.place(ask.members, view, ask.near, ask.deciding, self._told)
         return wanted.in_order(ask, seated) if isinstance(seated, result.Seated) else None
