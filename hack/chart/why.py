@@ -103,7 +103,7 @@ WHY: dict[Rule, Why] = {
     Rule("controller", _OWN, "queues/status", "patch"): Why(
         "What each queue has, deserves and waits for; fenced."
     ),
-    Rule("controller", _OWN, "reservations", "list, watch, create, patch, delete"): Why(
+    Rule("controller", _OWN, "reservations", "list, watch, create, delete"): Why(
         "Devices that are held for work that is coming; its own for pods that others go for, which "
         "it deletes when they are used or void; fenced."
     ),

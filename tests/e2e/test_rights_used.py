@@ -31,8 +31,30 @@ EVERYTHING = (
 SHARE = "WithinShare"
 
 
+_POD_GROUPS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: podgroups.scheduling.x-k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved}
+spec:
+  group: scheduling.x-k8s.io
+  scope: Namespaced
+  names: {kind: PodGroup, plural: podgroups}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+"""As the coscheduling plugin has it: what is not served is listed, and never watched."""
+
+
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    cluster.kubectl("apply", "-f", "-", input=_POD_GROUPS)
+    crd_name = "crd/podgroups.scheduling.x-k8s.io"
+    cluster.kubectl("wait", "--for=condition=Established", crd_name, "--timeout=30s")
     chart.install(release.WHERE, *EVERYTHING)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)
@@ -406,7 +428,8 @@ def test_every_right_is_used_and_no_request_lacks_one(
 
     it_is_uninstalled(field, first)  # pods outlive their roles by a moment, and are refused
     told = usage(cluster, granted)
-    assert {user: one.unused for user, one in told.items() if one.unused} == {}
+    unused = {user: sorted(map(str, one.unused)) for user, one in told.items() if one.unused}
+    assert unused == {}, "\n".join(one for found in unused.values() for one in found)
     assert told[leaving].refused == ()
 
 
