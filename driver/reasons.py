@@ -41,6 +41,11 @@ class Reason(StrEnum):
         "The devices were chosen but the API server refused the write; it is tried again.",
     )
 
+    QUEUE_LIMIT = (
+        "QueueLimit",
+        "The pod's queue, or a queue above it, may not have more; the message says of what.",
+    )
+
     POD_EVICTED = (
         "PodEvicted",
         (
@@ -54,6 +59,38 @@ class Reason(StrEnum):
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
     )
 
+    GANG_WAITS = (
+        "GangWaits",
+        "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
+    )
+    GANG_INVALID = (
+        "GangInvalid",
+        (
+            "What the pods of a gang say of it makes no gang; the message names the annotation. "
+            "None of them is placed until it is put right."
+        ),
+    )
+    GANG_RELEASED = (
+        "GangReleased",
+        (
+            "The gang could not start as a whole, so the devices of its pods were freed; it is "
+            "placed again when all of it fits."
+        ),
+    )
+
+    # What becomes of a Reservation.
+    RESERVATION_PENDING = ("ReservationPending", "No devices were found for the Reservation yet.")
+    RESERVATION_REFUSED = (
+        "ReservationRefused",
+        "What the Reservation asks cannot be had as it is; the message names the field.",
+    )
+    RESERVATION_HELD = ("ReservationHeld", "Devices are held for the holder.")
+    RESERVATION_USED = ("ReservationUsed", "The holder has the devices.")
+    RESERVATION_EXPIRED = (
+        "ReservationExpired",
+        "Nobody came for the devices in time: they were given back.",
+    )
+
     # Who goes for whom.
     PREEMPTING = (
         "Preempting",
@@ -62,11 +99,28 @@ class Reason(StrEnum):
             "them, what is lost, and where it goes."
         ),
     )
+    PREEMPTION_IN_VAIN = (
+        "PreemptionInVain",
+        "Evicting all who may go would not make room; the message counts who may not, and why.",
+    )
     PREEMPTED = (
         "Preempted",
         (
-            "The pod was evicted so that another could be placed; the message says for which, by "
-            "what right, and which device it had."
+            "The pod was evicted so that another could be placed, or so that it is placed on GPUs "
+            "that work; the message says for which, by what right, and which device it had."
+        ),
+    )
+
+    IDLE = ("Idle", "The GPUs of the pod did nothing for longer than its queue allows.")
+    IDLE_EVICTED = (
+        "IdleEvicted",
+        "The pod's GPUs did nothing for longer than its queue allows, so it was evicted.",
+    )
+    FAULT_KEPT = (
+        "FaultKept",
+        (
+            "A GPU of the pod, or of its gang, failed, and it stays where it is: nobody would make "
+            "it again elsewhere."
         ),
     )
 
@@ -102,6 +156,21 @@ class Reason(StrEnum):
             "The pod waits for a device plugin's resource, and the label `ration.dev/convert: "
             '"false"` of its namespace keeps it from being converted to a claim.'
         ),
+    )
+
+    # What a Queue's conditions say.
+    QUEUE_ACCEPTED = ("QueueAccepted", "The queue counts.")
+    QUEUE_REFUSED = (
+        "QueueRefused",
+        (
+            "The queue does not go with the others and is left out: its pods are as those of no "
+            "queue. The message names the field."
+        ),
+    )
+    QUEUE_BORROWS = ("QueueBorrows", "The queue has more than it deserves, while others do not.")
+    QUEUE_WITHIN_DESERVED = (
+        "QueueWithinDeserved",
+        "The queue has no more than it deserves.",
     )
 
     # What a Node's condition says of its GPUs.
@@ -301,6 +370,17 @@ class Reason(StrEnum):
         "A GPU is tainted; the message says why, and what clears the taint.",
     )
     GPU_RECOVERED = ("GpuRecovered", "A GPU that was tainted is not any more.")
+    GPU_QUARANTINED = (
+        "GpuQuarantined",
+        (
+            "A GPU failed again and again and recovered each time: it is kept out until somebody "
+            "clears it (explanation/health)."
+        ),
+    )
+    GPU_QUARANTINE_CLEARED = (
+        "GpuQuarantineCleared",
+        "A GPU that had failed again and again is given out again, as the Node's annotation asked.",
+    )
     GPU_RESET = (
         "GpuReset",
         "A GPU that asked for it was reset, or could not be; the message says how that went.",

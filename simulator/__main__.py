@@ -111,6 +111,18 @@ def process(
 
 
 @app.command()
+def work(
+    directory: fault_commands.Directory,
+    pid: int,
+    gpu: fault_commands.OneGpu,
+    percent: Annotated[int, typer.Option(min=0, max=100, help="0: it does nothing.")],
+) -> None:
+    """Let a compute process keep so much of its GPU's multiprocessors busy."""
+    with fault_commands.refusals_in_words():
+        control.send(directory, "work", gpu, str(pid), str(percent))
+
+
+@app.command()
 def clear(directory: fault_commands.Directory, gpu: fault_commands.OneGpu) -> None:
     """Reset a GPU: lost ones are back, pending modes and repairs are done, processes are gone."""
     with fault_commands.refusals_in_words():

@@ -118,6 +118,10 @@ class Control:
         made = state.Process(pid, memory, gpu_instance, compute_instance)
         faults.process(self._machine, self._machine.find(gpu), made)
 
+    def work(self, gpu: str, pid: int, percent: int) -> None:
+        """See `faults.work`."""
+        faults.work(self._machine, self._machine.find(gpu), pid, percent)
+
     def mps_death(self, gpu: str, server_only: int) -> None:
         """Kill MPS's processes on a GPU: as a crash, nothing is said goodbye to."""
         of = self._machine.find(gpu)

@@ -1,5 +1,6 @@
 """NVML calls about one GPU."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,6 +50,18 @@ class Process:
     used_gpu_memory: int
     gpu_instance_id: int
     compute_instance_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSample:
+    """`nvmlProcessUtilizationSample_t`: what a process used up to `time_stamp` (us), in percent."""
+
+    pid: int
+    time_stamp: int
+    sm_util: int
+    mem_util: int = 0
+    enc_util: int = 0
+    dec_util: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +257,8 @@ class DeviceCalls(client.Client):
         board = self._board(device)
         if board.mig:
             raise codes.NvmlError(codes.Return.NOT_SUPPORTED)
-        return Utilization(gpu=board.gpu_percent, memory=board.memory_percent)
+        working = min(100, sum(one.sm_percent for one in board.processes))
+        return Utilization(gpu=max(board.gpu_percent, working), memory=board.memory_percent)
 
     @client.call
     def device_get_encoder_utilization(self, device: client.Handle) -> tuple[int, int]:
@@ -258,11 +272,22 @@ class DeviceCalls(client.Client):
         return self.device_get_encoder_utilization(device)
 
     @client.call
-    def device_get_process_utilization(self, device: client.Handle, last_seen: int) -> None:
-        """NOT_FOUND: no samples are kept. As utilisation rates, NOT_SUPPORTED while MIG is on."""
-        del last_seen
+    def device_get_process_utilization(
+        self, device: client.Handle, last_seen: int
+    ) -> list[ProcessSample]:
+        """Of processes that did something since then; NOT_FOUND when none did.
+
+        As utilisation rates, NOT_SUPPORTED while MIG is on. The last sample period is all that is
+        kept.
+        """
         self.device_get_utilization_rates(device)
-        raise codes.NvmlError(codes.Return.NOT_FOUND)
+        period = time.time_ns() // 1000 // SAMPLE_PERIOD_US
+        stamp = period * SAMPLE_PERIOD_US
+        working = [one for one in self._board(device).processes if one.sm_percent]
+        if not working or stamp <= last_seen:
+            raise codes.NvmlError(codes.Return.NOT_FOUND)
+        ordered = sorted(working, key=lambda one: one.pid)
+        return [ProcessSample(one.pid, stamp, one.sm_percent) for one in ordered]
 
     @client.call
     def device_get_compute_running_processes(self, device: client.Handle) -> list[Process]:

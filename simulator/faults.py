@@ -183,7 +183,20 @@ def process(of: machine.Machine, gpu: machine.Gpu, made: state.Process) -> None:
     instances = {(one.id, c.id) for one in board.instances for c in one.compute}
     if board.mig and here not in instances:
         raise BadFaultError(f"GPU {of.minor(gpu)} has no MIG device {here}")
+    before = next((one for one in board.processes if one.pid == made.pid), made)
+    made.sm_percent = before.sm_percent
     board.processes = [one for one in board.processes if one.pid != made.pid]
     if made.memory:
         board.processes.append(made)
+    of.touch()
+
+
+def work(of: machine.Machine, gpu: machine.Gpu, pid: int, percent: int) -> None:
+    """A process of the GPU keeps so much of its multiprocessors busy from now on."""
+    if not 0 <= percent <= 100:  # noqa: PLR2004 - percent
+        raise BadFaultError(f"{percent} percent: expected 0 to 100")
+    found = [one for one in of.board(gpu).processes if one.pid == pid]
+    if not found:
+        raise BadFaultError(f"no process {pid} runs on GPU {of.minor(gpu)}")
+    found[0].sm_percent = percent
     of.touch()

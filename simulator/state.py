@@ -10,6 +10,7 @@ class Process:
     """A compute client: memory in bytes, instance ids `codes.WHOLE_GPU` outside MIG.
 
     `held` is there only while its owner is connected; `mps` is a client of an MPS server.
+    `sm_percent` is how much of the multiprocessors it keeps busy.
     """
 
     pid: int
@@ -18,6 +19,7 @@ class Process:
     compute_instance: int = codes.WHOLE_GPU
     held: bool = False
     mps: bool = False
+    sm_percent: int = 0
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from driver import ids
-from driver.controller.simulation import desk, replay
+from driver.controller.simulation import desk, replay, turns
 from driver.resources import claims
 from tests import objects, worlds
 
@@ -27,6 +27,27 @@ def a_task(
     made = replace(objects.pod(name, f"{name}-gpu", **pod), priority=priority)
     claim = objects.claim(f"{name}-gpu", objects.a_request(count=gpus))
     return replay.Task(made, (claim,), at, lasts)
+
+
+def a_job(
+    name: str,
+    leaf: str = "",
+    *,
+    pods: int = 1,
+    gpus: int = 1,
+    at: float = 0.0,
+    lasts: float = 1.0,
+    priority: int = 0,
+) -> turns.Job:
+    """A queue's job of so many pods with so many GPUs each."""
+    found = []
+    for number in range(pods):
+        task = a_task(f"{name}-{number}", gpus, at=at, priority=priority)
+        (entry,) = task.pod.claims
+        # As of a template: the same name in each pod.
+        pod = replace(task.pod, claims=(replace(entry, name="gpu"),))
+        found.append(replace(task, pod=pod))
+    return turns.Job(name, leaf, (*found,), lasts)
 
 
 def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:

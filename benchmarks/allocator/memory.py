@@ -17,6 +17,7 @@ from benchmarks import record
 from benchmarks.allocator import cases, fixtures, reference
 from driver import names
 from driver.controller import collecting, feed, picture, stores
+from driver.controller.gangs import roster
 from driver.kube import store
 from driver.resources import claims, classes, nodes, pods, slices
 
@@ -65,7 +66,7 @@ class _Filling:
     def __init__(self) -> None:
         self._stores = stores.empty()
         self._picture = picture.Picture(names.DRIVER)
-        self._feed = feed.Feed(self._stores, self._picture)
+        self._feed = feed.Feed(self._stores, self._picture, roster.Roster())
         self.seconds = 0.0
         self.bytes = 0
 

@@ -1,1 +1,1 @@
-"""Queues, gangs and preemption: how long a decision takes."""
+"""Whose turn it is: fairness on a trace, gangs, plans of preemption."""

@@ -5,7 +5,7 @@ itself is refused by the API server; what needs other objects is told in a condi
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 import pydantic
 from pydantic import alias_generators
@@ -13,12 +13,18 @@ from pydantic import alias_generators
 VERSION = "ration.dev/v1alpha1"
 _DURATION = re.compile(r"(?!$)(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,7})s)?")
 
-Duration = Annotated[str, pydantic.Field(pattern=r"^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$")]
+Duration = Annotated[
+    str,
+    pydantic.Field(
+        pattern=r"^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", min_length=2, max_length=20
+    ),
+]
 """`90s`, `30m`, `1h30m`."""
-GpuCount = Annotated[str, pydantic.Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,3})?$")]
-"""GPUs, of which shares are parts: `4`, `0.5`."""
 Memory = Annotated[
-    str, pydantic.Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$")
+    str,
+    pydantic.Field(
+        pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$", max_length=30
+    ),
 ]
 """Bytes as a quantity: `320Gi`."""
 Name = Annotated[
@@ -29,12 +35,64 @@ Name = Annotated[
     ),
 ]
 """An object's name (RFC 1123 subdomain)."""
+Time = Annotated[
+    str,
+    pydantic.Field(
+        pattern=(
+            r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
+            r"(Z|[+-][0-9]{2}:[0-9]{2})$"
+        ),
+        max_length=40,
+        json_schema_extra={"format": "date-time"},
+    ),
+]
+"""RFC 3339."""
+Labels = dict[str, Annotated[str, pydantic.Field(max_length=63)]]
 
 
 def number(value: object) -> object:
     """YAML's `4` and `0.5` are counts too."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if known else value
+
+
+_COUNT = r"^[0-9]{1,7}(\.[0-9]{1,3})?$"
+GpuCount = Annotated[
+    str,
+    pydantic.Field(pattern=_COUNT),
+    pydantic.BeforeValidator(number),
+    # The API server knows no number that is an integer or a decimal: a part is said as text.
+    pydantic.WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "pattern": _COUNT,
+            "minimum": 0,
+            "maximum": 9_999_999,
+            "maxLength": 11,
+        }
+    ),
+]
+"""GPUs, of which shares are parts: `4`, `"0.5"`."""
+
+
+class Rule(NamedTuple):
+    """What the API server checks of a table beyond types: CEL, what it says, of which field.
+
+    `field` is a path below the table, "" the table itself.
+    """
+
+    expression: str
+    message: str
+    field: str = ""
+
+
+def checked(*rules: Rule) -> pydantic.ConfigDict:
+    """The configuration of a model whose objects are to keep these rules."""
+    said: list[pydantic.JsonValue] = []
+    for one in rules:
+        path: dict[str, pydantic.JsonValue] = {"fieldPath": one.field} if one.field else {}
+        said.append({"rule": one.expression, "message": one.message, **path})
+    return pydantic.ConfigDict(json_schema_extra={"x-kubernetes-validations": said})
 
 
 class Strict(pydantic.BaseModel):
@@ -46,6 +104,34 @@ class Strict(pydantic.BaseModel):
         alias_generator=alias_generators.to_camel,
         populate_by_name=True,
     )
+
+
+class Condition(Strict):
+    """One aspect of the object, as metav1.Condition has it."""
+
+    type: Annotated[str, pydantic.Field(max_length=316, description="Which aspect.")]
+    status: Annotated[
+        Literal["True", "False", "Unknown"], pydantic.Field(description="Whether it is so.")
+    ]
+    reason: Annotated[str, pydantic.Field(max_length=1024, description="Why, in one word.")]
+    message: Annotated[str, pydantic.Field(max_length=32768, description="Why, in a sentence.")]
+    last_transition_time: Annotated[Time, pydantic.Field(description="When the status changed.")]
+    observed_generation: Annotated[
+        Annotated[int, pydantic.Field(ge=0)] | None,
+        pydantic.Field(description="The generation of the spec that it is of."),
+    ] = None
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    pydantic.Field(
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    ),
+]
+"""At most one of a type."""
 
 
 def seconds(duration: str) -> float:

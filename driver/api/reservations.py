@@ -21,54 +21,187 @@ another: what they had is held for it.
 from typing import Annotated, Any, Literal
 
 import pydantic
+from pydantic import Field
 
 from driver.api import crd
 
 _MOST_PODS = 4096
-_TIME = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$"
-)
-Time = Annotated[str, pydantic.Field(pattern=_TIME)]
-"""RFC 3339."""
+_MOST_REQUESTS = 32
+"""Of a claim, too (resource.k8s.io/v1, DeviceRequestsMaxSize)."""
+Time = crd.Time
 Phase = Literal["Pending", "Held", "Used", "Expired"]
+_HOLDERS = ("gang", "pod", "claim", "labels", "queue")
+_ASKED = pydantic.WithJsonSchema(
+    {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "required": ["requests"],
+        "properties": {
+            "requests": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": _MOST_REQUESTS,
+                "description": "What is asked for, as in a ResourceClaim's spec.devices.requests.",
+                "items": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": True,
+                    "required": ["name"],
+                    "properties": {
+                        "name": {
+                            "type": "string",
+                            "minLength": 1,
+                            "maxLength": 63,
+                            "description": "The request's name.",
+                        }
+                    },
+                },
+            }
+        },
+    }
+)
 
 
 class Holder(crd.Strict):
-    """Who may use what is reserved: exactly one of these.
+    """Who may use what is reserved: exactly one of gang, pod, claim, labels, queue."""
 
-    A `gang` by its name, a `pod` by its name (and `uid`, where it is one that is there), a `claim`
-    by its name, pods that have all of some `labels`, in the Reservation's namespace; or the pods of
-    a `queue`, in any.
-    """
-
-    gang: Annotated[str, pydantic.Field(min_length=1, max_length=253)] | None = None
-    pod: crd.Name | None = None
-    uid: Annotated[str, pydantic.Field(max_length=64)] | None = None
-    claim: crd.Name | None = None
-    labels: Annotated[dict[str, str], pydantic.Field(min_length=1, max_length=16)] | None = None
-    queue: crd.Name | None = None
+    model_config = crd.checked(
+        crd.Rule(
+            f"[{', '.join(f'has(self.{one})' for one in _HOLDERS)}].exists_one(x, x)",
+            f"exactly one of {', '.join(_HOLDERS)} is needed",
+        ),
+        crd.Rule(
+            "!has(self.uid) || has(self.pod)", "a uid is that of a pod: name the pod too", ".uid"
+        ),
+        crd.Rule("self == oldSelf", "whom it is for is not changed: make another Reservation"),
+    )
+    gang: Annotated[
+        Annotated[str, Field(min_length=1, max_length=253)] | None,
+        Field(description="The gang of this name, in the Reservation's namespace."),
+    ] = None
+    pod: Annotated[
+        crd.Name | None,
+        Field(description="The pod of this name, in the Reservation's namespace."),
+    ] = None
+    uid: Annotated[
+        Annotated[str, Field(max_length=64)] | None,
+        Field(description="With pod: the UID of one that is there, so no other of its name."),
+    ] = None
+    claim: Annotated[
+        crd.Name | None,
+        Field(description="The ResourceClaim of this name, in the Reservation's namespace."),
+    ] = None
+    labels: Annotated[
+        Annotated[crd.Labels, Field(min_length=1, max_length=16)] | None,
+        Field(description="Pods with all of these labels, in the Reservation's namespace."),
+    ] = None
+    queue: Annotated[
+        crd.Name | None, Field(description="The pods of this Queue, in any namespace.")
+    ] = None
 
 
 class PodRef(crd.Strict):
     """A pod that is there."""
 
-    namespace: str
-    name: str
-    uid: str
+    namespace: Annotated[str, Field(max_length=63, description="Its namespace.")]
+    name: Annotated[str, Field(max_length=253, description="Its name.")]
+    uid: Annotated[str, Field(max_length=64, description="Its UID.")]
 
 
 class ReservationSpec(crd.Strict):
-    """What is reserved, for whom, from when on and for how long.
+    """What is reserved, for whom, from when on and for how long."""
 
-    `ttl` runs from `start`, without one from the creation: what nobody used by then is given back.
-    `since` is from when on the holder waits (RFC 3339), where it is not its pods' creation: it
-    keeps its place. `evicting` are the pods that go for it.
+    model_config = crd.checked(
+        crd.Rule("duration(self.ttl) > duration('0s')", "a time longer than none is needed", ".ttl")
+    )
+    for_: Annotated[
+        Holder,
+        Field(
+            alias="for",
+            description="Who may use it: exactly one of gang, pod, claim, labels, queue. It is not "
+            "changed later.",
+        ),
+    ]
+    start: Annotated[
+        Time | None,
+        Field(description="From when on it is held (RFC 3339); without it from now on."),
+    ] = None
+    ttl: Annotated[
+        crd.Duration,
+        Field(
+            description="How long it is held for whom has not come, from start on or else from its "
+            "creation; then it is given back."
+        ),
+    ] = "1h"
+    count: Annotated[
+        int,
+        Field(
+            ge=1, le=_MOST_PODS, description="How many pods are to be placed; each asks devices."
+        ),
+    ] = 1
+    devices: Annotated[
+        dict[str, Any],
+        _ASKED,
+        Field(
+            default_factory=dict,
+            description="What each of the pods asks, as in a ResourceClaim's spec.devices.",
+        ),
+    ]
+    since: Annotated[
+        Time | None,
+        Field(
+            description="From when on the holder waits (RFC 3339), where that is not its pods' "
+            "creation: it keeps its place."
+        ),
+    ] = None
+    evicting: Annotated[
+        tuple[PodRef, ...],
+        Field(max_length=_MOST_PODS, description="Pods that go for the holder, by the controller."),
+    ] = ()
+
+
+class HeldDevice(crd.Strict):
+    """A device, or so much of one, that is held for one of the pods."""
+
+    pod: Annotated[int, Field(ge=0, description="The number of the pod, from 0 on.")]
+    node: Annotated[str, Field(description="Where it is.")]
+    driver: Annotated[str, Field(description="The device's driver.")]
+    pool: Annotated[str, Field(description="The device's pool.")]
+    device: Annotated[str, Field(description="The device's name in the pool.")]
+    consumed_capacity: Annotated[
+        dict[str, str] | None, Field(description="How much of it, where that is not all.")
+    ] = None
+
+
+class ReservationStatus(crd.Strict):
+    """What the controller says of a Reservation."""
+
+    phase: Annotated[
+        Phase | None,
+        Field(
+            description="Pending: nothing is held yet. Held: devices are held. Used: the holder "
+            "has them. Expired: they were given back."
+        ),
+    ] = None
+    conditions: Annotated[crd.Conditions, Field(description="Aspects of it.")] = ()
+    for_: Annotated[str | None, Field(alias="for", description="Whom it is for, for people.")] = (
+        None
+    )
+    count: Annotated[
+        Annotated[int, Field(ge=0)] | None, Field(description="How many devices are held.")
+    ] = None
+    nodes: Annotated[str | None, Field(description="Where they are, for people.")] = None
+    devices: Annotated[tuple[HeldDevice, ...], Field(description="What is held.")] = ()
+    message: Annotated[str | None, Field(description="Why it is as it is.")] = None
+
+
+class Reservation(crd.Strict):
+    """Devices that are kept free for work that is coming.
+
+    They count as used for everyone but the holder, from start on until the holder has them or the
+    ttl is over.
     """
 
-    for_: Annotated[Holder, pydantic.Field(alias="for")]
-    start: Time | None = None
-    ttl: crd.Duration = "1h"
-    count: Annotated[int, pydantic.Field(ge=1, le=_MOST_PODS)] = 1
-    devices: Annotated[dict[str, Any], pydantic.Field(default_factory=dict)]
-    since: Time | None = None
-    evicting: Annotated[tuple[PodRef, ...], pydantic.Field(max_length=_MOST_PODS)] = ()
+    spec: Annotated[ReservationSpec, Field(description="What is wanted.")]
+    status: Annotated[
+        ReservationStatus | None, Field(description="What the controller says of it.")
+    ] = None

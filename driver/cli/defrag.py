@@ -1,40 +1,63 @@
 """`ration defrag`: which pods to move so that a shape fits."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driver import names
+from driver import errors, names
+from driver.cli import cluster as cluster_of
 from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 from driver.controller.allocation import policies as known
 
+if TYPE_CHECKING:
+    from driver.api import reservations as api
+    from driver.cli.defragging import asking
+    from driver.controller.allocation.whatif import defrag
+
+_WITHIN_S = 120.0
+"""Within it the pods of a plan are gone, unless a budget holds them up."""
 _USUAL = ",".join(known.DEFAULT)
 
 HELP = (
-    "Plan which pods to move so that a shape fits: GPUs that are free on many nodes become free "
-    "on one.\n\n"
+    "Plan which pods to move so that a shape fits, or move them: GPUs that are free on many nodes "
+    "become free on one.\n\n"
     'Only pods are moved that opted in by the annotation `ration.dev/defrag: "true"` and that a '
     "controller (a ReplicaSet, a Job) would make again. The plan with the fewest pods is printed: "
     "which pods, what they hold now, and where each would go again. A plan in which a pod finds no "
-    "place is refused, unless with --allow-pending. Nothing is written anywhere: the right to list "
-    "is enough. Carrying a plan out (--apply) comes with preemption.\n\n"
-    "To carry it out by hand: create the pod that is to come first, then evict the pods of the "
-    "plan. Of pods of one priority the controller decides for the older one first.\n\n"
-    "Not looked at: PodDisruptionBudgets, quotas, and what kube-scheduler decides (spreading, "
-    "affinity between pods). Flags ask no CPU and no memory of the node; -f does.\n\n"
+    "place is refused, unless with --allow-pending. With --plan nothing is written anywhere: the "
+    "right to list is enough.\n\n"
+    "--apply makes a Reservation of what becomes free, for whom --for says (by default the pod of "
+    "-f), and the controller evicts the pods of the plan: PodDisruptionBudgets are respected. That "
+    "takes the rights to create Reservations, to patch their status, and to evict pods. What was "
+    "begun is undone by deleting the Reservation.\n\n"
+    "Not looked at while planning: PodDisruptionBudgets, quotas, and what kube-scheduler decides "
+    "(spreading, affinity between pods). Flags ask no CPU and no memory of the node; -f does.\n\n"
     "  ration defrag --plan --gpus 8\n\n"
     "  ration defrag --plan --gpus 2 --product H100\n\n"
     "  ration defrag --plan --profile 3g.40gb\n\n"
     "  ration defrag --plan --memory 40Gi -o json\n\n"
     "  ration defrag --plan -f train.yaml --allow-pending\n\n"
+    "  ration defrag --apply --gpus 8 --for gang/train\n\n"
     "  ration dump > cluster.yaml; ration defrag --plan --gpus 8 --cluster cluster.yaml\n\n"
-    "Exit codes: 0 there is a plan, or nothing to do; 1 there is none; 2 the input cannot be read, "
+    "Exit codes: 0 there is a plan, or nothing to do, or all pods of it are gone; 1 there is none, "
+    "or not all are gone in time; 2 the input cannot be read, "
     "or not all could be seen and nothing was found; 3 the API server refused or was not reached."
 )
 
-_Plan = Annotated[bool, typer.Option("--plan", help="Print the plan; the only thing there is yet.")]
+_Plan = Annotated[bool, typer.Option("--plan", help="Print the plan, and write nothing.")]
+_Apply = Annotated[bool, typer.Option("--apply", help="Print the plan and carry it out.")]
+_For = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="With --apply: whom it is kept for: pod/NAME, gang/NAME, claim/NAME, queue/NAME, or a "
+        "label of pods, app=train.",
+        show_default=False,
+    ),
+]
+_Ttl = Annotated[str, typer.Option(help="With --apply: how long it is kept: 30m.")]
 _Gpus = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
 _Product = Annotated[
     str, typer.Option(help="Of GPUs whose product name has this in it, in any case: H100.")
@@ -78,6 +101,9 @@ _Namespace = Annotated[
 def show(  # noqa: PLR0913 - the options of a command
     *,
     plan: _Plan = False,
+    apply: _Apply = False,
+    keep_for: _For = "",
+    ttl: _Ttl = "30m",
     gpus: _Gpus = 0,
     product: _Product = "",
     profile: _Profile = "",
@@ -92,9 +118,9 @@ def show(  # noqa: PLR0913 - the options of a command
     kubeconfig: Kubeconfig = None,
     output: out.Output = out.Format.TABLE,
 ) -> None:
-    """Plan which pods to move so that a shape fits."""
-    if not plan:
-        typer.echo("nothing asked: --plan prints a plan; carrying it out comes later", err=True)
+    """Plan which pods to move so that a shape fits, or move them."""
+    if plan == apply:
+        typer.echo("nothing asked, or two things: --plan prints a plan, --apply moves", err=True)
         raise typer.Exit(ending.BAD)
     # Loaded where something is planned: the selectors' compiler takes half a second.
     from driver.cli.defragging import asking, shape, showing  # noqa: PLC0415
@@ -104,6 +130,7 @@ def show(  # noqa: PLR0913 - the options of a command
     asked = asking.Asked(told, tuple(file or ()), cluster, policies, namespace, kubeconfig)
     with ending.told():
         found = asking.find(asked)
+        to = _holder(asked, found, keep_for) if apply else None
     made = defrag.make(found.world, found.workload)
     near = asking.near(found, made) if isinstance(made, defrag.NoPlan) else None
     for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):
@@ -113,4 +140,44 @@ def show(  # noqa: PLR0913 - the options of a command
     else:
         document = showing.document(found, made, near, allow_pending=allow_pending)
         out.show_document(document, output)
-    raise typer.Exit(showing.code(found, made, allow_pending=allow_pending))
+    code = showing.code(found, made, allow_pending=allow_pending)
+    if code == 0 and to is not None and isinstance(made, defrag.Plan) and made.moves:
+        with ending.told():
+            code = _carry_out(asked, found, made, to, ttl)
+    raise typer.Exit(code)
+
+
+def _holder(asked: "asking.Asked", found: "asking.Found", keep_for: str) -> "api.Holder":
+    """Whom it is kept for. Raises BadInput."""
+    from driver.cli.defragging import applying  # noqa: PLC0415
+
+    if asked.cluster is not None:
+        raise errors.BadInput("--apply", "carries nothing out in a dump", "the live cluster")
+    if keep_for:
+        return applying.holder(keep_for)
+    if not asked.files:
+        raise errors.BadInput("--apply", "does not say for whom", "--for, or a pod by -f")
+    return applying.holder(f"pod/{found.workload.pod.name}")
+
+
+def _carry_out(
+    asked: "asking.Asked",
+    found: "asking.Found",
+    plan: "defrag.Plan",
+    to: "api.Holder",
+    ttl: str,
+) -> int:
+    """Reserve, and follow until the pods of the plan are gone; the exit code. Raises ApiError."""
+    from driver.cli.defragging import applying  # noqa: PLC0415
+
+    namespace = found.workload.pod.namespace
+    work = applying.Applying(
+        cluster_of.connect(asked.kubeconfig), namespace, lambda text: typer.echo(text, err=True)
+    )
+    body, status = applying.reservation(found, plan, to, ttl, namespace)
+    name = work.start(body, status)
+    if work.follow(plan, _WITHIN_S):
+        typer.echo(f"done: reservation {namespace}/{name} keeps it for {ttl}", err=True)
+        return 0
+    typer.echo(f"not all are gone after {_WITHIN_S:.0f} s; the controller goes on", err=True)
+    return 1

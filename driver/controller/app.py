@@ -6,7 +6,6 @@ A standby holds nothing: it starts listing when it wins, so its first picture is
 import threading
 from collections.abc import Callable
 from concurrent import futures
-from dataclasses import replace
 from pathlib import Path
 
 import prometheus_client
@@ -26,6 +25,7 @@ from driver.controller import (
     triggers,
     turn,
     unconverted,
+    watching,
     writers,
 )
 from driver.controller.allocation import configured, filters, ranking, settings
@@ -36,21 +36,14 @@ from driver.kube import (
     client,
     events,
     lease,
-    optional,
     reflector,
-    resource,
     workqueue,
     writer,
 )
-from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 from driver.telemetry import server
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
-_SLICES_WATCH_S, _SLICES_SILENCE_S, _SLICES_STALE_S = 6.0, 12.0, 15.0
-"""Slices say who allocates what. A node that changes hands says so for 30 s (D2): what is known of
-slices must be newer than that by what a write may take.
-"""
 
 
 class App:
@@ -89,10 +82,13 @@ class App:
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""
         life = lifecycle.Lifecycle(_log, self._clock)
-        reflectors = self._reflectors()
+        watched = watching.Watching(
+            self._kube, self._clock, self._jitter, self._config.relist_seconds
+        )
+        reflectors = watched.reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
-        decider = self._decider(pool, reflectors[resource.RESOURCE_SLICES.plural])
+        decider = self._decider(pool, reflectors[watching.SLICES])
         # After the decider's own feed: it is to know of a change by the time it is told to look.
         triggers.Triggers(self._items).attach(self._stores)
         life.thread("telemetry", telemetry.run)
@@ -125,46 +121,12 @@ class App:
         self._metrics.leading.set(1)
         self._leading.set()
 
-    def _reflectors(self) -> dict[str, reflector.Reflector[object]]:
-        found = self._stores
-        kinds = (
-            (resource.NODES, found.nodes, nodes.parse),
-            (resource.RESOURCE_SLICES, found.slices, slices.parse),
-            (resource.DEVICE_CLASSES, found.classes, classes.parse),
-            (resource.RESOURCE_CLAIMS, found.claims, claims.parse),
-            (resource.PODS, found.pods, pods.parse),
-            (resource.PVCS, found.bound_volumes, volumes.parse_claim),
-            (resource.PVS, found.volumes, volumes.parse_volume),
-        )
-        options = reflector.Options(
-            relist_s=self._config.relist_seconds, jitter=self._jitter, on_bad=_unreadable
-        )
-        prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
-        made: dict[str, reflector.Reflector[object]] = {
-            kind.plural: reflector.Reflector(
-                reflector.ListWatch(self._kube, kind),
-                target,  # type: ignore[arg-type]
-                parse,
-                self._clock,
-                prompt if kind is resource.RESOURCE_SLICES else options,
-            )
-            for kind, target, parse in kinds
-        }
-        rules = reflector.ListWatch(self._kube, resource.DEVICE_TAINT_RULES)
-        made[rules.name] = reflector.Reflector(
-            optional.OptionalListWatch(rules, ("v1", "v1beta2")),
-            found.rules,  # type: ignore[arg-type]
-            taint_rules.parse,
-            self._clock,
-            options,
-        )
-        return made
-
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
     ) -> reconcile.Reconciler:
         fenced = writer.FencedWriter(self._kube, self._elector.term)
         tools = writers.Tools(
+            fenced,
             commit.Commit(fenced, self._stores.observe_claim),
             pool,
             telling.Teller(self._recorder),
@@ -176,7 +138,7 @@ class App:
                 ranking.of(self._config.policies, _usual(self._config.usual)),
                 filters.Rules(self._config.driver_name),
             ),
-            lambda: slices_told.age_s() > _SLICES_STALE_S,
+            lambda: slices_told.age_s() > watching.SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
         )
@@ -233,7 +195,3 @@ def _usual(path: Path | None) -> mix.Mix:
     if not isinstance(document, dict):
         raise errors.BadInput(str(path), f"is {type(document).__name__}", "a YAML mapping")
     return configured.of(workloads.read(document, path.name))
-
-
-def _unreadable(key: object, error: Exception) -> None:
-    _log.warning("object not readable", key=key, error=str(error))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from driver import errors, ids, names
+from driver import errors, ids, names, reasons
 from driver.controller import hold, ports
 from driver.kube import client, resource
-from driver.resources import claims, nodes, pods
+from driver.resources import claims, device_status, nodes, pods
 
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +44,17 @@ def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation)
         return False
     meant, found = (tuple(r.device for r in one.results) for one in (allocation, now.allocation))
     return meant == found
+
+
+def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.DeviceStatus:
+    results = claim.allocation.results if claim.allocation else ()
+    first = next(one for one in results if names.GANG_READY in one.binding)
+    kind = names.GANG_FAILED if failed else names.GANG_READY
+    reason = reasons.Reason.GANG_RELEASED if failed else reasons.Reason.ALLOCATED
+    words = (failed or "every pod of the gang has its devices")[: device_status.LONGEST_MESSAGE]
+    condition = device_status.Condition(kind, "True", reason.value, words, now)
+    device = device_status.Device(*first.device, first.share_id)
+    return device_status.DeviceStatus(device, (condition,))
 
 
 class Commit:
@@ -173,6 +184,23 @@ class Commit:
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove hold entries by their key, whatever else changed on the claim."""
         self._patch_status(claim, without(claim, holds), client.PatchType.STRATEGIC)
+
+    def say_gang(self, claim: claims.Claim, failed: str, now: str) -> None:
+        """Set the condition for which the binding of a gang's member waits, or that which ends it.
+
+        It is applied to the entry of the device that names it; everything else stays (KEP-5007).
+        """
+        said = (_gang_status(claim, failed, now),)
+        answer = self._writer.patch(
+            resource.RESOURCE_CLAIMS,
+            claim.name,
+            claims.render_said(claim, said),
+            namespace=claim.namespace,
+            subresource="status",
+            kind=client.PatchType.APPLY,
+            force=True,
+        )
+        self._observe(answer)
 
     def condition(self, node: nodes.Node, body: Mapping[str, object]) -> None:
         """Patch a condition of a Node, unless it is another Node of that name by now."""

@@ -10,32 +10,46 @@ from typing import Any
 
 from driver import ids
 from driver.controller import picture, stores
+from driver.controller.gangs import roster
 from driver.kube import store
+from driver.resources import pods
 
-_Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
+Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 """Where the values of a kind are, and where they go."""
 
 
 class Feed:
     """`attach` before the reflectors run, `bring` before every decision."""
 
-    def __init__(self, found: stores.Stores, shown: picture.Picture) -> None:
+    def __init__(self, found: stores.Stores, shown: picture.Picture, gangs: roster.Roster) -> None:
+        def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
+            shown.put_pod(key, pod)
+            gangs.put(key, pod)
+
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}
-        self._puts: dict[str, _Put] = {
+        self._puts: dict[str, Put] = {
             "node": (found.nodes, shown.put_node),
             "slice": (found.slices, shown.put_slice),
             "class": (found.classes, shown.put_class),
             "rule": (found.rules, shown.put_rule),
             "claim": (found.claims, shown.put_claim),
-            "pod": (found.pods, shown.put_pod),
+            "pod": (found.pods, put_pod),
             "bound": (found.bound_volumes, shown.put_bound),
             "volume": (found.volumes, shown.put_volume),
         }
         for kind, (source, _) in self._puts.items():
-            for key in source.snapshot():
-                self.changed(kind, key)
-            source.subscribe(lambda key, _old, _new, kind=kind: self.changed(kind, key))  # type: ignore[misc]
+            self._follow(kind, source)
+
+    def follow(self, kind: str, to: Put) -> None:
+        """Of another kind, too, before the reflectors run."""
+        self._puts[kind] = to
+        self._follow(kind, to[0])
+
+    def _follow(self, kind: str, source: store.Store[Any]) -> None:
+        for key in source.snapshot():
+            self.changed(kind, key)
+        source.subscribe(lambda key, _old, _new: self.changed(kind, key))
 
     def changed(self, kind: str, key: ids.Key) -> None:
         """Something changed; its value is read when the picture is brought up to date."""

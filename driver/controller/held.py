@@ -34,7 +34,7 @@ class Held:
         """What the caches say of a claim now."""
         if allocation == self._cached.get(key):
             return ()
-        before = self._now(key)
+        before = self.allocation(key)
         if allocation is None:
             self._cached.pop(key, None)
         else:
@@ -43,21 +43,22 @@ class Held:
 
     def fly(self, key: ids.Key, allocation: claims.Allocation) -> Sequence[claims.DeviceId]:
         """An allocation of a claim is being written."""
-        before = self._now(key)
+        before = self.allocation(key)
         self._flying[key] = allocation
         return self._changed(key, before)
 
     def land(self, key: ids.Key) -> Sequence[claims.DeviceId]:
         """The writing ended."""
-        before = self._now(key)
+        before = self.allocation(key)
         self._flying.pop(key, None)
         return self._changed(key, before)
 
-    def _now(self, key: ids.Key) -> claims.Allocation | None:
+    def allocation(self, key: ids.Key) -> claims.Allocation | None:
+        """What a claim has now."""
         return self._flying.get(key) or self._cached.get(key)
 
     def _changed(self, key: ids.Key, before: claims.Allocation | None) -> Sequence[claims.DeviceId]:
-        after = self._now(key)
+        after = self.allocation(key)
         if before == after:  # what we wrote is what the caches then say
             return ()
         gone = [one.device for one in _taking(before)]

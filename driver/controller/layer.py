@@ -3,7 +3,7 @@
 What is below is never touched, and must stand still as long as this is used.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
@@ -82,6 +82,53 @@ class Layer:
     def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
         return self._changes.since(mark)
+
+
+class Ignoring(Layer):
+    """A ClusterView without what some holders have, by their keys."""
+
+    def __init__(self, below: cluster.ClusterView, holders: Collection[ids.Key]) -> None:
+        super().__init__(below)
+        self._gone = frozenset(holders)
+        self._free: dict[cluster.PoolKey, AbstractSet[str]] = {}
+        self._used: dict[cluster.PoolKey, AbstractSet[str]] = {}
+
+    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+        """Who has a device; administrative access does not count."""
+        found, gone = self._below.holders(device), self._gone
+        for holder in found:
+            if holder.claim in gone:
+                return tuple(one for one in found if one.claim not in gone)
+        return found
+
+    def used(self, of: pool.Pool) -> AbstractSet[str]:
+        """The devices of a pool that somebody has, by name."""
+        key = (of.driver, of.name)
+        if key not in self._used:
+            free = self._freed(of)
+            self._used[key] = self._below.used(of) - free if free else self._below.used(of)
+        return self._used[key]
+
+    def left(self, of: pool.Pool) -> cluster.Left:
+        """What is left of a pool's counters (KEP-4815)."""
+        free = self._freed(of)
+        if not free:
+            return self._below.left(of)
+        left = dict(self._below.left(of))
+        for counter, amount in drawn(of, free):
+            left[counter] += amount
+        return left
+
+    def _freed(self, of: pool.Pool) -> AbstractSet[str]:
+        """The devices of a pool that only those have."""
+        key = (of.driver, of.name)
+        if key not in self._free:
+            self._free[key] = {
+                name
+                for name in (self._below.used(of) if self._gone else ())
+                if not self.holders(claims.DeviceId(of.driver, of.name, name))
+            }
+        return self._free[key]
 
 
 def drawn(of: pool.Pool, found: Iterable[str]) -> Iterable[tuple[pool.Counter, int]]:

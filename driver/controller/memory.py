@@ -6,7 +6,7 @@ Owned by the decider's thread alone.
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.controller import turn, writers
+from driver.controller import candidates, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation
 
@@ -25,9 +25,12 @@ class BackOff:
 
 @dataclass(slots=True)
 class Memory:
-    """By pod UID, except `waiting` (pods without a fit), `in_doubt` and `unreserved` (claims).
+    """By pod UID, except `waiting` (pods and gangs without a fit), `in_doubt` and `unreserved`.
 
-    `writing` are the claims of decisions `in_flight`.
+    Of what waits for something else than a place, such as a readable claim, the candidate is None.
+
+    `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
+    gang's condition is being written.
     `told` is why a pod found no place, `unadvised` are those to whom the nearest fit is still to be
     told. `explained` is the last answer to each pod in full, for as long as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
@@ -42,7 +45,8 @@ class Memory:
     explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
-    waiting: set[ids.Key] = field(default_factory=set)
+    waiting: dict[writers.Item, candidates.Candidate | None] = field(default_factory=dict)
+    said: dict[ids.Key, str] = field(default_factory=dict)
     unreserved: dict[ids.Key, float] = field(default_factory=dict)
 
     def meet(self, key: ids.Key, uid: ids.PodUid) -> None:
@@ -53,7 +57,7 @@ class Memory:
 
     def forget(self, key: ids.Key) -> None:
         """The pod is gone."""
-        self.waiting.discard(key)
+        self.waiting.pop(writers.Item("pod", key), None)
         uid = self.uids.pop(key, None)
         if uid is not None:
             self.placed.pop(uid, None)

@@ -2,7 +2,7 @@
 
 import prometheus_client as prometheus
 
-_RESULTS = ("allocated", "no_fit", "write_failed", "taken_back", "nudged", "evicted")
+_RESULTS = ("allocated", "no_fit", "waits", "write_failed", "taken_back", "nudged", "evicted")
 
 
 class Metrics:

@@ -115,6 +115,10 @@ class _Shown:
 class Picture(_Shown):
     """Fed by `put_*` (None: the object is gone) and by `fly`/`land` for decisions in flight."""
 
+    def __init__(self, driver: str) -> None:
+        super().__init__(driver)
+        self._stirred: dict[ids.Key, None] = {}
+
     def put_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
         if node is not None and self._nodes.get(name) == node:
@@ -159,6 +163,20 @@ class Picture(_Shown):
         allocation = claim.allocation if claim else None
         self._charge(self._held.put(key, allocation))
         self._touch(self._load.put_claim(key, claim))
+        self._stirred[key] = None
+
+    def put_hold(self, key: ids.Key, allocation: claims.Allocation | None) -> None:
+        """Devices are kept for somebody who has no claim yet; a key that no claim can have."""
+        self._charge(self._held.put(key, allocation))
+
+    def stirred(self) -> Sequence[ids.Key]:
+        """The claims that something was said of since the last call."""
+        found, self._stirred = self._stirred, {}
+        return [*found]
+
+    def allocation(self, claim: ids.Key) -> claims.Allocation | None:
+        """What a claim has, by a decision in flight or else as it is written."""
+        return self._held.allocation(claim)
 
     def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
@@ -178,12 +196,14 @@ class Picture(_Shown):
         """A decision is being written: what it gives is given."""
         for key, allocation in decision.made.items():
             self._charge(self._held.fly(key, allocation))
+            self._stirred[key] = None
         self._touch(self._load.fly(decision.pod, decision.node))
 
     def land(self, decision: cluster.InFlight) -> None:
         """The writing ended: what the caches say counts again."""
         for key in decision.made:
             self._charge(self._held.land(key))
+            self._stirred[key] = None
         self._touch(self._load.land(decision.pod))
 
     def _charge(self, devices: Iterable[claims.DeviceId]) -> None:

@@ -10,12 +10,12 @@ class Writer(Protocol):
     """Fenced writes (kube.writer.FencedWriter), and a look at what they met."""
 
     def get(
-        self, kind_of: resource.Resource, name: str, namespace: str | None = None
+        self, kind_of: resource.Resource, /, name: str, namespace: str | None = None
     ) -> dict[str, Any]:
         """The object as the server holds it now. Raises NotFound."""
         ...
 
-    def patch(
+    def patch(  # noqa: PLR0913 - the parameters of the client's patch
         self,
         kind_of: resource.Resource,
         name: str,
@@ -24,6 +24,7 @@ class Writer(Protocol):
         namespace: str | None = None,
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
     ) -> dict[str, Any]:
         """Patch an object; the object as the server answered it."""
         ...
@@ -38,6 +39,18 @@ class Writer(Protocol):
         version: str,
     ) -> dict[str, Any]:
         """Add a finalizer to an object that no patch can be made of; the object then."""
+        ...
+
+    def create(
+        self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
+    ) -> dict[str, Any]:
+        """Create an object; the object as the server answered it. Raises AlreadyExists."""
+        ...
+
+    def delete(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+    ) -> None:
+        """Delete exactly the object `uid`. Raises NotFound."""
         ...
 
     def create_eviction(

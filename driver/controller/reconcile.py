@@ -4,44 +4,49 @@ Level-triggered: a key says only *look*, never what happened. Writes fan out on 
 in flight is laid over the view until the server has answered.
 """
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import structlog
 
-from driver import clock, ids, reasons
+from driver import clock, ids
 from driver.controller import (
+    accounting,
     advising,
     attending,
+    candidates,
+    charging,
     feed,
+    ganging,
     memory,
     node_condition,
     picture,
+    placing,
+    preemption,
+    reclaiming,
     refused,
+    replacing,
+    reserving,
+    scribe,
+    serving,
+    singles,
+    state,
     stores,
     turn,
     writers,
 )
 from driver.controller import view as cluster
-from driver.controller.allocation import (
-    allocate,
-    assemble,
-    explanation,
-    outcome,
-    ownership,
-    settings,
-    words,
-)
-from driver.controller.allocation.whatif import nearest
-from driver.controller.allocation.whatif import words as whatif_words
+from driver.controller.allocation import explanation, settings
+from driver.controller.gangs import roster
+from driver.controller.queueing import engine
 from driver.kube import workqueue
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
 _BATCH = 256
 _IDLE_S = 1.0
-_STALE_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,34 @@ class Reconciler:
         self._clock = time
         self._memory = memory.Memory()
         self._view = picture.Picture(settings.driver)
-        self._feed = feed.Feed(found, self._view)
-        self._allocator = allocate.Allocator(settings.deciding)
-        self._adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
-        self._owners = ownership.Owners()
+        self._roster = roster.Roster()
+        self._feed = feed.Feed(found, self._view, self._roster)
+        known = state.State(found, self._feed, self._view, self._memory, time)
+        adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
+        placer = placing.Placing(known, self._writers, tools, adviser)
+        self._singles = singles.Singles(
+            known, self._writers, tools, placer, settings.deciding, settings.patience
+        )
+        self._gangs = ganging.Gangs(
+            known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
+        )
+        fair = engine.Engine(settings.driver)
+        charges = charging.Charging(found, self._view, fair)
+        hands = scribe.Scribe(tools, items)
+        self._reserving = reserving.Reserving(
+            known, hands, charges, settings.deciding, fair.leaf_of
+        )
+        room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        self._reclaiming = reclaiming.Reclaiming(known, fair, room.book, hands)
+        self._replacing = replacing.Replacing(
+            known, room.book, self._reserving, placer, settings.deciding
+        )
+        self._feed.follow("unit", (found.pods, room.book.put_pod))
+        self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("queue", (found.teams, charges.put_queue))
+        self._feed.follow("reservation", (found.reserved, self._reserving.put))
+        self._accounting = accounting.Accounting(known, fair, charges, hands)
+        self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
 
@@ -107,37 +136,67 @@ class Reconciler:
     def take(self, batch: list[writers.Item]) -> None:
         """Handle a batch, most urgent first."""
         self._settle()
+        due: dict[writers.Item, candidates.Candidate] = {}
         for item in sorted(batch, key=self._urgency):
-            try:
-                self._handle(item)
-            except Exception:  # noqa: BLE001 - the work loop: one bad key stops no others
-                _log.exception("turn failed", kind=item.kind, key=item.key)
-                self._tools.metrics.failed_turns.inc()
-                self._items.retry(item)
-            finally:
-                self._items.done(item)
+            with self._turn_of(item):
+                due |= {one.item: one for one in self._handle(item)}
+        for item, again_s in self._serving.serve([*due.values()], self._turn_of):
+            self._items.add_after(item, again_s)
+        for item in batch:
+            self._items.done(item)
 
-    def _urgency(self, item: writers.Item) -> tuple[int, int, str, str]:
-        """Claims first (they free devices), then pods by priority, age and name."""
-        pod = self._stores.pods.get(item.key) if item.kind == "pod" else None
-        if pod is None:
-            return 0, 0, "", item.key
-        return 1, -pod.priority, pod.created, item.key
+    @contextlib.contextmanager
+    def _turn_of(self, item: writers.Item) -> Iterator[None]:
+        """The work loop: one bad key stops no others."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever it is, the others go on
+            _log.exception("turn failed", kind=item.kind, key=item.key)
+            self._tools.metrics.failed_turns.inc()
+            self._items.retry(item)
 
-    def _handle(self, item: writers.Item) -> None:
+    def _urgency(self, item: writers.Item) -> int:
+        """Claims first: they free devices."""
+        return 1 if item.kind in {"pod", "gang"} else 0
+
+    def _handle(self, item: writers.Item) -> Iterator[candidates.Candidate]:
+        """Do what is due for a key; what is to be placed is told."""
         match item.kind:
             case "pod":
-                self._pod(item)
+                found = self._pod(item)
+                if found is not None:
+                    yield found
+            case "gang":
+                yield from self._gang(item)
+            case "wake":
+                for one in [*self._memory.waiting]:
+                    with self._turn_of(one):
+                        yield from self._handle(one)
+                for key in self._reserving.pending():
+                    self._items.add(writers.Item("reservation", key))
+            case _:
+                self._tend(item)
+
+    def _tend(self, item: writers.Item) -> None:
+        """Do what is due for what is not placed."""
+        match item.kind:
+            case "reservation":
+                again_s = self._reserving.look(item)
+                if again_s is not None:
+                    self._items.add_after(item, again_s)
+            case "queues":
+                again_s = self._accounting.look()
+                if again_s is not None:
+                    self._items.add_after(item, again_s)
+            case "faults":
+                self._replacing.look(ids.NodeName(item.key))
             case "claim":
                 self._claim(item)
             case "node":
                 self._node(ids.NodeName(item.key))
-            case "nodes":
+            case _:
                 for key in self._stores.nodes.snapshot():
                     self._items.add(writers.Item("node", key))
-            case _:
-                for key in self._memory.waiting:
-                    self._items.add(writers.Item("pod", key))
 
     def _settle(self) -> None:
         """Take in what the writers finished, and what the caches were told."""
@@ -166,46 +225,59 @@ class Reconciler:
             self._feed.bring()
             self._view.land(decision)
 
-    # Pods.
+    # Pods and gangs.
 
-    def _pod(self, item: writers.Item) -> None:
+    def _pod(self, item: writers.Item) -> candidates.Candidate | None:
         doubtful = self._memory.in_doubt.pop(item.key, None)
         if doubtful is not None:
             self._again(item, doubtful)
-            return
+            return None
         pod = self._stores.pods.get(item.key)
         if pod is None:
             self._memory.forget(item.key)
             self._items.forget(item)
-            return
+            return None
         self._memory.meet(item.key, pod.uid)
+        gang = roster.key_of(pod)
+        if gang is not None:
+            self._items.add(writers.Item("gang", gang))
+            return None
+        return self._single(item, pod)
+
+    def _single(self, item: writers.Item, pod: pods.Pod) -> candidates.Candidate | None:
         found = cluster.claims_of(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
+            return None
+        due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
+        return self._later(item, due)
+
+    def _gang(self, item: writers.Item) -> Iterator[candidates.Candidate]:
+        try:
+            due = self._gangs.look(item, stale=self._settings.is_stale())
+        except ganging.NotAGang:
+            for pod in self._roster.members(item.key):
+                one = self._single(writers.Item("pod", pod.key), pod)
+                if one is not None:
+                    yield one
             return
-        now = self._clock.monotonic()
-        placed = self._placed(pod, found, now)
-        patience = self._settings.patience
-        due = turn.of_pod(pod, found, placed, now, patience)
-        if isinstance(due, turn.Decide):
-            if self._decide(item, pod, due):
-                return
-            due = turn.of_pod(pod, due.settled, placed, now, patience)
-        self._memory.waiting.discard(item.key)
-        match due:
-            case turn.Look(after_s=after_s):
-                self._items.add_after(item, after_s)
-            case turn.TakeBack() as back:
-                self._take_back(pod, back, now)
-            case turn.Ungate():
-                self._writers.ungate(pod)
-            case _:
-                pass
+        found = self._later(item, due)
+        if found is not None:
+            yield found
+
+    def _later(
+        self, item: writers.Item, due: candidates.Candidate | float | None
+    ) -> candidates.Candidate | None:
+        if isinstance(due, candidates.Candidate):
+            return due
+        if due is not None:
+            self._items.add_after(item, due)
+        return None
 
     def _again(self, item: writers.Item, decision: writers.Decision) -> None:
         """Repeat a write that nobody answered, unless its devices are another allocator's now."""
         if self._settings.is_stale():
             self._memory.in_doubt[item.key] = decision
-            self._items.add_after(item, _STALE_WAIT_S)
+            self._items.add_after(item, turn.STALE_WAIT_S)
             return
         self._feed.bring()
         if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
@@ -213,140 +285,19 @@ class Reconciler:
         else:
             self._writers.withdraw(item, decision)
 
-    def _placed(
-        self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
-    ) -> turn.Placed | None:
-        node = turn.held_node(pod, found)
-        if node is None:
-            return None
-        placed = turn.observe(self._memory.placed.get(pod.uid), pod, node, now)
-        self._memory.placed[pod.uid] = placed
-        return placed
-
-    def _decide(self, item: writers.Item, pod: pods.Pod, due: turn.Decide) -> bool:
-        """Decide for the open claims that are ours; False when none of them is."""
-        if any(claim.key in self._memory.writing for claim in due.open):
-            return True  # another pod's decision; the claim's change brings this pod back
-        if self._settings.is_stale():
-            self._items.add_after(item, _STALE_WAIT_S)
-            return True
-        self._feed.bring()
-        mine = self._owners.mine(self._view, pod, due.open)
-        if not mine:
-            return False
-        self._memory.waiting.add(item.key)
-        if isinstance(mine, outcome.NoFit):
-            self._no_fit(pod, due, mine)
-        else:
-            self._allocate(item, outcome.Workload(pod, mine, due.settled), due)
-        return True
-
-    def _allocate(
-        self,
-        item: writers.Item,
-        workload: outcome.Workload,
-        due: turn.Decide,
-    ) -> None:
-        pod = workload.pod
-        now = self._clock.monotonic()
-        workload = replace(workload, avoid=self._memory.avoided(pod.uid, now))
-        with self._tools.metrics.decision_seconds.time():
-            answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, outcome.Placement):
-            self._place(item, workload, answer)
-            return
-        self._no_fit(pod, due, answer, workload)
-        ends = self._memory.next_end(pod.uid, now)
-        if ends is not None:
-            self._items.add_after(item, ends - now)
-
-    def _place(
-        self,
-        item: writers.Item,
-        workload: outcome.Workload,
-        placement: outcome.Placement,
-    ) -> None:
-        pod = workload.pod
-        stamped = clock.rfc3339(self._clock.now())
-        made = assemble.allocations(self._view, workload, placement, stamped)
-        decision = cluster.InFlight(pod, placement.node, made)
-        self._memory.fly(decision)
-        self._view.fly(decision)
-        self._memory.waiting.discard(item.key)
-        self._memory.hush(pod.uid)
-        self._explain(pod, placement)
-        self._writers.allocate(item, writers.Decision(workload, placement, made))
-
-    def _no_fit(
-        self,
-        pod: pods.Pod,
-        due: turn.Decide,
-        answer: outcome.NoFit,
-        workload: outcome.Workload | None = None,
-    ) -> None:
-        """Say why, once for each new answer; free what half a decision left behind."""
-        self._tools.metrics.decided("no_fit")
-        message = words.no_fit(answer)
-        new = self._memory.told.get(pod.uid) != message
-        if new:
-            self._memory.hush(pod.uid)
-            self._memory.told[pod.uid] = message
-        near = self._nearest(workload, answer) if new or self._is_owed(pod, workload) else None
-        if new or near:
-            self._explain(pod, answer, near)
-            told = whatif_words.joined(message, whatif_words.of(near) if near else "")
-            self._tools.tell.warning(pod, due.open, reasons.Reason.NO_FIT, told)
-            _log.info("no fit", pod=pod.key, answer=told)
-        half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
-        self._writers.clear(half)
-
-    def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
-        return workload is not None and pod.uid in self._memory.unadvised
-
-    def _explain(
-        self, pod: pods.Pod, answer: explanation.Answer, near: nearest.Nearest | None = None
-    ) -> None:
-        at = clock.rfc3339(self._clock.now())
-        self._memory.explained[pod.uid] = explanation.Explanation(pod.key, at, answer, near)
-
-    def _nearest(
-        self, workload: outcome.Workload | None, answer: outcome.NoFit
-    ) -> nearest.Nearest | None:
-        """The nearest fit; where looking for it would take too long now, another time."""
-        if workload is None or answer.blocker is not None:
-            return None
-        uid = workload.pod.uid
-        if not self._adviser.affords(self._view, workload):
-            self._memory.unadvised.add(uid)
-            return None
-        self._memory.unadvised.discard(uid)
-        return self._adviser.advise(self._view, workload, answer)
-
-    def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
-        lasts = self._memory.back_off(pod.uid, back.node, back.words, now)
-        self._memory.placed.pop(pod.uid, None)
-        message = (
-            f"Freed the devices on {back.node}, left out for {lasts:.0f} s: "
-            f'the scheduler refused the pod there: "{back.words}"'
-        )
-        reason = reasons.Reason.ALLOCATION_CLEARED
-        self._tools.tell.warning(pod, back.claims, reason, message)
-        self._tools.metrics.decided("taken_back")
-        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
-        self._writers.clear(back.claims)
-
     # Claims.
 
     def _claim(self, item: writers.Item) -> None:
+        self._memory.said.pop(item.key, None)
         claim = self._stores.claims.get(item.key)
         if claim is None:
             self._memory.unreserved.pop(item.key, None)
             self._attendant.forget(item.key)
             self._items.forget(item)
             return
-        again_s = self._attendant.attend(claim)
-        if again_s is not None:
-            self._items.add_after(item, again_s)
+        for again_s in (self._attendant.attend(claim), self._reclaiming.look(claim)):
+            if again_s is not None:
+                self._items.add_after(item, again_s)
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)
         match turn.of_claim(claim, self._stores.pods.get, since, now, self._settings.patience):

@@ -7,7 +7,19 @@ from typing import Any
 
 from driver import ids
 from driver.kube import store
-from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
+from driver.resources import (
+    budgets,
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    slices,
+    taint_rules,
+    volumes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,15 @@ class Stores:
     bound_volumes: store.Store[volumes.BoundClaim]
     volumes: store.Store[volumes.Volume]
     rules: store.Store[taint_rules.TaintRule]
+    groups: store.Store[pod_groups.PodGroup]
+    coscheduling: store.Store[pod_groups.PodGroup]
+    teams: store.Store[queues.Queue]
+    reserved: store.Store[reservations.Reservation]
+    guards: store.Store[budgets.Budget]
+
+    def group(self, key: ids.Key) -> pod_groups.PodGroup | None:
+        """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
+        return self.groups.get(key) or self.coscheduling.get(key)
 
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
         """Take the server's answer to a write of ours before the watch brings it."""
@@ -39,6 +60,11 @@ def empty() -> Stores:
         bound_volumes=store.Store(),
         volumes=store.Store(),
         rules=store.Store(),
+        groups=store.Store(),
+        coscheduling=store.Store(),
+        teams=store.Store(),
+        reserved=store.Store(),
+        guards=store.Store(),
     )
 
 

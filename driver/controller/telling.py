@@ -5,6 +5,14 @@ from driver.controller import ports
 from driver.kube import events
 from driver.resources import claims, pods
 
+_WARNINGS = frozenset(
+    {
+        reasons.Reason.RESERVATION_PENDING,
+        reasons.Reason.RESERVATION_EXPIRED,
+        reasons.Reason.RESERVATION_REFUSED,
+    }
+)
+
 
 class Teller:
     """Writes the same words where a user may look for them."""
@@ -31,6 +39,11 @@ class Teller:
     ) -> None:
         """Something did not go as asked."""
         self._tell(pod, found, reason, message, warning=True)
+
+    def on(self, regarding: events.ObjectRef, reason: reasons.Reason, message: str) -> None:
+        """On an object of our own kinds."""
+        warning = reason in _WARNINGS
+        self._recorder.event(regarding, reason.value, message, warning=warning)
 
     def _tell(
         self,

@@ -2,8 +2,9 @@
 
 from driver import ids, names
 from driver.controller import stores, writers
+from driver.controller.gangs import roster
 from driver.kube import workqueue
-from driver.resources import claims, nodes, pods, slices
+from driver.resources import claims, nodes, pods, queues, slices
 
 _SETTLE_S = 0.05
 
@@ -22,6 +23,10 @@ class Triggers:
         found.nodes.subscribe(self.on_node)
         found.slices.subscribe(self.on_slice)
         found.rules.subscribe(self.on_rule)
+        found.reserved.subscribe(self.on_reservation)
+        found.teams.subscribe(self.on_queue)
+        for groups in (found.groups, found.coscheduling):
+            groups.subscribe(self.on_group)
         for one in (found.classes, found.bound_volumes, found.volumes):
             one.subscribe(self.on_world)
 
@@ -30,6 +35,9 @@ class Triggers:
         self._by_claim.note(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(writers.Item("pod", key))
+        for gang in {roster.key_of(one) for one in (old, new) if one is not None}:
+            if gang is not None:
+                self._items.add(writers.Item("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(writers.Item("claim", claim))
         if _place_of(old) != _place_of(new):
@@ -55,6 +63,8 @@ class Triggers:
         named = (one.node for one in (old, new) if one is not None and one.node is not None)
         for node in {*named}:
             self._items.add_after(writers.Item("node", ids.Key(node)), _SETTLE_S)
+            if old != new:
+                self._items.add_after(writers.Item("faults", ids.Key(node)), _SETTLE_S)
         self.on_world(key, old, new)
 
     def on_rule(self, key: ids.Key, old: object, new: object) -> None:
@@ -62,6 +72,20 @@ class Triggers:
         if old != new:
             self._items.add_after(writers.NODES, _SETTLE_S)
         self.on_world(key, old, new)
+
+    def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
+        """What it holds is free for its holder, or for everybody again."""
+        self._items.add(writers.Item("reservation", key))
+        self.on_world(key, old, new)
+
+    def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
+        """Whose turn it is may be another's."""
+        self._items.add_after(writers.QUEUES, _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
+        """A gang may be another."""
+        self._items.add(writers.Item("gang", key))
 
     def on_world(self, _key: ids.Key, old: object, new: object) -> None:
         """Whatever may make something fit."""

@@ -12,6 +12,9 @@ from driver.controller import hold
 from driver.controller import view as cluster
 from driver.resources import claims, pods
 
+STALE_WAIT_S = 1.0
+"""Until who allocates what may be known again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from driver import errors, ids, reasons
-from driver.controller import commit, metrics, telling
+from driver.controller import commit, metrics, ports, telling
 from driver.controller.allocation import outcome, words
 from driver.kube import workqueue
 from driver.resources import claims, nodes, pods
@@ -18,7 +18,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Item(NamedTuple):
-    """A key to look at: `kind` is `pod`, `claim`, `node`, `nodes` or `wake`."""
+    """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`, `faults` on one.
+
+    All of a kind are `nodes`, `queues`, and `wake`: all that waits.
+    """
 
     kind: str
     key: ids.Key
@@ -26,6 +29,8 @@ class Item(NamedTuple):
 
 WAKE = Item("wake", ids.Key(""))
 """Look at every waiting pod again."""
+QUEUES = Item("queues", ids.Key(""))
+"""Look at how queues stand."""
 NODES = Item("nodes", ids.Key(""))
 """Look at every node's condition again."""
 
@@ -71,6 +76,7 @@ class Written:
 class Tools:
     """What writing takes."""
 
+    writer: ports.Writer
     commit: commit.Commit
     pool: futures.Executor
     tell: telling.Teller
@@ -154,6 +160,10 @@ class Writers:
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
+
+    def say(self, claim: claims.Claim, failed: str, now: str) -> None:
+        """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
+        self._submit(claim, lambda one: self._tools.commit.say_gang(one, failed, now))
 
     def ungate(self, pod: pods.Pod) -> None:
         """Let kube-scheduler have a pod: remove our scheduling gate."""

@@ -179,8 +179,11 @@ def of_instance(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, 
 
 
 def verdict(found: Iterable[Ailment]) -> bool | None:
-    """Whether a device with these is healthy; None: it cannot be told."""
-    effects = {one.effect for one in found}
+    """Whether a device with these is healthy; None: it cannot be told.
+
+    One in quarantine is as healthy as it is without.
+    """
+    effects = {one.effect for one in found if one.key != names.TAINT_QUARANTINE}
     return False if effects - {"None"} else None if effects else True
 
 

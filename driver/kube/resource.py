@@ -66,6 +66,7 @@ PVCS = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
 PVS = Resource("", "v1", "persistentvolumes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", namespaced=True)
+JOBS = Resource("batch", "v1", "jobs", namespaced=True)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", namespaced=True)
 SECRETS = Resource("", "v1", "secrets", namespaced=True)
 VALIDATING_WEBHOOKS = Resource(
@@ -85,3 +86,12 @@ RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", namespaced=False)
 """v1 from Kubernetes 1.37 on; 1.36 serves v1beta2 when asked to."""
+QUEUES = Resource("ration.dev", "v1alpha1", "queues", namespaced=False)
+RESERVATIONS = Resource("ration.dev", "v1alpha1", "reservations", namespaced=True)
+PDBS = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)
+POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", namespaced=True)
+"""From Kubernetes 1.37 on, where it is asked for (KEP-4671)."""
+ALPHA_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
+"""Of Kubernetes 1.36, where it is asked for."""
+COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", namespaced=True)
+"""Of the coscheduling plugin, where its CRD is installed (kubernetes-sigs/scheduler-plugins)."""

@@ -15,6 +15,7 @@ from driver import clock, errors, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
+    activity_watch,
     claim_reader,
     device_conditions,
     health_news,
@@ -28,6 +29,7 @@ from driver.kubeletplugin import (
     newest,
     node_allocator,
     publisher,
+    quarantine,
     reclaim,
     refusals,
     registration,
@@ -85,11 +87,10 @@ class App:
         )
         self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
         self._conditions = _conditions(config, outside)
+        watch = usage_watch.Tools(teller, self._conditions, counters)
+        works = activity_watch.ActivityWatch(core.workers, self._conditions, self._clock)
         self._usage = usage_watch.UsageWatch(
-            core.sharers,
-            usage_watch.Tools(teller, self._conditions, counters),
-            config.usage_seconds,
-            self._clock,
+            core.sharers, watch, config.usage_seconds, self._clock, works.look
         )
         self._reclaim = reclaim.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
@@ -100,16 +101,15 @@ class App:
             core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
-        self._dra = rpc.UnixServer(
-            "dra",
-            self._paths.service,
-            self._serve,
-            rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock),
-        )
+        serving = rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock)
+        self._dra = rpc.UnixServer("dra", self._paths.service, self._serve, serving)
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )
-        self._health = _health(config, core, outside, self._node_uid, (teller, counters))
+        self._quarantine = quarantine.Quarantine(config.state_dir / "quarantine.json", self._clock)
+        self._health = _health(
+            config, core, outside, self._node_uid, (teller, counters, self._quarantine)
+        )
         self._supply = _supply(config, core, outside, self._health)
         self._newest = newest.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
@@ -136,8 +136,16 @@ class App:
             config.state_dir / "allocator",
             node_allocator.Tools(teller, counters, time),
         )
-        is_newest = self._newest.is_newest
-        return publisher.Tools(outside.kube, teller, counters, time, allocator, is_newest, beside)
+        return publisher.Tools(
+            outside.kube,
+            teller,
+            counters,
+            time,
+            allocator,
+            self._newest.is_newest,
+            self._quarantine.follow,
+            beside,
+        )
 
     def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
         return name_gate.NameGate(
@@ -327,9 +335,9 @@ def _health(
     core: wiring.Core,
     outside: Outside,
     node_uid: Callable[[], str],
-    tools: tuple[telling.Teller, metrics.Metrics],
+    tools: tuple[telling.Teller, metrics.Metrics, quarantine.Quarantine],
 ) -> health_watch.HealthWatch:
-    teller, counters = tools
+    teller, counters, kept = tools
     audience = health_news.Audience(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
@@ -339,5 +347,5 @@ def _health(
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )
-    tools_of_watch = health_watch.Tools(news, counters, outside.clock)
+    tools_of_watch = health_watch.Tools(news, counters, outside.clock, kept)
     return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

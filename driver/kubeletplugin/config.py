@@ -96,7 +96,7 @@ class PluginConfig(settings.ClusterSettings):
     )
 
     usage_seconds: float = pydantic.Field(
-        default=10.0, gt=0, description="How often the memory that claims use is compared."
+        default=10.0, gt=0, description="How often it is looked at what claims use of their GPUs."
     )
 
     @property

@@ -2,19 +2,20 @@
 
 Saying it never waits: the latest word of a type counts, and one thread writes. The claim is read
 first and changed only as it was read, so words never land on another claim of the name, or on
-another allocation. What cannot be written is tried again, ever later; Prepare never hears of it.
+another allocation. What the devices do (`activity`) is told the same way. What cannot be written is
+tried again, ever later; Prepare never hears of it.
 """
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
 
 from driver import clock, errors, ids, names, reasons
 from driver.kube import backoff, workqueue
-from driver.kubeletplugin import ports
+from driver.kubeletplugin import activity, ports
 from driver.resources import claims, device_status
 
 _log = structlog.get_logger(__name__)
@@ -27,16 +28,21 @@ _OVER = (errors.NotFound, errors.BadInput)
 too, and a claim that has lost its devices is found out by reading it."""
 
 
+_Words = Mapping[str, ports.Word]
+_Seen = Mapping[ports.DeviceKey, ports.Seen]
+
+
 @dataclass(slots=True)
 class _Said:
-    """Of one claim, by the condition's type: what is not written yet."""
+    """Of one claim, what is not written yet: by the condition's type, and by device."""
 
     ref: ports.ClaimRef
-    words: dict[str, ports.Word] = field(default_factory=dict)
+    words: _Words = field(default_factory=dict)
+    seen: _Seen = field(default_factory=dict)
 
 
 class DeviceConditions:
-    """Implements `ports.Conditions`, for the devices of `driver` in `pool`."""
+    """Implements `ports.Conditions` and `ports.Activities`, for devices of `driver` in `pool`."""
 
     def __init__(
         self,
@@ -59,7 +65,18 @@ class DeviceConditions:
         """Have it said of every device that the claim has of us; the latest of a type counts."""
         with self._lock:
             said = self._said.setdefault(ref.uid, _Said(ref))
-            said.words[word.type] = word
+            said.words = {**said.words, word.type: word}
+        self._soon(ref)
+
+    def tell(self, ref: ports.ClaimRef, seen: _Seen) -> None:
+        """Have it said of these devices of the claim; the latest counts."""
+        with self._lock:
+            said = self._said.setdefault(ref.uid, _Said(ref))
+            said.seen = {**said.seen, **seen}
+        self._soon(ref)
+
+    def _soon(self, ref: ports.ClaimRef) -> None:
+        with self._lock:
             while len(self._said) > MOST:
                 dropped = next(iter(self._said))
                 del self._said[dropped]
@@ -91,18 +108,18 @@ class DeviceConditions:
     def _attempt(self, uid: ids.ClaimUid) -> None:
         with self._lock:
             said = self._said.get(uid)
-            words = dict(said.words) if said else {}
+            words, seen = (said.words, said.seen) if said else ({}, {})
         if said is None:
             self._queue.forget(uid)
             return
         try:
-            self._write(said.ref, words)
+            self._write(said.ref, words, seen)
         except _OVER as e:
             _log.info("conditions not to be written", claim_uid=uid, error=str(e))
         except errors.ApiError as e:
             self._later(uid, e)
             return
-        self._written(uid, words)
+        self._written(uid, words, seen)
 
     def _later(self, uid: ids.ClaimUid, error: errors.ApiError) -> None:
         """Logged once until nothing waits, unless the claim had only changed meanwhile."""
@@ -111,20 +128,20 @@ class DeviceConditions:
             _log.warning("conditions not written", claim_uid=uid, error=str(error))
         self._queue.retry(uid, error.retry_after_s or 0.0)
 
-    def _written(self, uid: ids.ClaimUid, words: Mapping[str, ports.Word]) -> None:
-        """Forget these words, and the claim with the last; newer ones stay."""
+    def _written(self, uid: ids.ClaimUid, words: _Words, seen: _Seen) -> None:
+        """Forget what was written, and the claim with the last; what is newer stays."""
         self._queue.forget(uid)
         with self._lock:
             said = self._said.get(uid)
             if said is None:
                 return
-            left = {kind: one for kind, one in said.words.items() if words.get(kind) is not one}
-            said.words = left
-            if not left:
+            said.words = {k: one for k, one in said.words.items() if words.get(k) is not one}
+            said.seen = {k: one for k, one in said.seen.items() if seen.get(k) is not one}
+            if not said.words and not said.seen:
                 del self._said[uid]
             self._troubled = self._troubled and bool(self._said)
 
-    def _write(self, ref: ports.ClaimRef, words: Mapping[str, ports.Word]) -> None:
+    def _write(self, ref: ports.ClaimRef, words: _Words, seen: _Seen) -> None:
         claim = self._status.read(ref)
         if claim.uid != ref.uid or claim.allocation is None:
             return
@@ -136,7 +153,8 @@ class DeviceConditions:
             old = before.get(device, device_status.DeviceStatus(device))
             ours = device_status.of_types(old, names.PLUGIN_CONDITIONS)
             timely = {kind: one for kind, one in wanted.items() if not _comes_late(one, ours)}
-            found.append(device_status.changed(ours, timely, now))
+            entry = device_status.changed(ours, timely, now)
+            found.append(_with_activity(entry, seen.get(ports.DeviceKey(*device[2:]))))
         if any(not _stands(one, before) for one in found):
             self._status.apply(ref, claims.render_said(claim, found))
 
@@ -148,6 +166,17 @@ class DeviceConditions:
             if (result.device.driver, result.device.pool) == (self._driver, self._pool)
         )
         return list(dict.fromkeys(found))
+
+
+def _with_activity(
+    entry: device_status.DeviceStatus, seen: ports.Seen | None
+) -> device_status.DeviceStatus:
+    """The entry, with what is told of the device's work; what was told stays without news."""
+    if seen is None:
+        return entry
+    ready = entry.condition(names.CONDITION_READY)
+    prepared = ready.since if ready is not None and ready.status == _STATUSES[True] else ""
+    return replace(entry, activity=activity.merged(entry.activity, seen, prepared))
 
 
 def _comes_late(wanted: device_status.Condition | None, ours: device_status.DeviceStatus) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import structlog
 
 from driver import clock, ids, reasons
-from driver.devices import health, xids
+from driver.devices import health, quarantine, xids
 from driver.kubeletplugin import ports, telling
 
 _log = structlog.get_logger(__name__)
@@ -63,15 +63,17 @@ class HealthNews:
         known = {_identity(one) for one in before}
         for one in after:
             if _identity(one) not in known:
-                harmless = one.effect == "None"
-                reason = reasons.Reason.GPU_NOTICE if harmless else reasons.Reason.GPU_UNHEALTHY
                 text = f"{_subject(gpu, one.instance)}: {one.message}"
-                self._warn(gpu, one.instance, reason, text)
-        if health.verdict(before) is False and health.verdict(after) is not False:
-            self._recovered(gpu)
+                self._warn(gpu, one.instance, _reason(one), text)
+        kept = any(map(quarantine.is_quarantine, after))
+        if health.verdict(before) is False and health.verdict(after) is not False and not kept:
+            text = f"{gpu}: nothing ails it any more"
+            self._good_news(gpu, reasons.Reason.GPU_RECOVERED, text)
+        if any(map(quarantine.is_quarantine, before)) and not kept:
+            text = f"{gpu}: its failures are forgotten, as the Node's annotation asked"
+            self._good_news(gpu, reasons.Reason.GPU_QUARANTINE_CLEARED, text)
 
-    def _recovered(self, gpu: ids.GpuUuid) -> None:
-        text, reason = f"{gpu}: nothing ails it any more", reasons.Reason.GPU_RECOVERED
+    def _good_news(self, gpu: ids.GpuUuid, reason: reasons.Reason, text: str) -> None:
         audience = self._audience
         self._teller.node_notice(audience.node, audience.node_uid(), reason, text)
         for ref in audience.holders(gpu, None):
@@ -97,6 +99,12 @@ class HealthNews:
         self._told = {one: at for one, at in self._told.items() if now - at < REPEAT_S}
         self._told[event] = now
         return True
+
+
+def _reason(one: health.Ailment) -> reasons.Reason:
+    if quarantine.is_quarantine(one):
+        return reasons.Reason.GPU_QUARANTINED
+    return reasons.Reason.GPU_NOTICE if one.effect == "None" else reasons.Reason.GPU_UNHEALTHY
 
 
 def _identity(one: health.Ailment) -> tuple[str, str, str, health.Instance | None]:

@@ -16,7 +16,7 @@ import structlog
 from driver import clock, errors, ids
 from driver.devices import health, xids
 from driver.kube import backoff
-from driver.kubeletplugin import health_news, metrics
+from driver.kubeletplugin import health_news, metrics, quarantine
 
 _log = structlog.get_logger(__name__)
 FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
@@ -88,6 +88,7 @@ class Tools:
     news: health_news.HealthNews
     metrics: metrics.Metrics
     clock: clock.Clock
+    quarantine: quarantine.Quarantine
 
 
 class HealthWatch:
@@ -103,7 +104,7 @@ class HealthWatch:
         self._round_at = tools.clock.monotonic()
         self._spread = settings.jitter()
         self._health: health.NodeHealth = {}
-        self._found: Mapping[ids.GpuUuid, tuple[health.Ailment, ...]] = MappingProxyType({})
+        self._found = MappingProxyType(dict(tools.quarantine.all()))
         self._listeners: list[Callable[[], None]] = []
         self._lookers: list[Callable[[], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
@@ -206,16 +207,28 @@ class HealthWatch:
         policy, gpu = self._settings.policy, observed.gpu
         self._health = health.fold(self._health, observed, policy)
         before = self._found.get(gpu)
-        after = health.ailments(self._health[gpu], policy)
+        after = self._ailing(observed)
         if before == after:
             return
         self._found = MappingProxyType({**self._found, gpu: after})
         ill = sum(health.verdict(found) is False for found in self._found.values())
         self._tools.metrics.unhealthy_gpus.set(ill)
+        self._tools.metrics.quarantined_gpus.set(len(self._tools.quarantine.all()))
         _log.info("health changed", gpu=gpu, ailments=[f"{one.key}={one.value}" for one in after])
         for listener in self._listeners:
             listener()
         self._tools.news.changed(gpu, before or (), after)
+
+    def _ailing(self, observed: health.Observation) -> tuple[health.Ailment, ...]:
+        """What ails its GPU, and the quarantine that it is in.
+
+        That a GPU is watched says nothing of its health: after a start nobody has looked yet.
+        """
+        found = health.ailments(self._health[observed.gpu], self._settings.policy)
+        kept = self._tools.quarantine
+        if not isinstance(observed, health.Watched):
+            kept.note(observed.gpu, ill=health.verdict(found) is False)
+        return (*found, *kept.of(observed.gpu))
 
     def _readable(self, problem: str | None) -> None:
         """Whether NVML answers; the GPUs are looked at when that is another than it was."""

@@ -69,7 +69,7 @@ class Metrics:
             "GPUs whose health taints them, wholly or in a MIG instance.",
             registry=registry,
         )
-
+        self.quarantined_gpus = _quarantined(registry)
         self.handing_over = _handing_over(registry)
         self.claims_over_share, self.share_overruns = _over_use(registry)
         self.resets = _resets(registry)
@@ -82,6 +82,14 @@ class Metrics:
     def finished(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""
         self._seconds[call][result].observe(seconds)
+
+
+def _quarantined(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+    return prometheus.Gauge(
+        "dra_gpu_plugin_quarantined_gpus",
+        "GPUs that failed again and again and are kept out until somebody clears them.",
+        registry=registry,
+    )
 
 
 def _handing_over(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from driver import ids, reasons
 from driver.devices import mig, model, mps
@@ -159,6 +159,30 @@ class Users(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a process did of late: percent of the GPU's multiprocessors (SMs), and when (NVML's us).
+
+    A process that did nothing has none.
+    """
+
+    pid: int
+    percent: int
+    stamp_us: int
+
+
+class Workers(Protocol):
+    """Who is at work on a GPU. Raises DeviceFault."""
+
+    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[Sample, ...] | None:
+        """Every process that worked after the last sample's time; None: the GPU does not tell."""
+        ...
+
+    def percent(self, gpu: ids.GpuUuid) -> int | None:
+        """How busy the whole GPU is now; None: it does not tell, as with MIG on."""
+        ...
+
+
 PodsOf = Callable[[int], tuple[ids.PodUid, ...]]
 """The pods that a process of the host may be of, the outermost first; () when it is of none."""
 
@@ -215,11 +239,41 @@ class Word:
     permanent: bool = False
 
 
+class DeviceKey(NamedTuple):
+    """A device of a claim, or one share of it."""
+
+    device: str
+    share_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a device did, as far as this process saw it; times are RFC 3339.
+
+    `percent` of the multiprocessors on average over the last minute, 0 when nothing ran in it; None
+    where something ran and it is not known what share of it was the claim's. `last_busy` is "" when
+    it was never seen busy; `at` is when it was first looked at.
+    """
+
+    percent: int | None
+    peak_bytes: int
+    last_busy: str
+    at: str
+
+
 class Conditions(Protocol):
     """What is said of claims where the controller and users read it. Thread safe, never waits."""
 
     def say(self, ref: ClaimRef, word: Word) -> None:
         """Have it said of every device that the claim has of us; the latest of a type counts."""
+        ...
+
+
+class Activities(Protocol):
+    """What is told of what claims' devices do. Thread safe, never waits."""
+
+    def tell(self, ref: ClaimRef, seen: Mapping[DeviceKey, Seen]) -> None:
+        """Have it said of these devices of the claim; the latest counts."""
         ...
 
 

@@ -45,6 +45,10 @@ def _alone() -> bool:
     return True
 
 
+def _disregard(_node: nodes.Node) -> None:
+    """Nobody else follows the Node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Whose slices, and how often.
@@ -69,8 +73,8 @@ class Settings:
 class Tools:
     """What the publisher works with.
 
-    `is_newest`: whether it is this plugin's to write; raises NodeFault. `beside`: whether the GPUs
-    are ours to offer; by default they are.
+    `is_newest`: whether it is this plugin's to write; raises NodeFault. `on_node` is told of the
+    Node each time it is read. `beside`: whether the GPUs are ours to offer; by default they are.
     """
 
     kube: client.KubeClient
@@ -79,6 +83,7 @@ class Tools:
     clock: clock.Clock
     allocator: node_allocator.NodeAllocator
     is_newest: Callable[[], bool] = _alone
+    on_node: Callable[[nodes.Node], None] = _disregard
     beside: neighbourhood.Neighbourhood = field(default_factory=neighbourhood.Neighbourhood)
 
 
@@ -307,6 +312,7 @@ class Publisher:
     def _take_node(self, node: nodes.Node) -> None:
         self._node, self._node_at = node, self._tools.clock.monotonic()
         self._allocator.follow(node)
+        self._tools.on_node(node)
 
     def _stored(self) -> Iterable[slice_plan.Object]:
         """The slices as they are, or as we meant them where the server took less."""

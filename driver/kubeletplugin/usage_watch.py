@@ -42,10 +42,25 @@ class Tools:
     counters: metrics.Metrics
 
 
-class UsageWatch:
-    """`run` is a thread's target. Without a shared GPU, NVML is not asked."""
+def _nothing() -> None:
+    """There is nothing else to look at."""
 
-    def __init__(self, node: Node, tools: Tools, every_s: float, time: clock.Clock) -> None:
+
+class UsageWatch:
+    """`run` is a thread's target. Without a shared GPU, NVML is not asked.
+
+    `beside` is another look in the same rounds, which may raise NodeFault.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        tools: Tools,
+        every_s: float,
+        time: clock.Clock,
+        beside: Callable[[], None] = _nothing,
+    ) -> None:
+        self._beside = beside
         self._node = node
         self._tools = tools
         self._every_s = every_s
@@ -58,10 +73,11 @@ class UsageWatch:
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop."""
         while not self._clock.wait(stop, self._every_s):
-            try:
-                self.look()
-            except errors.NodeFault as e:
-                _log.warning("use of shared GPUs not looked at", error=str(e))
+            for look in (self.look, self._beside):
+                try:
+                    look()
+                except errors.NodeFault as e:
+                    _log.warning("use of GPUs not looked at", error=str(e))
 
     def look(self) -> None:
         """Tell what has changed since the last look. Raises NodeFault."""

@@ -12,6 +12,7 @@ from driver.api import offerings
 from driver.devices import mig, model
 from driver.files import boot, driver_search, observer
 from driver.kubeletplugin import (
+    activity_watch,
     capabilities,
     checkpoint,
     discovery,
@@ -41,7 +42,7 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
-from driver.kubeletplugin.nvml import busy, instances, modes, resetter
+from driver.kubeletplugin.nvml import activity, busy, instances, modes, resetter
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import session as sessions
@@ -57,8 +58,8 @@ class Core:
     `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share, `resets`
-    for GPUs that ask for a reset.
+    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share,
+    `workers` for what devices do, `resets` for GPUs that ask for a reset.
     """
 
     preparation: ports.Preparation
@@ -71,6 +72,7 @@ class Core:
     records: Callable[[], tuple[checkpoint.Record, ...]]
     leftovers: reclaim.Node
     sharers: usage_watch.Node
+    workers: activity_watch.Node
     resets: reset_watch.Node
 
     def held(self) -> frozenset[ids.DeviceName]:
@@ -136,7 +138,7 @@ def core(
         tombstones.Tombstones(time),
     )
     on_gpus = busy.Busy(session)
-    everyone = hands.records.all
+    everyone, pods_of = hands.records.all, owners.Owners(config.host_root)
     return Core(
         patience.Patient(preparer, reader, time, wait_s),
         hands.gpus.refresh,
@@ -153,7 +155,8 @@ def core(
             preparer.unprepare,
             hands.mend,
         ),
-        usage_watch.Node(everyone, on_gpus, owners.Owners(config.host_root), reader),
+        usage_watch.Node(everyone, on_gpus, pods_of, reader),
+        activity_watch.Node(everyone, on_gpus, activity.Activity(session), pods_of, reader),
         reset_watch.Node(
             occupancy.Occupancy(hands.acting, hands.gpus, hands.door, _senses(session)).of,
             resetter.Resetter(session, hands.smi.reset).reset,

@@ -1,15 +1,16 @@
 """What drivers say of the devices that a claim has: `status.devices`, both ways (KEP-4817).
 
-An entry belongs to all who write it, a condition of it to one. Read are all entries and their
-conditions; rendered are the entries and conditions of one writer, for a server-side apply, which
-leaves everything else on the claim alone.
+An entry belongs to all who write it, a condition of it to one, its `data` to the driver. Read are
+all entries and their conditions; rendered are the entries and conditions of one writer, for a
+server-side apply, which leaves everything else on the claim alone.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from driver.resources import fields
+from driver import errors
+from driver.resources import fields, quantity
 
 LONGEST_MESSAGE = 1024
 """Characters of ours; the API takes 32768."""
@@ -38,11 +39,31 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """What our plugin says a device does (`data` of an entry); None: not told.
+
+    `last_busy` (RFC 3339) is when it was last seen at work, or when it was prepared. `utilization`
+    is percent of its multiprocessors over the last minute. While that is not 0 the device is at
+    work still, though `last_busy` is told anew only every few minutes.
+    """
+
+    last_busy: str
+    utilization: int | None = None
+    peak_bytes: int | None = None
+
+    @property
+    def idle_since(self) -> str:
+        """Since when nothing ran on it; "" while something does, or may."""
+        return self.last_busy if self.utilization == 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceStatus:
-    """An entry of `status.devices`, as far as its conditions."""
+    """An entry of `status.devices`, as far as its conditions and what our plugin adds."""
 
     device: Device
     conditions: tuple[Condition, ...] = ()
+    activity: Activity | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of a type, where there is one."""
@@ -57,7 +78,23 @@ def parse(status: fields.Raw) -> tuple[DeviceStatus, ...]:
 def _entry(obj: fields.Raw, at: str) -> DeviceStatus:
     device = Device(*(fields.text(obj, key, at) for key in _KEYS))
     conditions = (_condition(one, path) for path, one in fields.objects(obj, "conditions", at))
-    return DeviceStatus(device, tuple(conditions))
+    return DeviceStatus(device, tuple(conditions), _activity(obj.get("data")))
+
+
+def _activity(data: object) -> Activity | None:
+    """What another driver adds may be anything: what is not as ours is none."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("lastBusy"), str):
+        return None
+    percent, peak = data.get("utilization"), data.get("peakMemory")
+    counts = isinstance(percent, int) and not isinstance(percent, bool)
+    return Activity(data["lastBusy"], percent if counts else None, _bytes(peak))
+
+
+def _bytes(text: object) -> int | None:
+    try:
+        return quantity.parse(text).units if isinstance(text, str) else None
+    except errors.BadInput:
+        return None
 
 
 def _condition(obj: fields.Raw, at: str) -> Condition:
@@ -95,7 +132,18 @@ def of_types(entry: DeviceStatus, types: Iterable[str]) -> DeviceStatus:
 def render(entry: DeviceStatus) -> dict[str, object]:
     """An entry as one writer applies it."""
     keys = {key: value for key, value in zip(_KEYS, entry.device, strict=True) if value}
-    return {**keys, "conditions": [_render_condition(one) for one in entry.conditions]}
+    conditions = [_render_condition(one) for one in entry.conditions]
+    data = {} if entry.activity is None else {"data": _render_activity(entry.activity)}
+    return {**keys, "conditions": conditions, **data}
+
+
+def _render_activity(one: Activity) -> dict[str, object]:
+    told: dict[str, object] = {"lastBusy": one.last_busy}
+    if one.utilization is not None:
+        told["utilization"] = one.utilization
+    if one.peak_bytes is not None:
+        told["peakMemory"] = quantity.of_bytes(one.peak_bytes).text
+    return told
 
 
 def _render_condition(condition: Condition) -> dict[str, object]:

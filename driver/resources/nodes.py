@@ -27,7 +27,10 @@ class GpuCondition:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole."""
+    """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole.
+
+    `clear_quarantine` is the annotation of that name.
+    """
 
     name: ids.NodeName
     uid: str
@@ -37,6 +40,7 @@ class Node:
     ready: bool = True
     allocatable: Mapping[str, int] = field(default_factory=dict)
     gpu_condition: GpuCondition | None = None
+    clear_quarantine: str = ""
 
 
 def parse(obj: fields.Raw) -> Node:
@@ -74,7 +78,13 @@ def parse(obj: fields.Raw) -> Node:
             ),
             None,
         ),
+        clear_quarantine=_annotation(meta, names.CLEAR_QUARANTINE),
     )
+
+
+def _annotation(meta: fields.Raw, key: str) -> str:
+    found = fields.mapping(meta, "annotations", "metadata")
+    return fields.text(found, key, "metadata.annotations")
 
 
 def render_gpu_condition(

@@ -9,6 +9,7 @@ from driver import ids, names
 from driver.api import crd
 from driver.resources import fields, nodes, selectors, toleration
 
+_ASKS = (names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
@@ -78,7 +79,8 @@ class Pod:
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
     whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
     its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large
-    it says that is, unread. `most_s` is how long it says it runs at most, `started` when it did.
+    it says that is, unread, as are the annotations `asks`. `most_s` is how long it says it runs at
+    most, `started` when it did.
     """
 
     namespace: str
@@ -112,6 +114,7 @@ class Pod:
     most_s: float | None = None
     started: str = ""
     on_fault: str = ""
+    asks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> ids.Key:
@@ -172,6 +175,7 @@ def parse(obj: fields.Raw) -> Pod:
         most_s=_most_s(spec, annotations),
         started=fields.text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
+        asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
     )
 
 

@@ -75,6 +75,7 @@ class Queue:
     starvation_s: float = 3600.0
     idle: IdleReclaim | None = None
     usage: Usage | None = None
+    created: str = ""
     status: fields.Raw = field(default_factory=dict, compare=False, hash=False)
 
     @property
@@ -108,6 +109,7 @@ def parse(obj: fields.Raw) -> Queue:
         starvation_s=crd.seconds(spec.starvation_bound),
         idle=IdleReclaim(crd.seconds(idle.after), idle.action) if idle else None,
         usage=_usage(status),
+        created=fields.text(meta, "creationTimestamp", "metadata"),
         status=status,
     )
 

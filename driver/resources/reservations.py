@@ -8,6 +8,10 @@ from driver.api import crd, strict
 from driver.api import reservations as api
 from driver.resources import claims, fields, quantity, request
 
+KIND = "Reservation"
+ACCEPTED = "Accepted"
+"""Condition: whether what is asked can be had at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Victim:
@@ -90,6 +94,19 @@ def parse(obj: fields.Raw) -> Reservation:
     )
 
 
+def render(one: Reservation) -> dict[str, object]:
+    """A Reservation for which pods go, as it is made; deleted with the pod that it is for."""
+    to = one.holder.model_dump(by_alias=True, exclude_none=True)
+    meta: dict[str, object] = {"name": one.name, "namespace": one.namespace}
+    if one.holder.pod is not None:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.holder.pod, "uid": one.holder.uid}
+        meta["ownerReferences"] = [owner]
+    gone = [{"namespace": v.namespace, "name": v.name, "uid": v.uid} for v in one.evicting]
+    since = {"since": one.since} if one.since else {}
+    spec = {"for": to, "ttl": f"{one.ttl_s:.0f}s", "evicting": gone, **since}
+    return {"apiVersion": crd.VERSION, "kind": KIND, "metadata": meta, "spec": spec}
+
+
 def _held(obj: fields.Raw, at: str) -> Held:
     texts = (fields.required_text(obj, key, at) for key in ("driver", "pool", "device"))
     return Held(
@@ -118,3 +135,54 @@ def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
 
 def _texts(one: Held) -> dict[str, str]:
     return {key: amount.text for key, amount in one.consumed.items()}
+
+
+def render_status(
+    one: Reservation, phase: str, held: Iterable[Held], accepted: dict[str, str], message: str
+) -> dict[str, object]:
+    """`status`, as it is written: what is held, for people and for the next leader.
+
+    `accepted` is the condition of that type without its time, which stays while it does.
+    """
+    devices = render_held(held)
+    return {
+        "phase": phase,
+        "for": words(one.holder),
+        "count": len(devices),
+        "nodes": ",".join(sorted({str(entry["node"]) for entry in devices})),
+        "devices": devices,
+        "message": message,
+        "conditions": [accepted],
+    }
+
+
+def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
+    """The condition Accepted; its time stays as long as its status does."""
+    status = "False" if fault else "True"
+    known = (
+        found
+        for _, found in fields.objects(one.status, "conditions", "status")
+        if found.get("type") == ACCEPTED and found.get("status") == status
+    )
+    since = next((fields.text(found, "lastTransitionTime") for found in known), now)
+    return {
+        "type": ACCEPTED,
+        "status": status,
+        "reason": reason if fault else ACCEPTED,
+        "message": fault or "what is asked can be had",
+        "lastTransitionTime": since,
+    }
+
+
+def same(before: fields.Raw, body: fields.Raw) -> bool:
+    """Whether a status says that already."""
+    return all((before.get(key) or None) == (value or None) for key, value in body.items())
+
+
+def words(holder: api.Holder) -> str:
+    """`gang nightly-train`, `pod worker-0`."""
+    if holder.labels is not None:
+        return ",".join(f"{key}={value}" for key, value in sorted(holder.labels.items()))
+    named = (("gang", holder.gang), ("pod", holder.pod), ("claim", holder.claim))
+    found = (f"{kind} {name}" for kind, name in (*named, ("queue", holder.queue)) if name)
+    return next(found, "")

@@ -197,6 +197,20 @@ class AdmissionOwn(parts.Component):
     )
 
 
+class Crds(parts.Part):
+    """The kinds Queue and Reservation."""
+
+    install: bool = pydantic.Field(
+        default=True,
+        description="Install and update them; false: they are there, by deploy/crds or by another "
+        "release.",
+    )
+    keep: bool = pydantic.Field(
+        default=True,
+        description="Leave them when it is uninstalled: with a kind all its objects go.",
+    )
+
+
 class Policies(parts.Part):
     """Admission policies: most narrow rights to what is meant."""
 
@@ -402,6 +416,7 @@ _SECTIONS: parts.Fields = {
         **_OF_DEPLOYMENTS,
     ),
     "device_classes": parts.held(DeviceClasses),
+    "crds": parts.held(Crds),
     "policies": parts.held(Policies),
     "network_policy": parts.held(NetworkPolicy),
     "service_monitor": parts.held(ServiceMonitor),

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 LABELS = "controller.labelNodes=true"
 _CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
+_OWN, _BUDGETS = "ration.dev", "policy"
+_GROUPS, _OTHER_GROUPS = "scheduling.k8s.io", "scheduling.x-k8s.io"
 _EVENTS, _LEASES, _HOOKS = "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"
 
 
@@ -27,6 +29,7 @@ class Why(NamedTuple):
 _EVENT = "An event for what users should know; one that happens again is counted on."
 _LEASE_MADE = "Its Lease, where somebody has deleted it; a create cannot be limited by name."
 _LEASE = "Its Lease: who of the replicas acts."
+_GANG_SIZES = "How many pods a gang has: "
 _PLACING = "What placing a pod takes: "
 
 WHY: dict[Rule, Why] = {
@@ -90,6 +93,32 @@ WHY: dict[Rule, Why] = {
     Rule("controller", _DRA, "resourceclaims/binding", "patch"): Why(
         "From 1.36 the API server asks for it before `allocation` or `reservedFor` change."
     ),
+    Rule("controller", _DRA, "resourceclaims/driver", "arbitrary-node:patch", named=True): Why(
+        "From 1.36 the API server asks for it before `status.devices` changes: the condition that "
+        "lets a gang's pods be bound, of this driver's devices."
+    ),
+    Rule("controller", _OWN, "queues", "list, watch"): Why(
+        "Whose turn it is, and what each queue may have."
+    ),
+    Rule("controller", _OWN, "queues/status", "patch"): Why(
+        "What each queue has, deserves and waits for; fenced."
+    ),
+    Rule("controller", _OWN, "reservations", "list, watch, create, patch, delete"): Why(
+        "Devices that are held for work that is coming; its own for pods that others go for, which "
+        "it deletes when they are used or void; fenced."
+    ),
+    Rule("controller", _OWN, "reservations/status", "patch"): Why(
+        "What is held, and whether it was used; fenced."
+    ),
+    Rule("controller", _BUDGETS, "poddisruptionbudgets", "list, watch"): Why(
+        "Which pods may go for others: no plan is made that a budget would refuse."
+    ),
+    Rule("controller", _GROUPS, "podgroups", "list, watch"): Why(
+        _GANG_SIZES + "Kubernetes' own, where it is served."
+    ),
+    Rule("controller", _OTHER_GROUPS, "podgroups", "list, watch"): Why(
+        _GANG_SIZES + "the coscheduling plugin's, where it is installed."
+    ),
     Rule("controller", _EVENTS, "events", "create, patch"): Why(_EVENT),
     Rule("controller", _LEASES, "leases", "create"): Why(_LEASE_MADE),
     Rule("controller", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
@@ -138,6 +167,9 @@ WHY: dict[Rule, Why] = {
     Rule("leave", _DRA, "resourceslices", "list, delete"): Why("The driver's slices go."),
     Rule("leave", _DRA, "resourceclaimtemplates", "list, delete"): Why(
         "Templates of converted pods go, where no pod names them."
+    ),
+    Rule("leave", _OWN, "reservations", "list, delete"): Why(
+        "Reservations that the controller made, for pods that others went for, go."
     ),
     Rule("leave", _APPS, "daemonsets", "get", named=True): Why(
         "Whether uninstalling was forced, and whether every node is cleared."

@@ -20,10 +20,12 @@ from hack.cluster import (
     progress,
     state,
 )
+from hack.crds import kinds
 
 DRIVER = "gpu.ration.dev"
 _SLICES_S = 60.0
 _SETTLE_S = 0.5
+_CRDS_S = 30
 
 
 def install(where: layout.Layout, cluster: state.ClusterState, steps: progress.Steps) -> None:
@@ -58,6 +60,8 @@ def apply_chart(where: layout.Layout) -> None:
     text = yaml.safe_dump_all(helm.without_workloads(), sort_keys=False)
     flags = ("--server-side", "--force-conflicts", "--field-manager=ration-cluster")
     kubectl.run(where, "apply", *flags, "--filename=-", standard_input=text)
+    served = [f"crd/{kind.crd}" for kind in kinds.KINDS]
+    kubectl.run(where, "wait", "--for=condition=Established", *served, f"--timeout={_CRDS_S}s")
 
 
 def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) -> None:

@@ -223,14 +223,29 @@ EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigne
 {
     return ASK("device_get_decoder_utilization", "d:uu", device, percent, period);
 }
-EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, void *samples,
+/* With too small an array, or none, the needed count comes back and nothing is written. */
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                                    nvmlProcessUtilizationSample_t *samples,
                                                     unsigned *count, unsigned long long last_seen)
 {
-    (void)samples;
+    struct line reply = {0};
     if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *count = 0;
-    return ASK("device_get_process_utilization", "dU:", device, last_seen);
+    nvmlReturn_t code = ASK("device_get_process_utilization", "dU:*", device, last_seen, &reply);
+    unsigned found = code == NVML_SUCCESS ? (unsigned)line_next_number(&reply) : 0;
+    if (samples == NULL ? found > 0 : found > *count)
+        code = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < found && code == NVML_SUCCESS; i++) {
+        samples[i].pid = (unsigned)line_next_number(&reply);
+        samples[i].timeStamp = line_next_number(&reply);
+        samples[i].smUtil = (unsigned)line_next_number(&reply);
+        samples[i].memUtil = (unsigned)line_next_number(&reply);
+        samples[i].encUtil = (unsigned)line_next_number(&reply);
+        samples[i].decUtil = (unsigned)line_next_number(&reply);
+    }
+    *count = found;
+    line_free(&reply);
+    return code;
 }
 EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned mode)
 {

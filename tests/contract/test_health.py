@@ -147,6 +147,27 @@ def test_a_process_is_listed_and_no_samples_of_it_are_kept(base: Path) -> None:
     assert code == pynvml.NVML_ERROR_NOT_FOUND
 
 
+def test_samples_of_processes_are_counted_before_they_are_written(base: Path) -> None:
+    for pid in ("41", "42"):
+        control.send(base, "process", "0", pid, str(1 << 30), str(0xFFFFFFFF), str(0xFFFFFFFF))
+        control.send(base, "work", "0", pid, "30")
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    call = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetProcessUtilization")
+    since, found = ctypes.c_ulonglong(0), (pynvml.c_nvmlProcessUtilizationSample_t * 3)()
+    for room, into in ((0, None), (0, found), (1, found)):
+        count = ctypes.c_uint(room)
+        code = call(gpu, into, ctypes.byref(count), since)
+        assert (code, count.value) == (pynvml.NVML_ERROR_INSUFFICIENT_SIZE, 2)
+        assert found[0].pid == 0
+    count = ctypes.c_uint(3)
+    assert call(gpu, found, ctypes.byref(count), since) == pynvml.NVML_SUCCESS
+    assert [(one.pid, one.smUtil) for one in found[: count.value]] == [(41, 30), (42, 30)]
+    assert call(gpu, found, None, since) == pynvml.NVML_ERROR_INVALID_ARGUMENT
+    told = pynvml.nvmlDeviceGetProcessUtilization(gpu, 0)
+    assert [one.pid for one in told] == [41, 42]
+    assert pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu == 60
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="errors of the SRAM are root's")
 def test_errors_of_the_sram_are_read(base: Path) -> None:
     control.send(base, "sram", "0", "3", "2", "1")

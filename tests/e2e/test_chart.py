@@ -1,4 +1,4 @@
-"""Uninstalling by real Helm: refused while claims are in use, and nothing left behind.
+"""Uninstalling by real Helm: refused while claims are in use, nothing left but our two kinds.
 
 It takes the whole driver away, so it has a cluster with the driver's pods to itself.
 """
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from driver import names
-from driver.kube import client
+from driver.api import crd
+from driver.kube import client, resource
 from driver.resources import claims
 from hack.chart import helm
 from hack.cluster import api
+from hack.crds import kinds
 from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -22,6 +24,8 @@ OURS = (
     "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
     "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
 )
+KEPT = [f"customresourcedefinition.apiextensions.k8s.io/{kind.crd}" for kind in kinds.KINDS]
+"""With a kind its objects would go, which users have made."""
 OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets"
 
 
@@ -52,6 +56,7 @@ def left_in_the_api(cluster: api.Cluster) -> list[str]:
         if names.GROUP in condition["type"]
     ]
     return [
+        *names_of("crds"),
         *names_of("resourceslices"),
         *(one for one in names_of(OURS) if "ration" in one),
         *(one for one in names_of(OF_NAMESPACE, "-n", helm.NAMESPACE) if one not in usual),
@@ -60,13 +65,13 @@ def left_in_the_api(cluster: api.Cluster) -> list[str]:
     ]
 
 
-def nothing_in_the_api(cluster: api.Cluster) -> None:
+def only_the_kinds_in_the_api(cluster: api.Cluster) -> None:
     """The pods that cleared the nodes end in a moment: Helm does not wait for what it deletes."""
-    playground.until(lambda: not left_in_the_api(cluster), 10, "the last pods of ours end")
-    assert left_in_the_api(cluster) == []
+    playground.until(lambda: left_in_the_api(cluster) == KEPT, 10, "the last pods of ours end")
+    assert left_in_the_api(cluster) == KEPT
 
 
-def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
+def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_made(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     users = [*(release.of_mode(field, mode) for mode in release.MODES), release.converted(field)]
@@ -86,10 +91,14 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_nothing(
         assert field.pod(name)["status"]["phase"] == "Running"
         field.delete_pod(name)
 
+    name = f"{field.namespace}-kept"
+    queue = {"apiVersion": crd.VERSION, "kind": "Queue", "metadata": {"name": name}, "spec": {}}
+    field.kube.create(resource.QUEUES, queue)
     code, words = release.uninstall()
     assert code == 0, words
     assert "Every node is cleared." in words
-    nothing_in_the_api(cluster)
+    only_the_kinds_in_the_api(cluster)
+    field.kube.delete(resource.QUEUES, name)
     assert release.left_on(cluster) == []
     assert release.holds(field) == []
     freed = claims.parse(field.claim(waiting))
@@ -115,7 +124,7 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     assert "Uninstalling by force while 3 claims are in use" in words
     for name in users:
         assert f"  pod {field.namespace}/{name} on node-" in words
-    nothing_in_the_api(cluster)
+    only_the_kinds_in_the_api(cluster)
     kept = release.left_on(cluster)
     assert len([path for path in kept if path.startswith("cdi/")]) == len(users)
     assert len([path for path in kept if path.startswith("state/claims/")]) == len(users)

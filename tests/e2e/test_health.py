@@ -82,6 +82,16 @@ class Patient:
             if one["regarding"].get("kind") == "Node" and one["regarding"]["name"] == self.node
         ]
 
+    def clear(self) -> None:
+        """Have the failures of all GPUs of the node forgotten; the annotation is new each time."""
+        asked = f"all,{self.field.namespace}"
+        annotation = f"{names.CLEAR_QUARANTINE}={asked}"
+        self.field.cluster.kubectl("annotate", "--overwrite", "node", self.node, annotation)
+        file = self.field.cluster.node_dir(self.node) / "state" / "quarantine.json"
+        playground.until(
+            lambda: file.exists() and asked in file.read_text(), 20, "the plugin has read it"
+        )
+
 
 @pytest.fixture
 def patient(field: playground.Playground) -> Iterator[Patient]:
@@ -89,6 +99,7 @@ def patient(field: playground.Playground) -> Iterator[Patient]:
     yield made
     made.suffer("restore")
     playground.until(lambda: not made.taints(), WITHIN_S, "every GPU is well again")
+    made.clear()
 
 
 @pytest.mark.parametrize("case", UNHEALTHY)
@@ -128,3 +139,24 @@ def test_an_xid_that_leaves_the_gpu_fit_is_told_and_changes_no_scheduling(
     assert any(f"Xid {code}" in text for text in told)
     assert not patient.taints()
     assert patient.condition()["status"] == "True"
+
+
+def test_a_gpu_that_fails_three_times_is_kept_out_until_the_node_is_annotated(
+    patient: Patient,
+) -> None:
+    lost, kept = {names.TAINT_LOST}, {names.TAINT_QUARANTINE}
+    for _ in range(3):
+        patient.suffer("lose")
+        playground.until(lambda: lost in patient.taints().values(), WITHIN_S, "it is tainted")
+        patient.suffer("restore")
+        playground.until(
+            lambda: not any(lost & one for one in patient.taints().values()), WITHIN_S, "it is back"
+        )
+    assert all(found == kept for found in patient.taints().values())
+    assert {faces.gpu_name(name) for name in patient.taints()} == {patient.device}
+    playground.until(lambda: patient.seen_by_kubelet() == ["Healthy"], WITHIN_S, "the kubelet")
+    assert patient.field.told("held", "GpuQuarantined", WITHIN_S)
+    playground.until(lambda: patient.condition()["status"] == "False", WITHIN_S, "the condition")
+    patient.clear()
+    playground.until(lambda: not patient.taints(), WITHIN_S, "no taint")
+    assert patient.field.told("held", "GpuQuarantineCleared", WITHIN_S)

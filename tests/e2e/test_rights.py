@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from driver import names
+from driver.api import crd
 from driver.kube import client, resource
 from driver.kube.client import PatchType
 from hack.cluster import api
@@ -425,3 +426,32 @@ def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_el
     body = of_first(clientConfig=believed)
     answer = world.of_webhook.asks(patch(path, body, PatchType.STRATEGIC))
     assert answer["webhooks"][0]["clientConfig"] == first["clientConfig"]
+
+
+def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
+    world: World,
+) -> None:
+    controller, kube, namespace = world.of_controller, world.field.kube, world.field.namespace
+    version = {"apiVersion": crd.VERSION}
+    queue: Raw = {**version, "kind": "Queue", "metadata": {"name": f"{namespace}-q"}, "spec": {}}
+    mine: Raw = {**version, "kind": "Reservation", "metadata": {"name": "mine"}}
+    mine["spec"] = {"for": {"gang": "a"}}
+    kube.create(resource.QUEUES, queue)
+    kube.create(resource.RESERVATIONS, mine, namespace)
+    try:
+        of_queue = resource.QUEUES.path(name=queue["metadata"]["name"])
+        label = {"metadata": {"labels": {"a": "b"}}}
+        merge = PatchType.MERGE
+        controller.is_refused(patch(of_queue, label, merge), "cannot patch resource")
+        controller.is_refused(Call("DELETE", of_queue), "cannot delete resource")
+        whole = resource.RESERVATIONS.path(namespace)
+        one = resource.RESERVATIONS.path(namespace, "mine")
+        for call in (
+            Call("POST", whole, {**mine, "metadata": {"name": "another"}}),
+            patch(one, label, merge),
+            patch(f"{one}/status", {"status": {"message": "a"}}, merge),
+            patch(f"{of_queue}/status", {"status": {"used": "a"}}, merge),
+        ):
+            controller.is_refused(call, "does not hold the Lease")
+    finally:
+        kube.delete(resource.QUEUES, queue["metadata"]["name"])

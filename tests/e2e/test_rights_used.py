@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from driver import clock, errors, names
+from driver.api import crd
 from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
@@ -314,9 +315,61 @@ def a_verdict_reads_a_claim(field: playground.Playground) -> None:
     field.delete_pod("read")
 
 
+_TEAM = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: e2e-important}
+value: 1000
+---
+apiVersion: ration.dev/v1alpha1
+kind: Queue
+metadata: {name: e2e-team}
+spec: {}
+"""
+
+
+def a_more_important_gang_makes_room(field: playground.Playground, node: str) -> None:
+    """Queues/status: patch. Reservations: create, patch, delete. Resourceclaims/driver."""
+    field.cluster.kubectl("apply", "-f", "-", input=_TEAM)
+    field.create(playground.a_template("eight", 8))
+    here = {"nodeSelector": playground.on(node)}
+    low = release.a_pod("low", template="eight", **here)
+    low["metadata"]["annotations"] = {names.PREEMPTIBLE: "true"}
+    field.create(low)
+    field.running("low")
+    high = release.a_pod("high", template="eight", priorityClassName="e2e-important", **here)
+    high["metadata"]["labels"] = {names.GANG_LABEL: "high"}
+    high["metadata"]["annotations"] = {names.GANG_SIZE: "1"}
+    field.create(high)
+    try:
+        field.running("high", 90)
+
+        def none_held() -> bool:
+            return not field.kube.list(resource.RESERVATIONS, namespace=field.namespace).items
+
+        playground.until(none_held, 30, "the Reservation is deleted")
+    finally:
+        field.delete_pod("high")
+        field.cluster.kubectl("delete", "-f", "-", input=_TEAM)
+
+
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
-    """The rights of uninstalling; a held claim, a Node's condition and a template are there."""
+    """The rights of uninstalling; a held claim, a Node's condition and a template are there.
+
+    And a Reservation as the controller makes them, for the pod that waits.
+    """
     release.held(field, node)
+    waiting = {"namespace": field.namespace, "name": "gone", "uid": "gone"}
+    field.kube.create(
+        resource.RESERVATIONS,
+        {
+            "apiVersion": crd.VERSION,
+            "kind": "Reservation",
+            "metadata": {"name": "made"},
+            "spec": {"for": {"pod": "waiting"}, "evicting": [waiting]},
+        },
+        field.namespace,
+    )
     release.converted(field)
     field.delete_pod("converted")
     assert made(field)
@@ -345,6 +398,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
+    a_more_important_gang_makes_room(field, first)
     a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
     told = usage(cluster, granted)

@@ -8,7 +8,7 @@ from typing import Any
 
 import prometheus_client
 
-from driver import errors, ids, names
+from driver import clock, errors, ids, names
 from driver.controller import (
     commit,
     metrics,
@@ -18,11 +18,24 @@ from driver.controller import (
     triggers,
     writers,
 )
+from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
-from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
+from driver.resources import (
+    budgets,
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    slices,
+    taint_rules,
+    volumes,
+)
 from tests import objects, worlds
 from tests.fakes import clock as clocks
-from tests.fakes.apiserver import patches
+from tests.fakes.apiserver import applying, patches
 
 
 class Inline(futures.Executor):
@@ -32,6 +45,13 @@ class Inline(futures.Executor):
         done: futures.Future[Any] = futures.Future()
         done.set_result(fn(*args, **kwargs))
         return done
+
+
+def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) -> dict[str, Any]:
+    """What was sent, as a server keeps it."""
+    name = body["metadata"]["name"]
+    meta = {**objects.meta(name, namespace, creationTimestamp=stamp), **body["metadata"]}
+    return {**body, "metadata": meta}
 
 
 @dataclass
@@ -48,6 +68,41 @@ class Server:
     annotated: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     ungated: list[str] = field(default_factory=list)
+    said: list[tuple[str, str]] = field(default_factory=list)
+    owners: applying.Owners = field(default_factory=dict)
+    own: dict[str, dict[str, Any]] = field(default_factory=dict)
+    now: Callable[[], str] = lambda: "2026-11-21T09:00:00Z"
+    show: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
+
+    def create(
+        self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
+    ) -> dict[str, Any]:
+        assert kind_of is resource.RESERVATIONS
+        name = body["metadata"]["name"]
+        if "create" in self.refuse:
+            raise self.refuse.pop("create")
+        if f"{namespace}/{name}" in self.own:
+            raise errors.AlreadyExists(409, "AlreadyExists", name)
+        return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace, self.now()))
+
+    def delete(
+        self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+    ) -> None:
+        assert kind_of is resource.RESERVATIONS
+        gone = self.own.pop(f"{namespace}/{name}")
+        assert gone["metadata"]["uid"] == uid
+        self.version += 1
+        self.show(
+            {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}},
+            deleted=True,
+        )
+
+    def _keep_own(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        changed["metadata"]["resourceVersion"] = str(self.version)
+        self.own[key] = changed
+        self.show(changed, deleted=False)
+        return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
@@ -73,6 +128,7 @@ class Server:
         namespace: str | None = None,
         subresource: str = "",
         kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
     ) -> dict[str, Any]:
         if kind_of is resource.PODS:
             assert not subresource
@@ -80,6 +136,12 @@ class Server:
                 return self._ungate(name, body, kind)
             self.annotated.append((name, body["metadata"]["annotations"]))
             return dict(body)
+        if kind_of in {resource.RESERVATIONS, resource.QUEUES}:
+            assert subresource == "status"
+            key = f"{namespace}/{name}" if namespace else name
+            found = self.own[key]
+            assert body["metadata"]["uid"] == found["metadata"]["uid"]
+            return self._keep_own(key, patches.merge(found, dict(body)))
         if kind_of is resource.NODES:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
             (condition,) = body["status"]["conditions"]
@@ -94,6 +156,13 @@ class Server:
         wanted = body["metadata"].get("resourceVersion")
         if wanted not in {None, found["metadata"]["resourceVersion"]}:
             raise errors.Conflict(409, "Conflict", "changed")
+        if kind is client.PatchType.APPLY:
+            assert force
+            applied, self.owners = applying.apply(
+                found, dict(body), "controller", self.owners, force=force
+            )
+            self.said.append((name, body["status"]["devices"][0]["conditions"][0]["type"]))
+            return self._keep(f"{namespace}/{name}", applied)
         strategic = kind is client.PatchType.STRATEGIC
         changed = (patches.strategic if strategic else patches.merge)(found, dict(body))
         answer = self._keep(f"{namespace}/{name}", changed)
@@ -139,6 +208,9 @@ class Server:
         return json.loads(json.dumps(changed))  # type: ignore[no-any-return]
 
 
+_GOOD = {"Allocated", "ReservationHeld", "ReservationUsed"}
+
+
 @dataclass
 class Told:
     """Events, as told."""
@@ -155,7 +227,7 @@ class Told:
         related: events.ObjectRef | None = None,
     ) -> None:
         assert related is None
-        assert warning is (reason != "Allocated")
+        assert warning is (reason not in _GOOD)
         self.lines.append((regarding.kind, reason, message))
 
 
@@ -167,11 +239,13 @@ class World:
         self.stale = False
         self.server = Server()
         self.told = Told()
+        self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
         self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
         self._read()
         triggers.Triggers(self.items).attach(self.stores)
         tools = writers.Tools(
+            self.server,
             commit.Commit(self.server, self.stores.observe_claim),
             Inline(),
             telling.Teller(self.told),
@@ -196,10 +270,23 @@ class World:
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
         found.volumes.read_with(volumes.parse_volume, _bad)
         found.rules.read_with(taint_rules.parse, _bad)
+        found.teams.read_with(queues.parse, _bad)
+        found.reserved.read_with(reservations.parse, _bad)
+        self.server.show = self._show
+        self.server.now = lambda: clock.rfc3339(self.clock.now())
+        found.guards.read_with(budgets.parse, _bad)
+        found.groups.read_with(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
-            if "containers" in one["spec"]:
+            if one.get("kind") in {"Queue", "Reservation"}:
+                self.server._keep_own(str(resource.key_of(one)), one)
+            elif one.get("kind") == "PodDisruptionBudget":
+                self.stores.guards.apply(self._newer(one))
+            elif "minMember" in one["spec"]:
+                self.stores.groups.apply(self._newer(one))
+            elif "containers" in one["spec"]:
+                self.pods[one["metadata"]["name"]] = one
                 self.stores.pods.apply(self._newer(one))
             else:
                 key = f"default/{one['metadata']['name']}"
@@ -212,6 +299,17 @@ class World:
 
     def remove_pod(self, name: str) -> None:
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
+
+    def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:
+        target = self.stores.teams if obj["kind"] == "Queue" else self.stores.reserved
+        target.apply(json.loads(json.dumps(obj)), deleted=deleted)
+
+    def change_pod(self, name: str, **status: Any) -> None:
+        """What others write of a pod: `node` is its spec.nodeName, the rest its status."""
+        pod = self.pods[name]
+        node = status.pop("node", None)
+        spec = {**pod["spec"], **({"nodeName": node} if node else {})}
+        self.add({**pod, "spec": spec, "status": {**pod["status"], **status}})
 
     def settle(self, seconds: float = 1.0) -> None:
         """Let time pass and the decider work until it has nothing more to do."""
@@ -230,6 +328,13 @@ class World:
 
     def claim(self, name: str = "claim") -> claims.Claim:
         return claims.parse(self.server.claims[f"default/{name}"])
+
+    def cordon(self, node: str) -> None:
+        self.stores.nodes.apply(self._newer(objects.a_node(node, unschedulable=True)))
+
+    def node_of(self, name: str = "claim") -> str | None:
+        """The node that a claim's allocation is for."""
+        return cluster.pinned_node(self.claim(name))
 
     def device(self, name: str = "claim") -> str | None:
         allocation = self.claim(name).allocation

@@ -14,6 +14,7 @@ from driver.devices import health as domain
 from driver.devices import model
 from driver.kube import client
 from driver.kubeletplugin import (
+    activity_watch,
     app,
     locks,
     reclaim,
@@ -60,6 +61,9 @@ def main() -> int:
         tuple,
         reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
         usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
+        activity_watch.Node(
+            tuple, users.Nobody(), users.Idle(), lambda _: (), gpunode.FakeReader()
+        ),
         reset_watch.Node(
             lambda _: resetting.Use(domain.Signs()),
             lambda _: None,

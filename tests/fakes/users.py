@@ -34,3 +34,41 @@ class Nobody:
 
     def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         raise AssertionError(f"{gpu} was looked at")
+
+
+class FakeWorkers:
+    """Implements `ports.Workers`."""
+
+    def __init__(self, ask: library.Library) -> None:
+        self._ask = ask
+
+    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+        try:
+            handle = self._ask.device_get_handle_by_uuid(gpu)
+            found = self._ask.device_get_process_utilization(handle, stamp_us)
+        except codes.NvmlError as e:
+            if e.code == codes.Return.NOT_FOUND:
+                return ()
+            if e.code == codes.Return.NOT_SUPPORTED:
+                return None
+            raise errors.DeviceFault(gpu, "who works on it", e.code, str(e)) from e
+        return tuple(ports.Sample(one.pid, one.sm_util, one.time_stamp) for one in found)
+
+    def percent(self, gpu: ids.GpuUuid) -> int | None:
+        try:
+            handle = self._ask.device_get_handle_by_uuid(gpu)
+            return self._ask.device_get_utilization_rates(handle).gpu
+        except codes.NvmlError as e:
+            if e.code == codes.Return.NOT_SUPPORTED:
+                return None
+            raise errors.DeviceFault(gpu, "how busy it is", e.code, str(e)) from e
+
+
+class Idle:
+    """There is nothing to look at."""
+
+    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+        raise AssertionError(f"{gpu} was looked at, from {stamp_us} on")
+
+    def percent(self, gpu: ids.GpuUuid) -> int | None:
+        raise AssertionError(f"{gpu} was looked at")

@@ -13,7 +13,7 @@ GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(3)]
 POLICY = health.Policy(evict=True)
 WELL = Signs(recovery=0, energy_mj=1)
 HARMLESS = {xids.XidClass.APPLICATION, xids.XidClass.INFORMATIONAL}
-DEVICE_TAINTS_MOST, OURS_BESIDES = 16, 2
+DEVICE_TAINTS_MOST, OURS_BESIDES = 16, 3
 
 instances = st.none() | st.builds(health.Instance, st.integers(1, 3), st.none() | st.integers(0, 1))
 signs = st.builds(

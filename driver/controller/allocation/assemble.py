@@ -32,6 +32,23 @@ def allocations(
     return found
 
 
+def waiting(
+    made: Mapping[ids.Key, claims.Allocation], condition: str, failure: str
+) -> Mapping[ids.Key, claims.Allocation]:
+    """The same, to be bound only once a condition is set of each claim (KEP-5007).
+
+    The first result carries it: kube-scheduler waits for all that any result names.
+    """
+    found: dict[ids.Key, claims.Allocation] = {}
+    for key, one in made.items():
+        first, *rest = one.results
+        held = replace(
+            first, binding=(*first.binding, condition), failing=(*first.failing, failure)
+        )
+        found[key] = replace(one, results=(held, *rest))
+    return found
+
+
 def _share(claim: claims.Claim, at: int) -> str:
     """The id of a share (KEP-5075): of a claim's shares each has its own, the same every time."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/share/{at}"))

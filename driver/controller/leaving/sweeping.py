@@ -32,9 +32,9 @@ class Sweeping:
         self._say = say
 
     def run(self, secret: str, lease: str) -> None:
-        """Delete slices, the webhook's Secret and Lease ("": none), and unused templates.
+        """Delete slices, the controller's Reservations, the webhook's Secret and Lease ("": none).
 
-        Raises ApiError.
+        And unused templates. Raises ApiError.
         """
         left = stopping.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
         if left:
@@ -46,7 +46,9 @@ class Sweeping:
         for kind, name in ((resource.SECRETS, secret), (resource.LEASES, lease)):
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
-        self._say(f"Deleted {gone} ResourceSlices and {self._sweep_templates()} templates.")
+        made = self._sweep_reservations()
+        text = f"{gone} ResourceSlices, {made} Reservations and {self._sweep_templates()} templates"
+        self._say(f"Deleted {text}.")
         self._tell_of_gates()
 
     def _tell_of_gates(self) -> None:
@@ -55,6 +57,18 @@ class Sweeping:
         words = parting.gated(map(pods.parse, pending))
         if words:
             self._say(words)
+
+    def _sweep_reservations(self) -> int:
+        """Delete those that the controller made for pods that others went for; how many.
+
+        Those that users made stay. The kind may be gone already.
+        """
+        try:
+            found = self._kube.list(resource.RESERVATIONS).items
+        except errors.NotFound:
+            return 0
+        ours = [one for one in found if one.get("spec", {}).get("evicting")]
+        return sum(self._delete(resource.RESERVATIONS, one) for one in ours)
 
     def _sweep_templates(self) -> int:
         """Delete those of converted pods that no pod still names; how many."""

@@ -3,7 +3,7 @@
 A pod is bound at once; its claims are written as kube-scheduler leaves them then, without a hold.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -24,6 +24,7 @@ from driver.resources import claims, pods
 STAMP = "2026-01-01T00:00:00Z"
 """When everything was allocated, where nobody asks."""
 _NO_PATIENCE = turn.Patience()
+_NOWHERE: Mapping[ids.NodeName, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +96,15 @@ class Desk:
         """The claims of a pod that are there, as they are now."""
         return tuple(self._claims[key] for key in pod.claim_keys if key in self._claims)
 
-    def decide(self, pod: pods.Pod) -> Answer:
-        """Decide for a pod whose claims are made, and write it down."""
+    def decide(self, pod: pods.Pod, avoid: Mapping[ids.NodeName, str] = _NOWHERE) -> Answer:
+        """Decide for a pod whose claims are made, and write it down; `avoid` with words, why."""
         found = cluster.claims_of(pod, self._claims.get)
         if found is None:
             return Aside(f"waits for {_missing(pod, self._claims)}")
         workload = self._workload(pod, found)
         if not isinstance(workload, outcome.Workload):
             return workload
-        answer = self._allocator.decide(self.view, workload)
+        answer = self._allocator.decide(self.view, replace(workload, avoid=avoid))
         if isinstance(answer, outcome.NoFit):
             return answer
         known = {claim.key for claim in (*workload.open, *workload.settled)}

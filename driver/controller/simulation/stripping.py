@@ -59,7 +59,10 @@ _CONTAINER: _Keep = {
     "resources": _some("requests", "claims"),
     "ports": _some("hostPort", "hostIP", "protocol", "containerPort"),
 }
-_SAID = (names.DEFRAG, names.GANG_SIZE, names.MAX_RUN_TIME, names.ON_FAULT, names.PREEMPTIBLE)
+_SAID = (
+    *(names.DEFRAG, names.MAX_RUN_TIME, names.ON_FAULT, names.PREEMPTIBLE),
+    *(names.GANG_SIZE, names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
+)
 _POD: _Keep = {
     "metadata": {
         **_META,

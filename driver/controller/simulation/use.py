@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from driver.controller import view as cluster
-from driver.controller.allocation import anatomy, rooms
+from driver.controller.allocation import anatomy
 from driver.controller.allocation.policies import base
+from driver.controller.queueing import amounts
 from driver.resources import claims
 
 FULL = base.FULL
@@ -43,19 +44,4 @@ def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
 
 def _of_result(view: cluster.ClusterView, result: claims.Result) -> int:
     """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
-    driver, name, device = result.device
-    pool = view.pools.get((driver, name))
-    if pool is None or driver != view.driver:
-        return 0
-    found = anatomy.of(pool)
-    face = found.faces.get(device)
-    if face is None:
-        return 0
-    if face.mode in base.SHARED:
-        return rooms.taken(face, result.consumed, card=0).thousandths
-    model = found.idle[face.card].model
-    if face.mode != base.PARTS:
-        return FULL
-    if model.slices:
-        return FULL * face.mask.bit_count() // model.slices.bit_count()
-    return FULL * face.memory // max(model.memory, 1)
+    return amounts.of_result(view, result).gpus

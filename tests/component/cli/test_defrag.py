@@ -65,3 +65,44 @@ def test_a_server_that_refuses_is_no_cluster_without_pods(
 ) -> None:
     api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/pods"), times=1)
     assert defrag(api, tmp_path, "--gpus", "2")[0] == 3
+
+
+def apply(api: api_server.ApiServer, folder: Path, *flags: str) -> tuple[int, str]:
+    named = f"--kubeconfig={api.kubeconfig(folder)}"
+    answer = CliRunner().invoke(app, ["defrag", "--apply", "--gpus", "2", named, *flags])
+    return answer.exit_code, answer.stderr
+
+
+def test_what_becomes_free_is_reserved_and_the_pods_that_go_are_followed(
+    api: api_server.ApiServer, tmp_path: Path
+) -> None:
+    api.faults.add(faults.Answer(404), lambda one: one.path.endswith("/pods/web-1"), times=1)
+    code, text = apply(api, tmp_path, "--for", "gang/train", "--ttl", "10m")
+    assert code == 0, text
+    (made,) = api.all(resource.RESERVATIONS)
+    assert made["spec"]["for"] == {"gang": "train"}
+    assert [one["name"] for one in made["spec"]["evicting"]] == ["web-1"]
+    held = {(one["node"], one["device"]) for one in made["status"]["devices"]}
+    assert held == {("node-a", "gpu-0"), ("node-a", "gpu-1")}
+    assert "pod default/web-1 is gone, 0 to go" in text
+    assert "delete reservation defrag-" in text
+    assert not any(one.method == "DELETE" for one in api.requests)
+
+
+def test_carrying_out_says_for_whom(api: api_server.ApiServer, tmp_path: Path) -> None:
+    code, text = apply(api, tmp_path)
+    assert code == 2
+    assert text.strip() == "--apply: does not say for whom; expected --for, or a pod by -f"
+    code, text = apply(api, tmp_path, "--for", "train")
+    assert code == 2
+    assert "'train' names nobody to keep it for" in text
+    assert api.all(resource.RESERVATIONS) == []
+
+
+def test_who_may_not_is_told_and_nobody_is_evicted(
+    api: api_server.ApiServer, tmp_path: Path
+) -> None:
+    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/reservations"), times=1)
+    code, text = apply(api, tmp_path, "--for", "gang/train")
+    assert code == 3
+    assert "403" in text

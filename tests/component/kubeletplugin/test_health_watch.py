@@ -14,6 +14,7 @@ from driver.kubeletplugin import (
     health_watch,
     metrics,
     ports,
+    quarantine,
     telling,
 )
 from simulator import builder, control, layout, machine, node, store
@@ -46,7 +47,9 @@ class Running:
         self.watch = health_watch.HealthWatch(
             watcher,
             health_watch.Settings(poll_s=0.05, wait_s=0.05),
-            health_watch.Tools(news, counters, time),
+            health_watch.Tools(
+                news, counters, time, quarantine.Quarantine(base / "quarantine.json", time)
+            ),
         )
         self.changes = 0
         self.watch.subscribe(self._changed)
@@ -229,3 +232,17 @@ def test_while_nvml_is_gone_the_truth_stays_and_then_it_is_watched_again(
         waiting.until(lambda: running.found()[GPUS[0]] == ["48"])
         running.stop()
     second.stop()
+
+
+def test_a_gpu_that_is_lost_and_back_three_times_is_kept_out_while_it_is_well(
+    running: Running,
+) -> None:
+    for count in range(3):
+        running.fault("lose")
+        running.becomes("lost")
+        running.fault("restore")
+        running.becomes(*(["3"] if count == 2 else []))
+    kept = (running.base / "quarantine.json").read_text()
+    assert GPUS[3] in kept
+    assert ("node-a", "GpuQuarantined") in running.reasons()
+    assert ("train", "GpuQuarantined") in running.reasons()

@@ -76,7 +76,7 @@ def test_each_policy_speaks_of_the_account_that_the_pods_have(
         (condition,) = there[name]["spec"]["matchConditions"]
         user = f"system:serviceaccount:{namespace}:{accounts[component]}"
         assert condition["expression"] == f'request.userInfo.username == "{user}"'
-    assert {*OF_WHOM, "tolerations"} == set(there)
+    assert {*OF_WHOM, "reservations", "tolerations"} == set(there)
 
 
 def test_only_a_controller_that_labels_nodes_may_patch_them() -> None:
@@ -244,12 +244,15 @@ def test_every_name_fits_a_label(release: tuple[list[rendered.Object], str]) -> 
             assert len(x["metadata"]["name"]) <= 63
 
 
+SECOND = ("driverName=gpu.example.com", "crds.install=false")
+
+
 def test_two_releases_share_no_object() -> None:
     both = [
         {
             (x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"])
             for x in rendered.objects(*flags, release=name, namespace=name)
         }
-        for name, flags in (("one", ()), ("two", ("--set=driverName=gpu.example.com",)))
+        for name, flags in (("one", ()), ("two", rendered.setting(*SECOND)))
     ]
     assert not both[0] & both[1]

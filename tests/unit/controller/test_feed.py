@@ -2,6 +2,7 @@ from typing import Any
 
 from driver import errors, ids
 from driver.controller import feed, picture, stores
+from driver.controller.gangs import roster
 from driver.resources import claims, classes, nodes, pods, slices, taint_rules, volumes
 from tests import objects, worlds
 
@@ -38,7 +39,7 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
 
 def test_what_was_there_before_is_brought_first() -> None:
     found, view = filled(nodes=objects.a_node()), picture.Picture(worlds.DRIVER)
-    fed = feed.Feed(found, view)
+    fed = feed.Feed(found, view, roster.Roster())
     assert dict(view.nodes) == {}
     fed.bring()
     assert [*view.nodes] == [A]
@@ -46,7 +47,7 @@ def test_what_was_there_before_is_brought_first() -> None:
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
     found, view = filled(), picture.Picture(worlds.DRIVER)
-    fed = feed.Feed(found, view)
+    fed = feed.Feed(found, view, roster.Roster())
     found.nodes.apply(at(2, objects.a_node()))
     found.slices.apply(at(3, objects.a_slice("node-a", 1)))
     assert dict(view.nodes) == {}
@@ -74,7 +75,7 @@ def test_every_kind_is_brought() -> None:
         rules=rule,
     )
     view = picture.Picture(worlds.DRIVER)
-    feed.Feed(found, view).bring()
+    feed.Feed(found, view, roster.Roster()).bring()
     (share,) = view.shares(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
     assert ([*view.classes], [*view.volumes]) == (["one"], ["default/data"])
@@ -84,7 +85,7 @@ def test_every_kind_is_brought() -> None:
 
 def test_of_several_changes_the_last_word_is_read_once() -> None:
     found, view = filled(), picture.Picture(worlds.DRIVER)
-    fed = feed.Feed(found, view)
+    fed = feed.Feed(found, view, roster.Roster())
     found.nodes.apply(at(2, objects.a_node()))
     found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
     mark = view.mark
@@ -95,7 +96,7 @@ def test_of_several_changes_the_last_word_is_read_once() -> None:
 
 def test_without_a_change_nothing_is_brought() -> None:
     found, view = filled(nodes=objects.a_node()), picture.Picture(worlds.DRIVER)
-    fed = feed.Feed(found, view)
+    fed = feed.Feed(found, view, roster.Roster())
     fed.bring()
     mark = view.mark
     fed.bring()
@@ -104,7 +105,7 @@ def test_without_a_change_nothing_is_brought() -> None:
 
 def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
     found, view = filled(claims=objects.a_claim()), picture.Picture(worlds.DRIVER)
-    fed = feed.Feed(found, view)
+    fed = feed.Feed(found, view, roster.Roster())
     fed.bring()
     found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
     fed.bring()

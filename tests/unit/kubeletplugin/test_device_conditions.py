@@ -6,6 +6,7 @@ import structlog
 
 from driver import errors, ids, names, reasons
 from driver.kubeletplugin import device_conditions, ports
+from driver.resources import claims, device_status
 from tests import objects
 from tests.fakes import claim_status
 from tests.fakes import clock as clocks
@@ -208,3 +209,62 @@ def test_the_thread_ends_when_it_is_told_to(world: World) -> None:
     stop.set()
     world.conditions.interrupt()
     world.conditions.run(stop)
+
+
+def seen(percent: int | None = 0, last_busy: str = "", gib: int = 1) -> ports.Seen:
+    return ports.Seen(percent, gib << 30, last_busy, LATER)
+
+
+def activity(world: World, device: str = "gpu-0") -> device_status.Activity | None:
+    found = claims.parse(world.api.raw("claim")).said
+    return next(one.activity for one in found if one.device.device == device)
+
+
+def test_what_each_device_does_is_told_beside_the_conditions(world: World) -> None:
+    world.say(READY)
+    keys = [ports.DeviceKey("gpu-0"), ports.DeviceKey("gpu-1"), ports.DeviceKey("gpu-2")]
+    world.conditions.tell(REF, {keys[0]: seen(40, LATER, 6), keys[1]: seen(), keys[2]: seen()})
+    world.conditions.write_due()
+    assert activity(world) == device_status.Activity(LATER, 40, 6 << 30)
+    assert activity(world, "gpu-1") == device_status.Activity(FIRST, 0, 1 << 30), "since prepared"
+    assert world.found() == {"Ready": ("True", "Prepared", FIRST)}
+    assert world.api.raw("claim")["status"]["devices"][0]["data"] == {
+        "lastBusy": LATER,
+        "utilization": 40,
+        "peakMemory": "6Gi",
+    }
+
+
+def test_a_later_word_of_either_kind_leaves_the_other(world: World) -> None:
+    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(40, LATER)})
+    world.say(READY)
+    world.conditions = world.plugin()
+    world.say(a_refusal())
+    assert activity(world) == device_status.Activity(LATER, 40, 1 << 30)
+    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(90, LATER)})
+    world.conditions.write_due()
+    assert world.found()["Ready"] == ("False", "DeviceOverlap", FIRST)
+
+
+def test_what_a_plugin_sees_after_a_restart_goes_on_from_what_was_told(world: World) -> None:
+    world.say(READY)
+    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(0, FIRST, 6)})
+    world.conditions.write_due()
+    written = world.api.applied
+    world.conditions = world.plugin()
+    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(gib=2)})
+    world.conditions.write_due()
+    assert activity(world) == device_status.Activity(FIRST, 0, 6 << 30)
+    assert world.api.applied == written
+
+
+def test_what_comes_while_it_cannot_be_written_is_what_counts(world: World) -> None:
+    world.api.trouble = [errors.ServerError(500, "InternalError", "etcd")]
+    key = ports.DeviceKey("gpu-0")
+    world.conditions.tell(REF, {key: seen(10, FIRST)})
+    world.conditions.write_due()
+    world.conditions.tell(REF, {key: seen(90, LATER)})
+    world.time.advance(100)
+    world.conditions.write_due()
+    assert activity(world) == device_status.Activity(LATER, 90, 1 << 30)
+    assert world.api.applied == 1

@@ -111,3 +111,19 @@ def test_the_same_xid_is_told_once_in_a_while_and_another_one_at_once(
     time.advance(health_news.REPEAT_S)
     happens(XidEvent(OTHER, 13))
     assert len(told.told) == 4
+
+
+def test_a_quarantine_is_told_when_it_begins_instead_of_a_recovery_and_when_it_is_cleared(
+    news: health_news.HealthNews, told: plugin_shell.Events
+) -> None:
+    kept = Ailment("ration.dev/quarantine", "3", "NoSchedule", "it has failed 3 times")
+    more = Ailment("ration.dev/quarantine", "4", "NoSchedule", "it has failed 4 times")
+    news.changed(GPU, (XID_48,), (kept,))
+    assert [(name, reason) for _, name, reason, _ in told.told] == [
+        (name, "GpuQuarantined") for name in ("node-a", "train", "infer")
+    ]
+    news.changed(GPU, (kept, XID_48), (more,))
+    assert told.told[-1][3] == "GPU-0: it has failed 4 times"
+    assert told.good_news == []
+    news.changed(GPU, (more,), ())
+    assert [reason for _, _, reason, _ in told.good_news] == ["GpuQuarantineCleared"] * 3

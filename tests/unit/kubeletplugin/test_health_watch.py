@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import prometheus_client
 import pytest
 
 from driver import ids
 from driver.devices.health import Signs, XidEvent
-from driver.kubeletplugin import health_news, health_watch, metrics, telling
+from driver.kubeletplugin import health_news, health_watch, metrics, quarantine, telling
+from driver.resources import nodes
 from tests.fakes import clock as fake_clock
 from tests.fakes import health as fakes
 from tests.fakes import plugin_shell
@@ -16,17 +19,18 @@ GPU_IS_LOST, DRIVER_NOT_LOADED, UNKNOWN = 15, 9, 999
 class World:
     """A watch over two scripted GPUs."""
 
-    def __init__(self, jitter: float = 0.0) -> None:
+    def __init__(self, base: Path, jitter: float = 0.0) -> None:
         self.clock = fake_clock.FakeClock()
         self.script = fakes.ScriptedWatcher(self.clock)
         self.told = plugin_shell.Events()
         self.registry = prometheus_client.CollectorRegistry()
         audience = health_news.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
         news = health_news.HealthNews(telling.Teller(self.told), audience, self.clock)
+        self.kept = quarantine.Quarantine(base / "quarantine.json", self.clock)
         self.watch = health_watch.HealthWatch(
             self.script,
             health_watch.Settings(jitter=lambda: jitter),
-            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock),
+            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock, self.kept),
         )
         self.heard: list[list[str]] = []
         self.watch.subscribe(lambda: self.heard.append(self.values()))
@@ -51,8 +55,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def test_all_gpus_are_polled_at_the_start_and_every_so_often(world: World) -> None:
@@ -63,8 +67,8 @@ def test_all_gpus_are_polled_at_the_start_and_every_so_often(world: World) -> No
     assert world.watch.ailments() == {FIRST: (), SECOND: ()}
 
 
-def test_nodes_that_start_together_poll_apart() -> None:
-    world = World(jitter=0.3)
+def test_nodes_that_start_together_poll_apart(tmp_path: Path) -> None:
+    world = World(tmp_path, jitter=0.3)
     world.run(*[None] * 8)
     assert sorted({at for at, _ in world.script.polls}) == [0, 1.5, 6.5]
 
@@ -198,3 +202,42 @@ def test_watching_ends_with_the_event_set_freed(world: World) -> None:
     world.run(None)
     assert world.script.closed == 1
     assert not world.script.watching
+
+
+def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_cleared(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.run(*[world.becomes(LOST), None, world.becomes(WELL), None] * 3)
+    assert world.values() == ["3"]
+    assert (world.sample("unhealthy_gpus"), world.sample("quarantined_gpus")) == (0, 1)
+    assert world.told.told[-1][2] == "GpuQuarantined"
+    recovered = [reason for _, _, reason, _ in world.told.good_news]
+    assert recovered == ["GpuRecovered"] * 2
+
+    again = World(tmp_path)
+    assert again.values() == ["3"]
+    again.run(None, None)
+    assert again.values() == ["3"]
+    assert again.values(SECOND) == []
+    assert again.told.told == []
+    again.kept.follow(nodes.Node(ids.NodeName("n"), "", clear_quarantine=FIRST))
+    again.run(again.becomes(WELL), None)
+    assert again.values() == []
+    assert [reason for _, _, reason, _ in again.told.good_news] == ["GpuQuarantineCleared"]
+    assert again.sample("quarantined_gpus") == 0
+
+
+def test_what_ails_a_gpu_at_every_start_anew_is_no_failure_that_is_over(tmp_path: Path) -> None:
+    broken = Signs(recovery=0, repair_failed=True)
+    for _ in range(5):
+        world = World(tmp_path)
+        world.script.now[FIRST] = broken
+        world.run(None, None)
+        assert world.values() == ["failed"]
+
+
+def test_an_error_of_a_program_is_no_failure_of_the_gpu(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.run(*[XidEvent(FIRST, 13), world.becomes(WELL), None] * 5)
+    assert world.values() == []

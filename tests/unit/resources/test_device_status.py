@@ -1,4 +1,9 @@
+import dataclasses
+
+import pytest
+
 from driver.resources import device_status
+from driver.resources.device_status import Activity
 
 DEVICE = device_status.Device("gpu.ration.dev", "node-a", "gpu-0")
 BEFORE, NOW = "2026-11-21T09:00:00Z", "2026-11-21T09:05:00Z"
@@ -73,3 +78,41 @@ def test_a_message_is_cut_and_a_cut_one_stays_as_it_is() -> None:
 def test_conditions_of_other_types_are_another_writers() -> None:
     entry = an_entry(a_condition("ration.dev/GangReady"), a_condition("Ready"))
     assert device_status.of_types(entry, {"Ready"}) == an_entry(a_condition("Ready"))
+
+
+@pytest.mark.parametrize(
+    ("activity", "data"),
+    [
+        (Activity(NOW, 40, 6 << 30), {"lastBusy": NOW, "utilization": 40, "peakMemory": "6Gi"}),
+        (Activity(NOW, 0, 0), {"lastBusy": NOW, "utilization": 0, "peakMemory": "0"}),
+        (Activity(NOW), {"lastBusy": NOW}),
+    ],
+)
+def test_what_a_device_does_is_rendered_and_read_back(
+    activity: Activity, data: dict[str, object]
+) -> None:
+    entry = dataclasses.replace(an_entry(a_condition(since=NOW)), activity=activity)
+    rendered = device_status.render(entry)
+    assert rendered["data"] == data
+    assert device_status.parse({"devices": [rendered]}) == (entry,)
+    assert device_status.of_types(entry, ()).activity == activity
+
+
+@pytest.mark.parametrize(
+    "data", [None, "text", [1], {}, {"lastBusy": 5}, {"utilization": 3}, {"lastBusy": None}]
+)
+def test_what_another_driver_adds_is_no_activity(data: object) -> None:
+    entry = {"driver": "other.example.com", "pool": "p", "device": "d", "data": data}
+    assert device_status.parse({"devices": [entry]})[0].activity is None
+
+
+def test_of_what_is_told_only_what_can_be_read_counts() -> None:
+    data = {"lastBusy": NOW, "utilization": True, "peakMemory": "lots", "novel": 1}
+    entry = {"driver": "gpu.ration.dev", "pool": "p", "device": "d", "data": data}
+    assert device_status.parse({"devices": [entry]})[0].activity == Activity(NOW)
+
+
+def test_a_device_is_idle_only_where_it_is_known_that_nothing_ran() -> None:
+    assert Activity(NOW, 0).idle_since == NOW
+    assert Activity(NOW, 1).idle_since == ""
+    assert Activity(NOW).idle_since == ""

@@ -134,6 +134,35 @@ def test_a_veiled_gpu_does_not_tell_what_a_process_uses() -> None:
     assert nvml.device_get_compute_running_processes(gpu)[0].used_gpu_memory == 3 << 30
 
 
+def test_a_process_at_work_keeps_its_gpu_busy_until_it_ends() -> None:
+    nvml = a_client()
+    of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)
+    for pid in (41, 42):
+        faults.process(of, of.gpus[0], state.Process(pid, 1 << 30))
+        faults.work(of, of.gpus[0], pid, 70)
+    found = nvml.device_get_process_utilization(gpu, 0)
+    assert [(one.pid, one.sm_util) for one in found] == [(41, 70), (42, 70)]
+    assert nvml.device_get_utilization_rates(gpu).gpu == 100
+    faults.process(of, of.gpus[0], state.Process(41, 0))
+    faults.work(of, of.gpus[0], 42, 0)
+    with pytest.raises(codes.NvmlError) as refused:
+        nvml.device_get_process_utilization(gpu, 0)
+    assert refused.value.code == codes.Return.NOT_FOUND
+    assert nvml.device_get_utilization_rates(gpu).gpu == 0
+
+
+@pytest.mark.parametrize(
+    ("pid", "percent", "words"), [(41, 101, "0 to 100"), (41, -1, "0 to 100"), (7, 5, "process 7")]
+)
+def test_only_a_process_that_runs_works_and_at_most_all_the_time(
+    pid: int, percent: int, words: str
+) -> None:
+    of = a_client().machine
+    faults.process(of, of.gpus[0], state.Process(41, 1 << 30))
+    with pytest.raises(faults.BadFaultError, match=words):
+        faults.work(of, of.gpus[0], pid, percent)
+
+
 def test_a_process_on_a_mig_device_is_that_devices() -> None:
     nvml = a_client()
     of, gpu = nvml.machine, nvml.device_get_handle_by_index(0)

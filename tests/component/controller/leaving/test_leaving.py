@@ -156,8 +156,12 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
     pod["metadata"]["labels"] = {names.CONVERTED: "true"}
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "named"}]
     api.put(resource.PODS, pod)
+    for name, evicting in (("users", []), ("ours", [{"namespace": "n", "name": "p", "uid": "u"}])):
+        spec = {"for": {"pod": "p"}, "evicting": evicting}
+        api.put(resource.RESERVATIONS, {"metadata": objects.meta(name), "spec": spec})
     said: list[str] = []
     sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run("webhook", "webhook")
+    assert [one["metadata"]["name"] for one in api.all(resource.RESERVATIONS)] == ["users"]
     assert [one["spec"]["driver"] for one in api.all(resource.RESOURCE_SLICES)] == [
         "gpu.example.com"
     ]
@@ -167,7 +171,7 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
     assert left["metadata"]["name"] == "named"
     assert said == [
         "1 templates stay: pods still name them",
-        "Deleted 1 ResourceSlices and 1 templates.",
+        "Deleted 1 ResourceSlices, 1 Reservations and 1 templates.",
     ]
 
 

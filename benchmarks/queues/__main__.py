@@ -1,0 +1,38 @@
+"""`python -m benchmarks.queues`: whose turn it is, and how long that takes.
+
+`fairness`: a trace by our order beside others. What other modules of the package measure
+(`MODULES`) is measured where they are there.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+
+from benchmarks import record
+from driver.controller import collecting
+
+MODULES = ("fairness", "gangs", "plans")
+
+
+def main() -> int:
+    """Measure, print; store where all was measured."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="*", choices=(*MODULES, []), help="all, if none is named")
+    parser.add_argument("--quick", action="store_true", help="less of it; nothing is stored")
+    given = parser.parse_args()
+    collecting.rarely()  # as the controller
+    figures: list[record.Figure] = []
+    for name in given.modules or MODULES:
+        path = f"{__package__}.{name}"
+        if importlib.util.find_spec(path) is not None:
+            figures += importlib.import_module(path).run(quick=given.quick)
+    if given.quick or given.modules:
+        print(*map(record.line, figures), sep="\n")
+    else:
+        record.write("queues", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Which workloads are on GPUs that failed, and which of them are to run elsewhere. Pure.
+
+A GPU failed whose devices have a taint of a reset-, node- or hardware-class fault; what is only
+told of it (effect None), and a quarantine of what works again, is none.
+"""
+
+from collections.abc import Iterator
+
+from driver import ids, names
+from driver.controller import view as cluster
+from driver.controller.allocation.whatif import tenants
+from driver.controller.preempting import units
+from driver.resources import claims, slices
+
+FAULTS = frozenset({names.TAINT_LOST, names.TAINT_XID, names.TAINT_RECOVERY, names.TAINT_ECC})
+REPLACE, KEEP = "replace", "keep"
+
+
+def devices(view: cluster.ClusterView, node: ids.NodeName) -> Iterator[tuple[claims.DeviceId, str]]:
+    """Devices of a node that somebody has and that failed, with what is wrong with them."""
+    if node not in view.nodes:
+        return
+    for share in view.shares(node):
+        pool = share.pool
+        if pool.driver != view.driver:
+            continue
+        for name in sorted(view.used(pool)):
+            found = pool.devices.get(name)
+            why = _fault(found) if found is not None else ""
+            if why:
+                yield claims.DeviceId(pool.driver, pool.name, name), why
+
+
+def _fault(device: slices.Device) -> str:
+    wrong = (
+        f"{taint.key.rpartition('/')[2]} {taint.value}"
+        for taint in device.taints
+        if taint.key in FAULTS and taint.effect != "None"
+    )
+    return ", ".join(wrong)
+
+
+def is_replaced(unit: units.Unit) -> bool:
+    """Whether a workload is to be placed elsewhere: a gang unless it says keep, a pod if it asks.
+
+    What its pods say is the annotation `ration.dev/on-fault`.
+    """
+    said = {one.pod.on_fault for one in unit.people}
+    if KEEP in said:
+        return False
+    return REPLACE in said or any(one.pod.gang for one in unit.people)
+
+
+def stays(unit: units.Unit) -> str:
+    """Why it cannot be: nobody would make a pod of it again elsewhere; "" where all would be."""
+    lost = (
+        one.pod.key
+        for one in unit.people
+        if tenants.comes_back(one.pod) or (one.pod.owner is None and not one.pod.preemptible)
+    )
+    pod = next(lost, None)
+    return f"nobody would make pod {pod} again elsewhere" if pod is not None else ""

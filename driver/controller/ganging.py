@@ -1,0 +1,221 @@
+"""Gangs: what is due for one, and the placement of all its members at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from driver import clock, errors, ids, reasons
+from driver.controller import candidates, placing, state, turn, writers
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome, settings
+from driver.controller.allocation.gangs import result, seating
+from driver.controller.allocation.gangs import words as seating_words
+from driver.controller.gangs import roster
+from driver.controller.gangs import turn as gang_turn
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+Mine = Callable[[pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | outcome.NoFit]
+"""Those of a pod's open claims that are the controller's to allocate."""
+
+
+class NotAGang(Exception):
+    """Its PodGroup lets each pod run by itself."""
+
+
+class Gangs:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: writers.Writers,
+        placer: placing.Placing,
+        members: roster.Roster,
+        mine: Mine,
+        deciding: settings.Settings,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._placing = placer
+        self._roster = members
+        self._mine = mine
+        self._deciding = deciding
+
+    def look(self, item: writers.Item, *, stale: bool) -> candidates.Candidate | float | None:
+        """A candidate where members are to be placed; else what is due is done.
+
+        A number is the seconds until it is to be looked at again. Raises NotAGang.
+        """
+        self._known.bring()
+        there = self._roster.members(item.key)
+        if any(pod.uid in self._known.memory.in_flight for pod in there):
+            return None  # its end brings the gang back
+        members = self._members(there)
+        if not there or members is None:
+            return None
+        try:
+            gang = roster.read(item.key, there, self._known.stores.group(item.key))
+        except errors.BadInput as error:
+            self._refused(members, error)
+            return None
+        if gang is None:
+            raise NotAGang
+        due = gang_turn.of_gang(gang, members, self._known.clock.now())
+        if isinstance(due, gang_turn.Seat):
+            return turn.STALE_WAIT_S if stale else self._candidate(item, gang, due)
+        self._known.memory.waiting.pop(item, None)
+        return self._act(members, due)
+
+    def serve(
+        self, candidate: candidates.Candidate, gang: roster.Gang, vet: candidates.Vet
+    ) -> candidates.Served:
+        """Seat all members, and have them written or told."""
+        asked = self._workloads(candidate)
+        answer = self._seated(gang, asked, self._known.view)
+        if isinstance(answer, result.Seated):
+            placed = self._place(candidate, gang, answer, vet)
+            return candidates.Served.PLACED if placed else candidates.Served.LIMITED
+        words = f"gang {gang.key}: {seating_words.unseated(answer, gang.near)}"
+        self._release(gang.key, words)
+        note = candidate.note()
+        for one in asked:
+            self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words, note)
+        return candidates.Served.REFUSED
+
+    def attempt(
+        self,
+        candidate: candidates.Candidate,
+        gang: roster.Gang,
+        view: cluster.ClusterView,
+        vet: candidates.Vet,
+    ) -> bool:
+        """Seat all on another view than everybody's; without places nothing is told."""
+        answer = self._seated(gang, self._workloads(candidate), view)
+        if isinstance(answer, result.Seated):
+            return self._place(candidate, gang, answer, vet)
+        return False
+
+    def _workloads(self, candidate: candidates.Candidate) -> tuple[outcome.Workload, ...]:
+        now, avoided = self._known.clock.monotonic(), self._known.memory.avoided
+        return tuple(replace(one, avoid=avoided(one.pod.uid, now)) for one in candidate.workloads)
+
+    def _place(
+        self,
+        candidate: candidates.Candidate,
+        gang: roster.Gang,
+        answer: result.Seated,
+        vet: candidates.Vet,
+    ) -> bool:
+        why = vet(pick.result for one in answer.seats for pick in one.placement.picks)
+        if why:
+            self._release(gang.key, why)
+            for seat in answer.seats:
+                pod, found = seat.workload.pod, seat.workload.open
+                self._placing.wait(pod, found, reasons.Reason.QUEUE_LIMIT, why)
+            return False
+        self._known.memory.waiting.pop(candidate.item, None)
+        for seat in answer.seats:
+            if seat.workload.open:
+                pod_item = writers.Item("pod", seat.workload.pod.key)
+                self._placing.place(pod_item, seat.workload, seat.placement, gang=True)
+        return True
+
+    def _seated(
+        self, gang: roster.Gang, asked: Sequence[outcome.Workload], view: cluster.ClusterView
+    ) -> result.Seated | result.Unseated:
+        """All of them; of a gang that may have more than it needs, else just enough."""
+        answer = seating.place(asked, view, gang.near, self._deciding)
+        spare = len(gang.members) - gang.wanted
+        if isinstance(answer, result.Seated) or gang.exact or not 0 < spare < len(asked):
+            return answer
+        fewer = seating.place(asked[:-spare], view, gang.near, self._deciding)
+        return fewer if isinstance(fewer, result.Seated) else answer
+
+    def _members(self, there: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
+        """With their claims; None while one is not there yet."""
+        found = []
+        for pod in there:
+            has = cluster.claims_of(pod, self._known.stores.claims.get)
+            if has is None:
+                return None
+            found.append(gang_turn.Member(pod, has))
+        return tuple(found)
+
+    def _candidate(
+        self, item: writers.Item, gang: roster.Gang, due: gang_turn.Seat
+    ) -> candidates.Candidate | None:
+        workloads = []
+        for one in due.members:
+            if any(claim.key in self._known.memory.writing for claim in one.open):
+                return None
+            mine = self._mine(one.pod, one.open)
+            if isinstance(mine, outcome.NoFit):
+                self._known.memory.waiting[item] = None
+                self._placing.refuse(one.pod, turn.Decide(one.open, one.settled), mine)
+                return None
+            if mine:
+                workloads.append(outcome.Workload(one.pod, mine, one.settled))
+        return candidates.Candidate(item, tuple(workloads), gang) if workloads else None
+
+    def _refused(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:
+        """What the pods say makes no gang: each of them is told."""
+        written = tuple(one for one in members if one.written and one.pod.node is None)
+        if written:
+            self._fail(gang_turn.Fail(written, str(error)))
+        for one in members:
+            if one.pod.node is None:
+                self._placing.wait(one.pod, one.open, reasons.Reason.GANG_INVALID, str(error))
+
+    def _act(self, members: Sequence[gang_turn.Member], due: gang_turn.Turn) -> float | None:
+        match due:
+            case gang_turn.Wait(why=why):
+                for one in members:
+                    self._placing.wait(one.pod, one.open, reasons.Reason.GANG_WAITS, why)
+            case gang_turn.Ungate(members=gated):
+                for one in gated:
+                    self._writers.ungate(one.pod)
+            case gang_turn.Ready(members=ready):
+                self._say(ready, failed="")
+                return gang_turn.HEARD_S
+            case gang_turn.Fail():
+                self._fail(due)
+                return gang_turn.HEARD_S
+            case gang_turn.Clear(members=gone):
+                for one in gone:
+                    self._writers.clear(one.written)
+            case gang_turn.Look(after_s=after_s):
+                return after_s
+            case _:
+                pass
+        return None
+
+    def _release(self, key: ids.Key, why: str) -> None:
+        """Give up those of a gang that were written for nothing."""
+        members = self._members(self._roster.members(key)) or ()
+        written = tuple(one for one in members if one.written and one.pod.node is None)
+        if written:
+            self._fail(gang_turn.Fail(written, why))
+
+    def _fail(self, due: gang_turn.Fail) -> None:
+        _log.info("gang given up", pods=[one.pod.key for one in due.members], why=due.why)
+        self._say(due.members, failed=due.why)
+        now = self._known.clock.monotonic()
+        for one in due.members:
+            self._placing.tell(one.pod, one.written, reasons.Reason.GANG_RELEASED, due.why)
+            node, verdict = turn.held_node(one.pod, one.written), one.pod.verdict
+            if node is not None and verdict.refused and one.pod.nominated != node:
+                self._known.memory.back_off(one.pod.uid, node, verdict.message, now)
+        for one in due.started:
+            if one.pod.owner is not None and one.has:
+                self._writers.evict(one.has[0], one.pod, f"its gang was given up: {due.why}")
+
+    def _say(self, members: Sequence[gang_turn.Member], *, failed: str) -> None:
+        """On every claim whose binding waits, once for each version of it."""
+        said, now = self._known.memory.said, clock.rfc3339(self._known.clock.now())
+        for one in members:
+            for claim in one.written:
+                if gang_turn.waits(claim) and said.get(claim.key) != claim.version:
+                    said[claim.key] = claim.version
+                    self._writers.say(claim, failed, now)

@@ -1,0 +1,1 @@
+"""Gangs: pods that run together or not at all (D7)."""

@@ -1,0 +1,139 @@
+"""Acting on answers: a placement is written, a refusal is told, once for each new one."""
+
+from collections.abc import Callable
+
+import structlog
+
+from driver import clock, names, reasons
+from driver.controller import advising, state, turn, writers
+from driver.controller import view as cluster
+from driver.controller.allocation import assemble, explanation, outcome, words
+from driver.controller.allocation.whatif import nearest
+from driver.controller.allocation.whatif import words as whatif_words
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+
+
+class Placing:
+    """On the decider's thread; the writes are the writers'."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: writers.Writers,
+        tools: writers.Tools,
+        adviser: advising.Adviser,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._tools = tools
+        self._adviser = adviser
+
+    def place(
+        self,
+        item: writers.Item,
+        workload: outcome.Workload,
+        placement: outcome.Placement,
+        *,
+        gang: bool = False,
+    ) -> None:
+        """Write a placement; a member of a gang is not bound before the others can be."""
+        pod = workload.pod
+        memory, view = self._known.memory, self._known.view
+        stamped = clock.rfc3339(self._known.clock.now())
+        made = assemble.allocations(view, workload, placement, stamped)
+        if gang:
+            made = assemble.waiting(made, names.GANG_READY, names.GANG_FAILED)
+        decision = cluster.InFlight(pod, placement.node, made)
+        memory.fly(decision)
+        view.fly(decision)
+        memory.hush(pod.uid)
+        self._explain(pod, placement)
+        self._writers.allocate(item, writers.Decision(workload, placement, made))
+
+    def refuse(
+        self,
+        pod: pods.Pod,
+        due: turn.Decide,
+        answer: outcome.NoFit,
+        workload: outcome.Workload | None = None,
+        *,
+        note: Callable[[], str] | None = None,
+    ) -> None:
+        """Say why, once for each new answer; free what half a decision left behind."""
+        message = words.no_fit(answer)
+        new = self._known.memory.told.get(pod.uid) != message
+        if new:
+            self._known.memory.hush(pod.uid)
+        near = self._nearest(workload, answer) if new or self._is_owed(pod, workload) else None
+        if new or near:
+            told = whatif_words.joined(message, whatif_words.of(near) if near else "")
+            told = whatif_words.joined(told, note() if note is not None else "")
+            self._explain(pod, answer, near)
+            self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message)
+        self._tools.metrics.decided("no_fit")
+        half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
+        self._writers.clear(half)
+
+    def wait(
+        self,
+        pod: pods.Pod,
+        open_claims: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        note: str = "",
+    ) -> None:
+        """Say why a pod is not placed that was not even tried, once for each new answer."""
+        self._tools.metrics.decided("waits")
+        if self._known.memory.told.get(pod.uid) != message:
+            self._known.memory.hush(pod.uid)
+            told = whatif_words.joined(message, note)
+            self.tell(pod, open_claims, reason, told, same_as=message)
+
+    def tell(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        same_as: str = "",
+    ) -> None:
+        """A warning on a pod and its claims, remembered as what it was told last."""
+        self._known.memory.told[pod.uid] = same_as or message
+        self._tools.tell.warning(pod, found, reason, message)
+        _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
+
+    def also(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """A warning beside what it was told last."""
+        self._tools.tell.warning(pod, found, reason, message)
+
+    def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
+        return workload is not None and pod.uid in self._known.memory.unadvised
+
+    def _explain(
+        self, pod: pods.Pod, answer: explanation.Answer, near: nearest.Nearest | None = None
+    ) -> None:
+        at = clock.rfc3339(self._known.clock.now())
+        explained = explanation.Explanation(pod.key, at, answer, near)
+        self._known.memory.explained[pod.uid] = explained
+
+    def _nearest(
+        self, workload: outcome.Workload | None, answer: outcome.NoFit
+    ) -> nearest.Nearest | None:
+        """The nearest fit; where looking for it would take too long now, another time."""
+        if workload is None or answer.blocker is not None:
+            return None
+        uid = workload.pod.uid
+        if not self._adviser.affords(self._known.view, workload):
+            self._known.memory.unadvised.add(uid)
+            return None
+        self._known.memory.unadvised.discard(uid)
+        return self._adviser.advise(self._known.view, workload, answer)

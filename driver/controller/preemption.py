@@ -1,0 +1,187 @@
+"""Making room by preemption: a plan, what it needs held first, and then the evictions (D7)."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from driver import clock, reasons
+from driver.api import crd
+from driver.api import reservations as api
+from driver.controller import candidates, idle, placing, reserving, state, writers
+from driver.controller.allocation import settings
+from driver.controller.allocation.whatif import asking
+from driver.controller.preempting import law, plan, units, wanted
+from driver.controller.preempting import words as plan_words
+from driver.controller.queueing import engine
+from driver.controller.reservations import planning
+from driver.resources import budgets, pods, reservations
+
+_log = structlog.get_logger(__name__)
+TTL = "10m"
+"""Within it the victims' devices are free and the preemptor has them, or it is given up."""
+_STEPS = 10_000
+"""Of one plan: about a fifth of a second."""
+_MOST = 8
+"""Preemptions at one time."""
+_PATIENT_S = 5.0
+"""What found nobody to evict looks again after so long at the earliest."""
+
+
+class Leaves:
+    """The queues as the law of preemption reads them, as of one moment."""
+
+    def __init__(self, known: state.State, fair: engine.Engine, book: units.Book) -> None:
+        self._known = known
+        self._engine = fair
+        self._book = book
+        self._leaves: dict[str, law.Leaf] = {}
+
+    def of(self, pod: pods.Pod) -> law.Leaf:
+        """The queue of a pod."""
+        if self._engine.tree.is_plain:
+            return law.Leaf()
+        name = self._engine.leaf_of(pod)
+        queue = self._engine.queue(name)
+        if name not in self._leaves:
+            self._leaves[name] = law.Leaf(
+                name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
+            )
+        leaf = self._leaves[name]
+        wanted = queue.idle
+        if wanted is None or wanted.action != "preferAsVictim":
+            return leaf
+        return replace(leaf, idle=self._idle_s(pod) >= wanted.after_s)
+
+    def _idle_s(self, pod: pods.Pod) -> float:
+        """For how long it did nothing, as far as that is known."""
+        unit = self._book.all(self._known.view).get(units.key_of(pod))
+        since = idle.since(unit, self._known.stores.claims.get) if unit is not None else None
+        return (self._known.clock.now() - since).total_seconds() if since is not None else 0.0
+
+
+class Preemption:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        kept: reserving.Reserving,
+        placer: placing.Placing,
+        deciding: settings.Settings,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self.reserving = kept
+        self._placer = placer
+        self.deciding = deciding
+        self.book = units.Book()
+        self._next: dict[writers.Item, float] = {}
+        self._told: dict[writers.Item, str] = {}
+
+    def consider(self, one: candidates.Candidate, leaf: str) -> None:
+        """Have pods make room for a candidate that found none, if they may go for it."""
+        moment = self._known.clock.monotonic()
+        if self._next.get(one.item, 0.0) > moment or not self._may(one):
+            return
+        self._forget()
+        self._next[one.item] = moment + _PATIENT_S
+        right = self._law(one, leaf)
+        ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near)
+        found = plan.plan(ask, right, self.book, asking.Meter(_STEPS))
+        if isinstance(found, wanted.NoPlan):
+            self._in_vain(one, found)
+            return
+        if found.leaving:
+            self._go(one, found, right)
+
+    def _forget(self) -> None:
+        """What does not wait any more."""
+        waiting = self._known.memory.waiting
+        if len(self._next) > 2 * len(waiting) + _MOST:
+            self._next = {item: at for item, at in self._next.items() if item in waiting}
+            self._told = {item: said for item, said in self._told.items() if item in waiting}
+
+    def _in_vain(self, one: candidates.Candidate, found: wanted.NoPlan) -> None:
+        """Say once why nobody goes for it, where there is anybody at all."""
+        said = plan_words.no_plan(found)
+        if found.barred and self._told.get(one.item) != said:
+            self._told[one.item] = said
+            for work in one.workloads:
+                self._placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
+
+    def _may(self, one: candidates.Candidate) -> bool:
+        if not all(work.pod.preempts for work in one.workloads):
+            return False
+        if self.reserving.evicting() >= _MOST or self.reserving.is_underway(one):
+            return False
+        if not self._engine.tree.is_plain:
+            return True
+        return any(
+            unit.priority < one.priority for unit in self.book.all(self._known.view).values()
+        )
+
+    def _law(self, one: candidates.Candidate, leaf: str) -> law.Law:
+        asked = self._engine.asked(self._known.view, one.open)
+        preemptor = law.Preemptor(
+            one.priority,
+            "" if self._engine.tree.is_plain else leaf,
+            preempts=True,
+            within=self._engine.within(leaf, asked),
+            own=frozenset(units.key_of(work.pod) for work in one.workloads),
+        )
+        guards = budgets.Guards(self._known.stores.guards.snapshot().values())
+        return law.Law(
+            preemptor, Leaves(self._known, self._engine, self.book), guards, self._known.clock.now()
+        )
+
+    def _go(self, one: candidates.Candidate, found: wanted.Plan, right: law.Law) -> None:
+        """What it needs is held first; the evictions follow once that is written."""
+        name = f"pod {one.first.key}" if one.gang is None else f"gang {one.gang.key}"
+        held = tuple(
+            entry
+            for number, seat in enumerate(found.seats)
+            for entry in planning.of_placement(
+                self._known.view, number, seat.workload, seat.placement
+            )
+        )
+        said = {
+            tenant.pod.uid: plan_words.victim(found, judged, right, name)
+            for judged in found.leaving
+            for tenant in judged.unit.people
+        }
+        victims = tuple(
+            reservations.Victim(tenant.pod.namespace, tenant.pod.name, tenant.pod.uid)
+            for judged in found.leaving
+            for tenant in judged.unit.people
+        )
+        made = _reservation(one, victims, self._known.clock.now())
+        message = plan_words.preemptor(found, right)
+        _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
+        self.reserving.begin(made, held, said)
+        for work in one.workloads:
+            self._placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+
+
+def _reservation(
+    one: candidates.Candidate, victims: Sequence[reservations.Victim], now: dt.datetime
+) -> reservations.Reservation:
+    first = one.first
+    gang = one.gang is not None
+    holder = api.Holder(
+        gang=first.gang if gang else None,
+        pod=None if gang else first.name,
+        uid=None if gang else first.uid,
+    )
+    return reservations.Reservation(
+        namespace=first.namespace,
+        name=f"{reserving.PREEMPT}{first.uid}",
+        uid="",
+        version="",
+        created=clock.rfc3339(now),
+        holder=holder,
+        ttl_s=crd.seconds(TTL),
+        evicting=tuple(victims),
+    )

@@ -1,0 +1,63 @@
+"""Amounts and times in words: `12.5 GPUs`, `960Gi`, `2h 5m`. Pure."""
+
+from driver.controller.queueing import amounts, rights
+from driver.resources import quantity
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def gpus(thousandths: int) -> str:
+    """`12.5`."""
+    whole, rest = divmod(abs(thousandths), amounts.FULL)
+    sign = "-" if thousandths < 0 else ""
+    return f"{sign}{whole}" + (f".{rest:03}".rstrip("0") if rest else "")
+
+
+def memory(count: int) -> str:
+    """Bytes: `960Gi`."""
+    return quantity.of_bytes(count).text
+
+
+def of_bound(bound: rights.Bound, most: int | None = None) -> str:
+    """What a bound is on, so much of it: `16 GPUs`, `4 GPUs (NVIDIA H100 80GB HBM3)`."""
+    count = bound.most if most is None else most
+    return f"{number(bound, count)} {unit(bound, count)}"
+
+
+def number(bound: rights.Bound, count: int) -> str:
+    """`12.5`, `960Gi`, `400%`."""
+    match bound.field:
+        case "memory":
+            return memory(count)
+        case "compute":
+            return f"{count}%"
+        case _:
+            return gpus(count)
+
+
+def unit(bound: rights.Bound, count: int) -> str:
+    """What is counted."""
+    match bound.field:
+        case "memory":
+            return "of GPU memory"
+        case "compute":
+            return "of GPU compute"
+        case _:
+            noun = "GPU" if count == amounts.FULL else "GPUs"
+            return f"{noun} ({bound.product})" if bound.product else noun
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `5m`, `2h5m`, `3d4h`: the two largest units that are not none."""
+    left = max(int(seconds), 0)
+    if left < _MINUTE:
+        return f"{left}s"
+    for large, small, names in (
+        (_DAY, _HOUR, "dh"),
+        (_HOUR, _MINUTE, "hm"),
+        (_MINUTE, 1, "ms"),
+    ):
+        if left >= large:
+            rest = left % large // small
+            return f"{left // large}{names[0]}" + (f"{rest}{names[1]}" if rest else "")
+    raise AssertionError

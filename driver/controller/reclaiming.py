@@ -1,0 +1,89 @@
+"""GPUs that do nothing: told, or taken back, as the queue of their pods wants it (D7)."""
+
+import structlog
+
+from driver import ids, reasons
+from driver.controller import broken, idle, scribe, state, writers
+from driver.controller.preempting import units
+from driver.controller.queueing import engine, text
+from driver.resources import claims, pods, queues
+
+_log = structlog.get_logger(__name__)
+_AGAIN_S = 60.0
+"""What was evicted and is still there is looked at again."""
+
+
+class Reclaiming:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        book: units.Book,
+        hands: scribe.Scribe,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self._book = book
+        self._hands = hands
+        self._told: dict[units.UnitKey, str] = {}
+
+    def look(self, claim: claims.Claim) -> float | None:
+        """Do what is due for the pods of a claim; seconds until it is to be looked at again."""
+        if not any(one.activity is not None for one in claim.said):
+            return None
+        waits = [self._unit(key) for key in sorted({units.key_of(p) for p in self._users(claim)})]
+        return min((one for one in waits if one is not None), default=None)
+
+    def _users(self, claim: claims.Claim) -> list[pods.Pod]:
+        there = (
+            self._known.stores.pods.get(ids.Key(f"{claim.namespace}/{one.name}"))
+            for one in claim.consumers
+            if one.is_pod
+        )
+        return [one for one in there if one is not None and one.node and not one.deleting]
+
+    def _unit(self, key: units.UnitKey) -> float | None:
+        unit = self._book.all(self._known.bring()).get(key)
+        if unit is None:
+            return None
+        leaf = self._engine.leaf_of(unit.people[0].pod)
+        wanted = self._engine.queue(leaf).idle
+        since = idle.since(unit, self._known.stores.claims.get) if wanted is not None else None
+        if wanted is None or since is None:
+            self._told.pop(key, None)
+            return None
+        idle_s = (self._known.clock.now() - since).total_seconds()
+        if idle_s < wanted.after_s:
+            return wanted.after_s - idle_s
+        return self._act(unit, leaf, wanted, idle_s)
+
+    def _act(
+        self, unit: units.Unit, leaf: str, wanted: queues.IdleReclaim, idle_s: float
+    ) -> float | None:
+        """Told once; evicted until it is gone, unless nobody would make it again."""
+        words = (
+            f"{unit.words} did nothing with its GPUs for {text.duration(idle_s)}; queue {leaf} "
+            f"allows {text.duration(wanted.after_s)}"
+        )
+        stays = broken.stays(unit)
+        if wanted.action == "evict" and not stays:
+            _log.info("idle", unit=unit.name, idle_s=idle_s)
+            self._tell(unit, reasons.Reason.IDLE_EVICTED, f"Evicted: {words}")
+            return _AGAIN_S
+        said = f"{words}: {stays}" if wanted.action == "evict" else words
+        if self._told.get(unit.key) != leaf:
+            self._told[unit.key] = leaf
+            self._tell(unit, reasons.Reason.IDLE, said)
+        return None
+
+    def _tell(self, unit: units.Unit, reason: reasons.Reason, words: str) -> None:
+        for one in unit.people:
+            there = (self._known.stores.claims.get(key) for key in one.pod.claim_keys)
+            found = tuple(claim for claim in there if claim is not None)
+            if reason is reasons.Reason.IDLE_EVICTED:
+                item = writers.Item("claim", found[0].key) if found else writers.WAKE
+                self._hands.evict(item, one.pod, found, reason, words)
+            else:
+                self._hands.warn(one.pod, found, reason, words)

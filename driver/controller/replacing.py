@@ -1,0 +1,138 @@
+"""Work on a GPU that failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from driver import clock, errors, ids, reasons
+from driver.api import crd
+from driver.api import reservations as api
+from driver.controller import broken, placing, preemption, reserving, state
+from driver.controller.allocation import outcome, settings
+from driver.controller.allocation.gangs import result, seating, topology
+from driver.controller.allocation.whatif import absence
+from driver.controller.gangs import roster
+from driver.controller.preempting import units
+from driver.controller.reservations import planning
+from driver.resources import pods, reservations
+
+_log = structlog.get_logger(__name__)
+_OF_ONE_POD = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+"""Labels that the next pod of an owner does not have in common with this one."""
+
+
+class Replacing:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        book: units.Book,
+        kept: reserving.Reserving,
+        placer: placing.Placing,
+        deciding: settings.Settings,
+    ) -> None:
+        self._known = known
+        self._book = book
+        self._reserving = kept
+        self._placing = placer
+        self._deciding = deciding
+
+    def look(self, node: ids.NodeName) -> None:
+        """Have the work on devices of a node that failed go elsewhere, where it is to."""
+        view = self._known.bring()
+        found: dict[units.UnitKey, str] = {}
+        for device, why in broken.devices(view, node):
+            for holder in view.holders(device):
+                for pod in self._users(holder.claim):
+                    found.setdefault(units.key_of(pod), f"{device.device} on {node} failed ({why})")
+        for key, why in found.items():
+            unit = self._book.all(view).get(key)
+            if unit is not None and broken.is_replaced(unit):
+                self._replace(unit, why)
+
+    def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
+        """The pods of a claim that run."""
+        one = self._known.stores.claims.get(claim)
+        there = (
+            self._known.stores.pods.get(ids.Key(f"{one.namespace}/{entry.name}"))
+            for entry in (one.consumers if one is not None else ())
+            if one is not None and entry.is_pod
+        )
+        return [pod for pod in there if pod is not None and pod.node and not pod.deleting]
+
+    def _replace(self, unit: units.Unit, why: str) -> None:
+        first = unit.people[0].pod
+        if self._reserving.is_going(first):
+            return
+        stays = broken.stays(unit)
+        if stays:
+            self._placing.wait(first, (), reasons.Reason.FAULT_KEPT, f"{why}; it stays: {stays}")
+            return
+        seats = self._seats(unit)
+        held = tuple(
+            entry
+            for number, seat in enumerate(seats)
+            for entry in planning.of_placement(
+                self._known.view, number, seat.workload, seat.placement
+            )
+        )
+        where = ", ".join(sorted({seat.placement.node for seat in seats}))
+        then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
+        words = f"Evicted with all of {unit.words}: {why}; {then}"
+        _log.info("replacing", unit=unit.name, why=why, nodes=where)
+        made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
+        said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.people}
+        self._reserving.begin(made, held, dict(said))
+
+    def _seats(self, unit: units.Unit) -> Sequence[result.Seat]:
+        """Places for all of it on what works, as if it were gone; none where there are none."""
+        view = absence.Absence(self._known.view, unit.people)
+        members = [self._afresh(one.pod) for one in unit.people]
+        found = seating.place(members, view, _near(unit), self._deciding)
+        return found.seats if isinstance(found, result.Seated) else ()
+
+    def _afresh(self, pod: pods.Pod) -> outcome.Workload:
+        """A pod as its owner will make it again."""
+        there = (self._known.stores.claims.get(key) for key in pod.claim_keys)
+        asked = tuple(
+            replace(one, allocation=None, consumers=()) for one in there if one is not None
+        )
+        return outcome.Workload(replace(pod, node=None), asked)
+
+
+def _near(unit: units.Unit) -> topology.Topology:
+    found = tuple(one.pod for one in unit.people)
+    if not found[0].gang:
+        return topology.Topology()
+    try:
+        gang = roster.read(ids.Key(unit.name), found, None)
+    except errors.BadInput:
+        return topology.Topology()
+    return gang.near if gang is not None else topology.Topology()
+
+
+def _reservation(unit: units.Unit, now: str) -> reservations.Reservation:
+    first = unit.people[0].pod
+    labels = {key: value for key, value in first.labels.items() if key not in _OF_ONE_POD}
+    holder = api.Holder(gang=first.gang) if first.gang else api.Holder(labels=labels or None)
+    return reservations.Reservation(
+        namespace=first.namespace,
+        name=f"{reserving.REPLACE}{first.uid}",
+        uid="",
+        version="",
+        created=now,
+        holder=holder,
+        ttl_s=crd.seconds(preemption.TTL),
+        since=min(one.pod.created for one in unit.people),
+        evicting=tuple(
+            reservations.Victim(one.pod.namespace, one.pod.name, one.pod.uid) for one in unit.people
+        ),
+    )

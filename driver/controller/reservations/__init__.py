@@ -1,0 +1,1 @@
+"""Reservations: devices for work that is coming (D7)."""

@@ -1,0 +1,227 @@
+"""Whose turn it is: candidates are served in the order of their queues, each as far as it may."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from driver.controller import (
+    candidates,
+    charging,
+    ganging,
+    head,
+    preemption,
+    singles,
+    state,
+    writers,
+)
+from driver.controller import view as cluster
+from driver.controller.queueing import amounts, engine, order, words
+from driver.controller.reservations import without
+from driver.resources import claims, reservations
+
+Guard = Callable[[writers.Item], AbstractContextManager[None]]
+"""Keeps the fault of one turn from the others."""
+_PLACED = candidates.Served.PLACED
+_PATIENT = 10.0
+"""A gang that was refused is looked at again after so many times what that took."""
+
+
+class Serving:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        charges: charging.Charging,
+        alone: singles.Singles,
+        together: ganging.Gangs,
+        room: preemption.Preemption,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self._charges = charges
+        self._singles = alone
+        self._gangs = together
+        self._reserving = room.reserving
+        self._preemption = room
+        self._rest: dict[writers.Item, float] = {}
+        self._used: list[writers.Item] = []
+        self._head = head.Head(known, room.book, room.deciding)
+        self._kept_at: writers.Item | None = None
+
+    def serve(
+        self, due: Sequence[candidates.Candidate], guard: Guard
+    ) -> Iterator[tuple[writers.Item, float]]:
+        """Serve what is due; what finds no place waits, some of it until so many seconds later."""
+        waiting = self._known.memory.waiting
+        for one in due:
+            waiting[one.item] = one
+        if self._head.renew():
+            # What was kept for it is for the next one in order, whoever is due now.
+            yield writers.WAKE, 0.0
+            return
+        if not due:
+            return
+        self._known.bring()
+        self._charges.bring(self._now())
+        self._head.lift()
+        for one, later in self._beside_head(due):
+            served = candidates.Served.LIMITED
+            with guard(one.item):
+                served = self._one(one)
+                self._keep_behind(one, served, later=later)
+            again_s = None if served is _PLACED else self._again_s(one)
+            if again_s is not None:
+                yield one.item, again_s
+            self._charges.bring(self._now())
+        self._head.settle()
+        used, self._used = self._used, []
+        yield from ((item, 0.0) for item in used)
+
+    def _beside_head(
+        self, due: Sequence[candidates.Candidate]
+    ) -> Iterator[tuple[candidates.Candidate, bool]]:
+        """What is due, in order, and whether something before it keeps what it waits for."""
+        wanted = {one.item: one for one in due}
+        first = self._known.memory.waiting.get(self._head.item) if self._head.item else None
+        self._kept_at = None
+        for one in self._in_order({**wanted, **({first.item: first} if first else {})}):
+            if one.item in wanted:
+                yield one, self._kept_at is not None
+            elif self._kept_at is None:
+                self._kept_at = one.item
+                self._head.settle()
+
+    def _keep_behind(
+        self, one: candidates.Candidate, served: candidates.Served, *, later: bool
+    ) -> None:
+        """The first that finds no place keeps that where it starts soonest."""
+        if served is _PLACED and one.item == self._head.item:
+            self._head.drop()
+        if served is candidates.Served.REFUSED and not later and self._head.keep(one):
+            self._kept_at = one.item
+
+    def _in_order(
+        self, found: Mapping[writers.Item, candidates.Candidate]
+    ) -> Iterator[candidates.Candidate]:
+        """Of queues the line of all that waits; without any, by priority, age and name."""
+        if self._engine.tree.is_plain:
+            yield from sorted(found.values(), key=self._rank)
+            return
+        everyone = (one for one in self._known.memory.waiting.values() if one is not None)
+        for entry in self._engine.line(map(self._waiting, everyone), self._now()):
+            one = found.get(entry.key) if isinstance(entry.key, writers.Item) else None
+            if one is not None:
+                yield one
+
+    def _waiting(self, one: candidates.Candidate) -> order.Waiting:
+        asked = self._engine.asked(self._known.view, one.open)
+        since = candidates.moment(self._reserving.since(one))
+        return order.Waiting(one.item, self.leaf_of(one), one.priority, since, asked)
+
+    def _rank(self, one: candidates.Candidate) -> tuple[int, str, str]:
+        """By priority, age and name."""
+        return -one.priority, self._reserving.since(one), one.item.key
+
+    def leaf_of(self, one: candidates.Candidate) -> str:
+        """The queue of a candidate: of a gang that of its first pod."""
+        return self._engine.leaf_of(one.first)
+
+    def _again_s(self, one: candidates.Candidate) -> float | None:
+        """Until a node is not left out any more, or a gang has rested."""
+        now = self._known.clock.monotonic()
+        ends = [self._known.memory.next_end(work.pod.uid, now) for work in one.workloads]
+        rest = self._rest.get(one.item)
+        known = [end for end in (*ends, rest) if end is not None and end > now]
+        return min(known) - now if known else None
+
+    def _one(self, one: candidates.Candidate) -> candidates.Served:
+        leaf = self.leaf_of(one)
+        for claim in one.open:
+            self._charges.meant(claim.key, leaf)
+        vet = self._vet(leaf)
+        kept = self._reserving.kept_for(one)
+        if kept and self._attempt(one, kept, vet):
+            return _PLACED
+        if any(each.evicting for each in kept):
+            return candidates.Served.LIMITED  # others are leaving for it
+        served = self._served(replace(one, note=functools.partial(self._note, leaf)), vet)
+        if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
+            return _PLACED
+        if served is not candidates.Served.REFUSED:
+            return served
+        lent = self._reserving.lent_to(one)
+        if (lent and self._attempt(one, lent, vet)) or self._before_head(one, vet):
+            return _PLACED
+        self._preemption.consider(one, leaf)
+        return served
+
+    def _of_other_models(self, one: candidates.Candidate, leaf: str, vet: candidates.Vet) -> bool:
+        """Where a queue has all it may of a model: on nodes that have none of it."""
+        full = self._engine.full_models(leaf)
+        if not full:
+            return False
+        view = self._known.view
+        only = [name for name in view.nodes if not full & amounts.products(view, name)]
+        return self._on(one, without.Without(view, (), only), vet)
+
+    def _before_head(self, one: candidates.Candidate, vet: candidates.Vet) -> bool:
+        """On what is kept for the head, where it is over before that starts."""
+        if self._kept_at is None or not self._head.lends(one):
+            return False
+        return self._on(one, without.Without(self._known.view, [head.KEY]), vet)
+
+    def _attempt(
+        self,
+        one: candidates.Candidate,
+        found: Sequence[reservations.Reservation],
+        vet: candidates.Vet,
+    ) -> bool:
+        """On what is reserved: first of its nodes alone."""
+        for narrow in (True, False):
+            view = self._reserving.view_for(found, narrow=narrow)
+            if self._on(one, view, vet):
+                self._reserving.used(found)
+                self._used += [writers.Item("reservation", kept.key) for kept in found]
+                return True
+        return False
+
+    def _on(
+        self, one: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
+    ) -> bool:
+        if one.gang is not None:
+            return self._gangs.attempt(one, one.gang, view, vet)
+        return self._singles.attempt(one, view, vet)
+
+    def _served(self, one: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:
+        if one.gang is None:
+            return self._singles.serve(one, vet)
+        begun = self._known.clock.monotonic()
+        if self._rest.get(one.item, 0.0) > begun:
+            return candidates.Served.LIMITED
+        served = self._gangs.serve(one, one.gang, vet)
+        self._rest = {item: at for item, at in self._rest.items() if at > begun}
+        if served is not _PLACED:
+            ended = self._known.clock.monotonic()
+            self._rest[one.item] = ended + _PATIENT * (ended - begun)
+        return served
+
+    def _note(self, leaf: str) -> str:
+        """How a queue stands."""
+        if self._engine.tree.is_plain:
+            return ""
+        return words.share(leaf, self._engine.standing_of(leaf))
+
+    def _vet(self, leaf: str) -> candidates.Vet:
+        def vet(found: Iterable[claims.Result]) -> str:
+            if self._engine.tree.is_plain:
+                return ""
+            over = self._engine.may(leaf, amounts.of_results(self._known.view, found))
+            return words.over(over) if over is not None else ""
+
+        return vet
+
+    def _now(self) -> float:
+        return self._known.clock.now().timestamp()

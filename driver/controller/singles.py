@@ -1,0 +1,144 @@
+"""Pods that are placed each by itself: what is due for one, and its placement."""
+
+from dataclasses import replace
+
+import structlog
+
+from driver import reasons
+from driver.controller import candidates, placing, state, turn, writers
+from driver.controller import view as cluster
+from driver.controller.allocation import allocate, outcome, ownership, settings
+from driver.resources import claims, pods
+
+_log = structlog.get_logger(__name__)
+
+
+class Singles:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: writers.Writers,
+        tools: writers.Tools,
+        placer: placing.Placing,
+        deciding: settings.Settings,
+        patience: turn.Patience,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._tools = tools
+        self._placing = placer
+        self._deciding = deciding
+        self._allocator = allocate.Allocator(deciding)
+        self._patience = patience
+        self._owners = ownership.Owners()
+
+    def look(
+        self, item: writers.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
+    ) -> candidates.Candidate | float | None:
+        """A candidate where claims are to be allocated; else what is due is done.
+
+        A number is the seconds until it is to be looked at again.
+        """
+        now = self._known.clock.monotonic()
+        placed = self._placed(pod, found, now)
+        due = turn.of_pod(pod, found, placed, now, self._patience)
+        if isinstance(due, turn.Decide):
+            if any(claim.key in self._known.memory.writing for claim in due.open):
+                return None  # another pod's decision; the claim's change brings this pod back
+            if stale:
+                return turn.STALE_WAIT_S
+            mine = self.mine(pod, due.open)
+            if isinstance(mine, outcome.NoFit):
+                self._known.memory.waiting[item] = None
+                self._placing.refuse(pod, due, mine)
+                return None
+            if mine:
+                return candidates.Candidate(item, (outcome.Workload(pod, mine, due.settled),))
+            due = turn.of_pod(pod, due.settled, placed, now, self._patience)
+        self._known.memory.waiting.pop(item, None)
+        return self._act(pod, due, now)
+
+    def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:
+        """Decide for a candidate, and have it written or told."""
+        workload = self._workload(candidate)
+        with self._tools.metrics.decision_seconds.time():
+            answer = self._allocator.decide(self._known.view, workload)
+        if isinstance(answer, outcome.Placement):
+            placed = self._place(candidate, workload, answer, vet)
+            return candidates.Served.PLACED if placed else candidates.Served.LIMITED
+        due = turn.Decide(workload.open, workload.settled)
+        self._placing.refuse(workload.pod, due, answer, workload, note=candidate.note)
+        return candidates.Served.REFUSED
+
+    def attempt(
+        self, candidate: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
+    ) -> bool:
+        """Decide on another view than everybody's; without a place nothing is told."""
+        workload = self._workload(candidate)
+        answer = allocate.allocate(view, workload, self._deciding)
+        if isinstance(answer, outcome.Placement):
+            return self._place(candidate, workload, answer, vet)
+        return False
+
+    def _workload(self, candidate: candidates.Candidate) -> outcome.Workload:
+        (asked,) = candidate.workloads
+        now = self._known.clock.monotonic()
+        return replace(asked, avoid=self._known.memory.avoided(asked.pod.uid, now))
+
+    def _place(
+        self,
+        candidate: candidates.Candidate,
+        workload: outcome.Workload,
+        answer: outcome.Placement,
+        vet: candidates.Vet,
+    ) -> bool:
+        why = vet(pick.result for pick in answer.picks)
+        if why:
+            self._placing.wait(workload.pod, workload.open, reasons.Reason.QUEUE_LIMIT, why)
+            return False
+        self._known.memory.waiting.pop(candidate.item, None)
+        self._placing.place(candidate.item, workload, answer)
+        return True
+
+    def mine(
+        self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
+    ) -> tuple[claims.Claim, ...] | outcome.NoFit:
+        """Those of a pod's open claims that are the controller's to allocate."""
+        return self._owners.mine(self._known.bring(), pod, open_claims)
+
+    def _placed(
+        self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
+    ) -> turn.Placed | None:
+        node = turn.held_node(pod, found)
+        if node is None:
+            return None
+        placed = turn.observe(self._known.memory.placed.get(pod.uid), pod, node, now)
+        self._known.memory.placed[pod.uid] = placed
+        return placed
+
+    def _act(self, pod: pods.Pod, due: turn.Turn, now: float) -> float | None:
+        match due:
+            case turn.Look(after_s=after_s):
+                return after_s
+            case turn.TakeBack() as back:
+                self._take_back(pod, back, now)
+            case turn.Ungate():
+                self._writers.ungate(pod)
+            case _:
+                pass
+        return None
+
+    def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
+        lasts = self._known.memory.back_off(pod.uid, back.node, back.words, now)
+        self._known.memory.placed.pop(pod.uid, None)
+        message = (
+            f"Freed the devices on {back.node}, left out for {lasts:.0f} s: "
+            f'the scheduler refused the pod there: "{back.words}"'
+        )
+        reason = reasons.Reason.ALLOCATION_CLEARED
+        self._tools.tell.warning(pod, back.claims, reason, message)
+        self._tools.metrics.decided("taken_back")
+        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
+        self._writers.clear(back.claims)

@@ -1,0 +1,98 @@
+"""What the controller watches: one reflector a kind, each filling its store."""
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from driver import clock
+from driver.controller import stores
+from driver.kube import backoff, client, optional, reflector, resource
+from driver.resources import (
+    budgets,
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    slices,
+    taint_rules,
+    volumes,
+)
+
+_log = structlog.get_logger(__name__)
+_SLICES_WATCH_S, _SLICES_SILENCE_S = 6.0, 12.0
+SLICES_STALE_S = 15.0
+"""Slices say who allocates what. A node that changes hands says so for 30 s (D2): what is known of
+slices must be newer than that by what a write may take.
+"""
+SLICES = resource.RESOURCE_SLICES.plural
+Reflectors = dict[str, reflector.Reflector[object]]
+"""By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How everything is watched."""
+
+    kube: client.KubeClient
+    time: clock.Clock
+    jitter: backoff.Jitter
+    relist_s: float
+
+    def reflectors(self, found: stores.Stores) -> Reflectors:
+        """Of all kinds; of those that not every server serves, too."""
+        options = reflector.Options(relist_s=self.relist_s, jitter=self.jitter, on_bad=_unreadable)
+        prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
+        kinds = (
+            (resource.NODES, found.nodes, nodes.parse),
+            (resource.RESOURCE_SLICES, found.slices, slices.parse),
+            (resource.DEVICE_CLASSES, found.classes, classes.parse),
+            (resource.RESOURCE_CLAIMS, found.claims, claims.parse),
+            (resource.PODS, found.pods, pods.parse),
+            (resource.PVCS, found.bound_volumes, volumes.parse_claim),
+            (resource.PVS, found.volumes, volumes.parse_volume),
+            (resource.PDBS, found.guards, budgets.parse),
+        )
+        made: Reflectors = {
+            kind.plural: reflector.Reflector(
+                reflector.ListWatch(self.kube, kind),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                prompt if kind is resource.RESOURCE_SLICES else options,
+            )
+            for kind, target, parse in kinds
+        }
+        return made | self._optional(found, options)
+
+    def _optional(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
+        """Kinds that a server may lack: of another version, or without their CRDs."""
+        kinds = (
+            ("", resource.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.rules, taint_rules.parse),
+            ("", resource.QUEUES, ("v1alpha1",), found.teams, queues.parse),
+            ("", resource.RESERVATIONS, ("v1alpha1",), found.reserved, reservations.parse),
+            ("", resource.POD_GROUPS, ("v1beta1", "v1alpha2"), found.groups, pod_groups.parse),
+            (
+                "coscheduling-",
+                resource.COSCHEDULING_POD_GROUPS,
+                ("v1alpha1",),
+                found.coscheduling,
+                pod_groups.parse,
+            ),
+        )
+        return {
+            f"{prefix}{kind.plural}": reflector.Reflector(
+                optional.OptionalListWatch(reflector.ListWatch(self.kube, kind), versions),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                options,
+            )
+            for prefix, kind, versions, target, parse in kinds
+        }
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    _log.warning("object not readable", key=key, error=str(error))

@@ -1,0 +1,50 @@
+"""What a claim's devices do is told on the claim, beside what else is said there."""
+
+import json
+
+from driver import names
+from driver.resources import claims
+from simulator import control
+from tests.e2e import playground
+
+NODE = "e2e-a"
+WHOLE = "4294967295"
+WITHIN_S = 100.0
+"""A word a minute at most, by looks ten seconds apart."""
+
+
+def test_a_claims_devices_are_told_to_be_at_work_and_the_conditions_stay(
+    field: playground.Playground,
+) -> None:
+    field.create(playground.a_claim("works"))
+    field.create(playground.a_pod("works", claims=("works",), nodeSelector=playground.on(NODE)))
+    field.running("works")
+    (uuid,) = field.uuids("works")
+    base = field.cluster.node_dir(NODE) / "gpu"
+    control.send(base, "process", uuid, "4711", str(6 << 30), WHOLE, WHOLE)
+    control.send(base, "work", uuid, "4711", "40")
+    try:
+
+        def told() -> bool:
+            said = claims.parse(field.claim("works")).said
+            return any(one.activity and one.activity.utilization for one in said)
+
+        playground.until(told, WITHIN_S, "the claim is told to be at work")
+        (entry,) = claims.parse(field.claim("works")).said
+        assert entry.activity is not None
+        assert (entry.activity.utilization or 0) <= 40
+        assert entry.activity.peak_bytes == 6 << 30
+        assert entry.activity.idle_since == ""
+        ready = entry.condition(names.CONDITION_READY)
+        assert ready is not None
+        assert ready.status == "True"
+        assert entry.activity.last_busy >= ready.since
+        raw = json.loads(field.cluster.kubectl("get", "--raw", field_path(field, "works")))
+        data = raw["status"]["devices"][0]["data"]
+        assert (data["peakMemory"], set(data)) == ("6Gi", {"lastBusy", "utilization", "peakMemory"})
+    finally:
+        control.send(base, "process", uuid, "4711", "0", WHOLE, WHOLE)
+
+
+def field_path(field: playground.Playground, name: str) -> str:
+    return f"/apis/resource.k8s.io/v1/namespaces/{field.namespace}/resourceclaims/{name}"

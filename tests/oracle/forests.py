@@ -1,0 +1,140 @@
+"""Random trees of queues with a crowd of jobs in each leaf, and fleets where they have turns.
+
+A crowd is closed: as soon as a job ends another comes, so that a queue always wants as many GPUs as
+it has jobs. All jobs are of one GPU. They run six minutes on average, drawn evenly from three to
+nine; queues' starvation bound is an hour, as it is by default.
+"""
+
+import itertools
+import random  # noqa: TID251 - the draws of a test have a seed
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from driver.controller.queueing import amounts, engine, fair, tree
+from driver.controller.simulation import desk, turns
+from driver.resources import queues
+from tests import replays, worlds
+from tests.queues import queue, some
+
+GPUS = 16
+HOUR = 3600.0
+MINUTE = 60.0
+SHORTEST, LONGEST = 3 * MINUTE, 9 * MINUTE
+_BRANCHES = (2, 3)
+_DEEP = 3
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Queues, and how many GPUs each leaf wants."""
+
+    queues: tuple[queues.Queue, ...]
+    wants: Mapping[str, int]
+
+    def fair(self) -> dict[str, float]:
+        """The exact weighted max-min shares of the leaves, in GPUs."""
+        made = tree.build(self.queues)
+        demand = {leaf: Fraction(count, GPUS) for leaf, count in self.wants.items()}
+        shares = fair.shares(made, some(GPUS), demand)
+        return {leaf: float(shares[leaf] * GPUS) for leaf in self.wants}
+
+
+def draw(seed: int, half_life_s: float = 0.0) -> Forest:
+    """A tree of two or three levels; what all deserve together is no more than there is."""
+    of = random.Random(seed)  # noqa: S311 - no secret
+    found: list[queues.Queue] = []
+    left = GPUS
+    for name, parent, is_leaf in _names(of, "", 0):
+        due = of.choice([0, 0, of.randint(1, 4)]) if is_leaf else 0
+        due = min(due, left)
+        left -= due
+        limit = due + of.randint(1, 6) if of.random() < 0.2 else None
+        made = queue(name, parent, weight=of.randint(1, 4), deserved=due or None, limit=limit)
+        found.append(replace(made, half_life_s=half_life_s))
+    leaves = tree.build(found).leaves
+    wants = {one: of.choice([GPUS, GPUS, of.randint(1, 4)]) for one in leaves if one}
+    return Forest(tuple(found), wants)
+
+
+def _names(of: random.Random, parent: str, depth: int) -> Iterator[tuple[str, str, bool]]:
+    """Name, parent, whether it is a leaf."""
+    for number in range(of.choice(_BRANCHES)):
+        name = f"{parent or 'q'}{number}"
+        is_leaf = depth + 1 >= _DEEP or of.random() < 0.6
+        yield name, parent, is_leaf
+        if not is_leaf:
+            yield from _names(of, name, depth + 1)
+
+
+@dataclass
+class Crowd:
+    """The jobs of a forest: who comes at first, and who comes when one ends."""
+
+    forest: Forest
+    seed: int
+    _of: random.Random = field(init=False)
+    _numbers: Iterator[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._of = random.Random(self.seed)  # noqa: S311 - no secret
+        self._numbers = itertools.count()
+
+    def first(self) -> list[turns.Job]:
+        return [
+            self.one(leaf, 0.0) for leaf, count in self.forest.wants.items() for _ in range(count)
+        ]
+
+    def then(self, job: turns.Job, now: float) -> Iterable[turns.Job]:
+        return (self.one(job.leaf, now),)
+
+    def one(self, leaf: str, at: float, priority: int = 0) -> turns.Job:
+        lasts = self._of.uniform(SHORTEST, LONGEST)
+        name = f"{leaf}-{next(self._numbers)}"
+        return replays.a_job(name, leaf, at=at, lasts=lasts, priority=priority)
+
+
+@dataclass
+class Watch:
+    """GPUs of each queue, on average over a window of time."""
+
+    by: engine.Engine
+    since: float
+    until: float
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, since: float, until: float) -> None:
+        seconds = min(until, self.until) - max(since, self.since)
+        if seconds > 0:
+            for name in self.by.tree.accepted:
+                used = self.by.used(name).gpus / amounts.FULL
+                self.sums[name] = self.sums.get(name, 0.0) + used * seconds
+
+    def mean(self, name: str) -> float:
+        return self.sums.get(name, 0.0) / (self.until - self.since)
+
+
+def seated(forest: Forest) -> tuple[desk.Desk, engine.Engine]:
+    """Two nodes of eight GPUs, and the engine with the queues."""
+    made = engine.Engine(worlds.DRIVER)
+    for one in forest.queues:
+        made.put_queue(one.name, one)
+    return replays.a_desk({"node-a": GPUS // 2, "node-b": GPUS // 2}), made
+
+
+def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, float]:
+    """How far each leaf's average use is from its exact share, in GPUs.
+
+    At first one leaf has every GPU; all that others want waits since then.
+    """
+    at, by = seated(forest)
+    watch = Watch(by, since, until)
+    crowd = Crowd(forest, seed)
+    sim = turns.Turns(at, by, turns.Manner(then=crowd.then, told=watch))
+    hog = max(forest.wants, key=lambda leaf: (forest.wants[leaf], leaf))
+    jobs = crowd.first()
+    mine = [one for one in jobs if one.leaf == hog]
+    for one in mine:
+        sim.put_running(one)
+    sim.run([one for one in jobs if one.leaf != hog], until)
+    return {leaf: watch.mean(leaf) - share for leaf, share in forest.fair().items()}

@@ -1,0 +1,98 @@
+"""Queues at work: the controller's engine and allocator, a clock of their own, seeded draws.
+
+Fifty random trees on 16 GPUs (`forests`). At first one queue has every GPU that it wants; all that
+the others want waits. Measured is the average number of GPUs of each leaf over a window, and held
+against its exact weighted max-min share (`fair.shares`, which `tests/properties/test_queueing.py`
+holds against a reference that tries every case).
+"""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.queues import fairness
+from driver.controller.simulation import turns
+from tests.oracle import forests
+
+TREES, SOME = 50, 10
+WARM = forests.LONGEST
+WINDOW = forests.HOUR
+"""Ten mean run times, from when the last of the jobs that ran at first has ended."""
+HALF_LIFE = 24 * forests.MINUTE
+"""Four mean run times."""
+BOUND = 2 * forests.LONGEST
+
+
+@pytest.mark.parametrize("first", range(0, TREES, SOME))
+def test_without_decay_every_queue_has_its_share_within_a_gpu(first: int) -> None:
+    worst = 0.0
+    for seed in range(first, first + SOME):
+        forest = forests.draw(seed)
+        found = forests.course(forest, seed, WARM, WARM + WINDOW)
+        worst = max(worst, *map(abs, found.values()))
+    print(f"farthest from an exact share: {worst:.2f} GPUs")
+    assert worst <= 1.0
+
+
+@pytest.mark.parametrize("first", range(0, TREES, SOME))
+def test_with_decay_the_average_over_five_half_lives_is_the_share_within_a_gpu(first: int) -> None:
+    worst = 0.0
+    for seed in range(first, first + SOME):
+        forest = forests.draw(seed, HALF_LIFE)
+        found = forests.course(forest, seed, 0.0, 5 * HALF_LIFE)
+        worst = max(worst, *map(abs, found.values()))
+    print(f"farthest from an exact share: {worst:.2f} GPUs")
+    assert worst <= 1.0
+
+
+def longest_as_oldest(seed: int, bound_s: float) -> float:
+    """Seconds for which a job was the oldest of its queue.
+
+    Whatever comes later is more important than what came before, so that but for the bound the
+    oldest would never have its turn.
+    """
+    drawn = forests.draw(seed)
+    bounded = tuple(replace(one, starvation_s=bound_s) for one in drawn.queues)
+    forest = replace(drawn, queues=bounded, wants=dict.fromkeys(drawn.wants, forests.GPUS))
+    assert len(forest.wants) <= forests.GPUS
+    at, by = forests.seated(forest)
+    crowd = forests.Crowd(forest, seed)
+
+    def then(job: turns.Job, now: float) -> list[turns.Job]:
+        return [crowd.one(job.leaf, now, job.priority + 1)]
+
+    until = 1.5 * forests.HOUR
+    fates = turns.Turns(at, by, turns.Manner(then=then)).run(crowd.first(), until)
+    return max(
+        (until if one.started is None else one.started) - one.oldest_since
+        for one in fates
+        if one.oldest_since is not None
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_the_oldest_of_its_queue_for_longer_than_the_bound_and_the_longest_run(
+    seed: int,
+) -> None:
+    """Once it waited so long it is first in line, one of each queue, and queues are no more than
+    GPUs: it has one of those that are given back while the longest run ends.
+    """
+    assert longest_as_oldest(seed, BOUND) <= BOUND + forests.LONGEST
+    assert longest_as_oldest(seed, math.inf) > BOUND + forests.LONGEST
+
+
+def test_on_a_trace_no_team_is_better_off_alone_while_with_other_orders_some_are() -> None:
+    at = fairness.folder()
+    if at is None:
+        pytest.skip("the Gavel trace is not here: name its folder in $RATION_TRACES")
+    rows = fairness.load(at)[fairness.BUSY]
+    found = {order: fairness.play(rows, order) for order in fairness.ORDERS}
+    for order, one in found.items():
+        print(order, {team: round(value, 2) for team, value in one.delays.items()}, one.jain)
+    ours = found.pop(fairness.OURS)
+    assert max(ours.delays.values()) <= 1.0
+    assert ours.jain >= 0.95
+    for other in found.values():
+        assert max(other.delays.values()) > 1.5
+        assert other.jain < ours.jain - 0.1

@@ -1,0 +1,86 @@
+"""Queues, fleets and workloads for tests of whose turn it is."""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from driver.controller.queueing import amounts, engine, order
+from driver.resources import queues
+from tests import worlds
+
+GIB = 1 << 30
+NOON = 1_800_000_000.0
+"""A moment, in seconds since the epoch."""
+
+
+def some(gpus: float, product: str = "") -> amounts.Amounts:
+    """So many whole GPUs as those of `worlds.fleet`."""
+    count = round(gpus * amounts.FULL)
+    models = {product: count} if product and count else {}
+    return amounts.Amounts(count, round(gpus * 80 * GIB), round(gpus * 100), models)
+
+
+def named(gpus: float | None = None, **more: Any) -> queues.Amounts:
+    """Amounts as a queue names them."""
+    return queues.Amounts(None if gpus is None else round(gpus * amounts.FULL), **more)
+
+
+def queue(
+    name: str,
+    parent: str = "",
+    *,
+    weight: int = 1,
+    deserved: float | queues.Amounts | None = None,
+    limit: float | queues.Amounts | None = None,
+    **more: Any,
+) -> queues.Queue:
+    """A queue; plain numbers are GPUs."""
+    due = deserved if isinstance(deserved, queues.Amounts) else named(deserved)
+    most = limit if isinstance(limit, queues.Amounts) else named(limit)
+    return queues.Queue(name, parent=parent, weight=weight, deserved=due, limit=most, **more)
+
+
+def members(*namespaces: str, **labels: str) -> tuple[queues.Member, ...]:
+    """The field of that name."""
+    return tuple(queues.Member(one, labels) for one in namespaces)
+
+
+def an_engine(gpus: int, *found: queues.Queue) -> engine.Engine:
+    """With a fleet of so many GPUs."""
+    made = engine.Engine(worlds.DRIVER)
+    for one in found:
+        made.put_queue(one.name, one)
+    made.renew(worlds.fleet({"node-a": gpus}))
+    return made
+
+
+def a_workload(
+    key: str, leaf: str = "", gpus: float = 1, *, since: float = 0.0, priority: int = 0
+) -> order.Waiting:
+    """One that waits `since` so many seconds after noon."""
+    return order.Waiting(key, leaf, priority, NOON + since, some(gpus))
+
+
+def serve(at: engine.Engine, line: Iterable[order.Waiting], gpus: float) -> list[str]:
+    """Give GPUs to what waits, in order, until they are given out: the keys."""
+    served: list[str] = []
+    left = round(gpus * amounts.FULL)
+    for one in line:
+        if one.asked.gpus > left:
+            break
+        left -= one.asked.gpus
+        at.charge(one.key, one.leaf, one.asked)
+        served.append(str(one.key))
+        if not left:
+            break
+    return served
+
+
+def line_of(at: engine.Engine, *waiting: order.Waiting, at_s: float = 0.0) -> list[str]:
+    """The keys in order, when nothing is placed meanwhile."""
+    return [str(one.key) for one in at.line(waiting, NOON + at_s)]
+
+
+def in_gpus(shares: Mapping[str, Fraction], gpus: int) -> dict[str, Fraction]:
+    """Shares of a fleet, in GPUs; the implicit queue left out where it has none."""
+    return {name: share * gpus for name, share in shares.items() if name or share}

@@ -1,0 +1,144 @@
+from tests.queues import NOON, a_workload, an_engine, line_of, queue, serve
+
+HOUR = 3600.0
+
+
+def test_without_queues_priority_then_age_then_name_decide() -> None:
+    made = an_engine(4)
+    found = line_of(
+        made,
+        a_workload("b", since=5),
+        a_workload("a", since=5),
+        a_workload("old", since=1),
+        a_workload("high", since=9, priority=10),
+    )
+    assert found == ["high", "old", "a", "b"]
+
+
+def test_without_queues_nobody_starves() -> None:
+    made = an_engine(4)
+    found = line_of(made, a_workload("old"), a_workload("new", since=9, priority=1), at_s=99 * HOUR)
+    assert found == ["new", "old"]
+
+
+def test_turns_follow_weights_as_gpus_are_given_out() -> None:
+    made = an_engine(8, queue("a"), queue("b", weight=3))
+    waiting = [a_workload(f"{leaf}{n}", leaf, since=n) for leaf in "ab" for n in range(8)]
+    served = serve(made, made.line(waiting, NOON), 8)
+    assert sorted(served) == ["a0", "a1", "b0", "b1", "b2", "b3", "b4", "b5"]
+
+
+def test_who_has_less_than_deserved_comes_first_the_emptiest_of_them_before() -> None:
+    made = an_engine(16, queue("a", deserved=4), queue("b", deserved=8), queue("c", weight=99))
+    made.charge("x", "a", a_workload("x", gpus=2).asked)
+    made.charge("y", "b", a_workload("y", gpus=3).asked)
+    waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "abc" for n in range(7)]
+    served = serve(made, made.line(waiting, NOON), 7)
+    # b 3/8, then a and b are filled in step: a 2/4 when b has 4/8.
+    assert served[:2] == ["b0", "a0"]
+    assert sorted(served) == ["a0", "a1", "b0", "b1", "b2", "b3", "b4"]
+
+
+def test_down_the_tree_the_parent_comes_before_the_child() -> None:
+    made = an_engine(
+        8, queue("p"), queue("q"), queue("p1", "p"), queue("p2", "p", weight=3), queue("q1", "q")
+    )
+    waiting = [a_workload(f"{leaf}-{n}", leaf) for leaf in ("p1", "p2", "q1") for n in range(8)]
+    served = serve(made, made.line(waiting, NOON), 8)
+    assert [sum(one.startswith(leaf) for one in served) for leaf in ("p1", "p2", "q1")] == [1, 3, 4]
+
+
+def test_inside_a_queue_priority_then_age_decide() -> None:
+    made = an_engine(4, queue("a"))
+    found = line_of(
+        made,
+        a_workload("new", "a", since=5),
+        a_workload("old", "a", since=1),
+        a_workload("high", "a", since=9, priority=1),
+    )
+    assert found == ["high", "old", "new"]
+
+
+def test_the_next_is_looked_for_when_it_is_asked() -> None:
+    made = an_engine(4, queue("a"), queue("b"))
+    line = made.line([a_workload("a0", "a"), a_workload("a1", "a"), a_workload("b0", "b")], NOON)
+    assert next(line).key == "a0"
+    made.charge("a0", "a", a_workload("a0").asked)
+    assert next(line).key == "b0"
+    assert next(line).key == "a1"
+    assert [*line] == []
+
+
+def test_what_was_not_placed_is_not_asked_about_again() -> None:
+    made = an_engine(4, queue("a"), queue("b"))
+    waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "ab" for n in range(2)]
+    assert line_of(made, *waiting) == ["a0", "a1", "b0", "b1"]
+
+
+def test_who_waited_beyond_the_bound_comes_first_the_longest_wait_before() -> None:
+    made = an_engine(
+        4, queue("a", starvation_s=HOUR), queue("b", starvation_s=2 * HOUR), queue("c", deserved=4)
+    )
+    waiting = [
+        a_workload("c0", "c", since=0),
+        a_workload("b0", "b", since=60),
+        a_workload("a0", "a", since=120),
+    ]
+    assert line_of(made, *waiting, at_s=1.5 * HOUR)[0] == "c0"
+    assert line_of(made, *waiting, at_s=2 * HOUR + 30)[:2] == ["c0", "a0"]
+    assert line_of(made, *waiting, at_s=3 * HOUR) == ["c0", "b0", "a0"]
+    made.charge("y", "c", a_workload("y", gpus=3).asked)
+    assert line_of(made, *waiting[1:], a_workload("c1", "c", since=9000), at_s=3 * HOUR) == [
+        "b0",
+        "a0",
+        "c1",
+    ]
+
+
+def test_of_a_queue_one_is_served_so_then_one_more_for_each_bound_that_passes() -> None:
+    made = an_engine(9, queue("a", weight=8, starvation_s=HOUR), queue("b", starvation_s=HOUR))
+    flood = [a_workload(f"b{n}", "b") for n in range(9)]
+    late = [a_workload(f"a{n}", "a", since=1.9 * HOUR) for n in range(9)]
+    served = serve(made, made.line([*flood, *late], NOON + 2 * HOUR), 9)
+    assert served[0] == "b0"
+    assert sum(one.startswith("b") for one in served) == 1
+    flood, late = flood[1:], late[8:]
+    served = serve(made, made.line([*flood, *late], NOON + 2.5 * HOUR), 1)
+    assert served == ["a8"]
+    served = serve(made, made.line([*flood, *late], NOON + 3.1 * HOUR), 1)
+    assert served == ["b1"]
+
+
+def test_where_the_oldest_of_a_starving_queue_cannot_be_placed_the_next_is_tried() -> None:
+    made = an_engine(9, queue("a", starvation_s=HOUR), queue("b", deserved=9))
+    waiting = [
+        a_workload("a0", "a", gpus=99),
+        a_workload("a1", "a", since=1),
+        a_workload("b0", "b"),
+    ]
+    waiting[2] = waiting[2]._replace(since=NOON + 1.9 * HOUR)
+    line = made.line(waiting, NOON + 2 * HOUR)
+    assert next(line).key == "a0"
+    assert next(line).key == "a1"
+    made.charge("a1", "a", waiting[1].asked)
+    assert [one.key for one in line] == ["b0"]
+
+
+def test_past_use_counts_against_a_queue_with_a_half_life() -> None:
+    made = an_engine(4, queue("a", half_life_s=HOUR), queue("b", half_life_s=HOUR))
+    made.line((), NOON)
+    made.charge("x", "a", a_workload("x", gpus=4).asked, NOON)
+    made.charge("x", "a", None, NOON + HOUR)
+    waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "ab" for n in range(4)]
+    served = serve(made, made.line(waiting, NOON + HOUR), 4)
+    assert served[:2] == ["b0", "b1"]
+    assert sum(one.startswith("b") for one in served) == 3
+
+
+def test_past_use_does_not_touch_what_is_deserved() -> None:
+    made = an_engine(4, queue("a", deserved=2, half_life_s=HOUR), queue("b", half_life_s=HOUR))
+    made.line((), NOON)
+    made.charge("x", "a", a_workload("x", gpus=4).asked, NOON)
+    made.charge("x", "a", None, NOON + HOUR)
+    waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "ab" for n in range(4)]
+    assert serve(made, made.line(waiting, NOON + HOUR), 2) == ["a0", "a1"]

@@ -1,0 +1,151 @@
+"""The queues that are shown, and the numbers that the page about them counts with."""
+
+import datetime as dt
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from driver.controller.queueing import fair, status, text, tree, words
+from driver.resources import queues
+from hack.crds import kinds
+from tests.queues import NOON, a_workload, an_engine, in_gpus, queue, some
+
+ROOT = Path(__file__).parents[3]
+RAW = [*yaml.safe_load_all((ROOT / "examples" / "queues" / "queues.yaml").read_text())]
+PAGE = (ROOT / "docs" / "explanation" / "queues.md").read_text()
+HOW_TO = (ROOT / "docs" / "how-to" / "queues.md").read_text()
+GPUS = 16
+
+
+def the_queues() -> list[queues.Queue]:
+    return [queues.parse(one) for one in RAW]
+
+
+def shown(found: dict[str, Fraction]) -> str:
+    return " | ".join(
+        text.gpus(round(found[name] * 1000)) for name in ("vision", "speech", "serving")
+    )
+
+
+def test_the_example_is_accepted_as_it_stands() -> None:
+    made = tree.build(the_queues())
+    assert not made.faults
+    assert made.leaves == ("", "serving", "speech", "vision")
+
+
+@pytest.mark.parametrize(
+    ("case", "wants"),
+    [
+        ("everybody wants more than there is", {}),
+        ("`serving` wants 2", {"serving": 2}),
+        ("`vision` wants 3", {"vision": 3}),
+        ("`speech` wants nothing", {"speech": 0}),
+    ],
+)
+def test_the_shares_that_are_told_are_those_that_are_computed(
+    case: str, wants: dict[str, int]
+) -> None:
+    made = tree.build(the_queues())
+    leaves = ("vision", "speech", "serving")
+    demand = {name: Fraction(wants.get(name, 2 * GPUS), GPUS) for name in leaves}
+    found = in_gpus(fair.shares(made, some(GPUS), demand), GPUS)
+    assert f"| {case} | {shown(found)} |" in PAGE
+
+
+def test_the_limit_that_is_told_is_told_so() -> None:
+    made = an_engine(GPUS, *the_queues())
+    made.charge("x", "serving", some(6))
+    found = made.may("serving", some(1))
+    assert found is not None
+    assert f"    {words.over(found)}\n" in PAGE
+
+
+def test_the_past_counts_as_it_is_told() -> None:
+    made = an_engine(8, *(queue(name, half_life_s=6 * 3600) for name in ("first", "second")))
+    made.standings(NOON)
+    made.charge("x", "first", some(8), NOON)
+    made.line([a_workload(f"s{n}", "second") for n in range(8)], NOON + 6 * 3600)
+    found = in_gpus(made.fair(), 8)
+    assert [float(found[name]) for name in ("first", "second")] == pytest.approx([2.0, 6.0])
+    average = made.standings(NOON + 6 * 3600)["first"].past
+    assert average is not None
+    assert average * 8 == pytest.approx(4.0)
+    assert "average is 4. Now" in PAGE
+    assert "2 GPUs are fair for the first and 6 for the second" in PAGE
+
+
+def test_the_status_that_is_shown_is_written_so() -> None:
+    made = an_engine(GPUS, queue("vision", deserved=4), queue("other"))
+    made.charge("x", "vision", some(6.5))
+    others = [a_workload(f"o{n}", "other") for n in range(GPUS)]
+    made.line([a_workload("v", "vision", since=-7500), *others], NOON)
+    _, fence, rest = HOW_TO.partition("```yaml\nstatus:\n")
+    told = yaml.safe_load("status:\n" + rest.partition("```")[0])["status"]
+    assert fence
+    moment = dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC)
+    found = status.render(made.standings(NOON)["vision"], None, 1, moment, {})
+    assert {name: found[name] for name in told} == told
+
+
+def cell(raw: Any, path: str) -> str:
+    """What kubectl prints of a field, or of a condition by its type."""
+    steps = path.replace('[?(@.type=="Accepted")]', ".Accepted").strip(".").split(".")
+    for step in steps:
+        if isinstance(raw, list):
+            raw = next(one for one in raw if one["type"] == step)
+        else:
+            raw = raw.get(step)
+        if raw is None:
+            return ""
+    return str(raw)
+
+
+def test_the_listing_that_is_shown_is_printed_so() -> None:
+    made = an_engine(GPUS, *the_queues())
+    for name, gpus in (("vision", 10), ("speech", 2), ("serving", 4)):
+        made.charge(name, name, some(gpus))
+    waiting = [("vision", 300, 2), ("speech", 7500, 1), ("serving", 40, 1)]
+    made.line([a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON)
+    moment = dt.datetime.fromtimestamp(NOON, dt.UTC)
+    columns = [one for one in kinds.QUEUE.columns if one.head != "Age"]
+    lines = [["NAME", *(one.head.upper() for one in columns)]]
+    for raw in sorted(RAW, key=lambda one: str(one["metadata"]["name"])):
+        name = raw["metadata"]["name"]
+        shown = status.render(made.standings(NOON)[name], None, 1, moment, {})
+        spec = {"weight": 1, **raw["spec"]}
+        cells = [cell({"spec": spec, "status": shown}, one.path) for one in columns]
+        lines.append([name, *(one for one in cells if one)])
+    told = [line.split() for line in HOW_TO.splitlines()]
+    for line in lines:
+        assert line in told, line
+
+
+def test_the_fault_that_is_shown_is_told_so() -> None:
+    fault = tree.build([queue("vision", deserved=4, limit=3)]).faults["vision"]
+    assert f"    {fault}\n" in HOW_TO
+
+
+RESULTS = ROOT / "benchmarks" / "results" / "queues.json"
+ROWS = {
+    "mean wait": ("mean wait", "{:.0f} h"),
+    "p95 of waits": ("p95 wait", "{:.0f} h"),
+    "longest wait": ("longest wait", "{:.0f} h"),
+    "finish-time fairness of the worst team": ("finish-time fairness of the worst team", "{:.2f}"),
+    "least share of a team to its fair one": ("least share of a team to its fair one", "{:.2f}"),
+    "Jain's index of these shares": ("Jain's index of shares to fair ones", "{:.2f}"),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_what_is_told_beside_other_orders_was_measured(row: str) -> None:
+    figure, form = ROWS[row]
+    found = {one["name"]: one for one in json.loads(RESULTS.read_text())}
+    fifo, strict = (
+        found[f"Gavel, {figure} beside {other}"] for other in ("FIFO", "strict priority")
+    )
+    cells = (fifo["ours"], fifo["reference"], strict["reference"])
+    assert f"| {row} | {' | '.join(form.format(one) for one in cells)} |" in PAGE
