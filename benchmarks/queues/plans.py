@@ -41,7 +41,7 @@ def run(*, quick: bool) -> list[record.Figure]:
             f"whom to evict of {jobs:,} jobs, for {name}",
             "ms",
             [_plan(fleet, planner, asks_for(at)) for at in range(-1, rounds)][1:],
-            [_KAI_MS],
+            None if quick else [_KAI_MS],
             _BAR,
         )
         for name, asks_for in asks.items()

@@ -91,7 +91,7 @@ class Ignoring(Layer):
         super().__init__(below)
         self._gone = frozenset(holders)
         self._free: dict[cluster.PoolKey, AbstractSet[str]] = {}
-        self._kept: dict[cluster.PoolKey, AbstractSet[str]] = {}
+        self._used: dict[cluster.PoolKey, AbstractSet[str]] = {}
 
     def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Who has a device; administrative access does not count."""
@@ -104,10 +104,10 @@ class Ignoring(Layer):
     def used(self, of: pool.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
         key = (of.driver, of.name)
-        if key not in self._kept:
+        if key not in self._used:
             free = self._freed(of)
-            self._kept[key] = self._below.used(of) - free if free else self._below.used(of)
-        return self._kept[key]
+            self._used[key] = self._below.used(of) - free if free else self._below.used(of)
+        return self._used[key]
 
     def left(self, of: pool.Pool) -> cluster.Left:
         """What is left of a pool's counters (KEP-4815)."""
