@@ -84,6 +84,7 @@ class Preemption:
         self._placer = placer
         self.deciding = deciding
         self.book = units.Book()
+        self._planner = plan.Planner(deciding)
         self._next: dict[writers.Item, float] = {}
         self._told: dict[writers.Item, str] = {}
         self._free = 0.0
@@ -97,8 +98,8 @@ class Preemption:
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
-        ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near)
-        found = plan.plan(ask, right, self.book, asking.Meter(_STEPS))
+        ask = wanted.Ask(self._known.view, one.workloads, self.deciding, one.near, refused=True)
+        found = self._planner.plan(ask, right, self.book, asking.Meter(_STEPS))
         ended = self._known.clock.monotonic()
         self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, wanted.NoPlan):

@@ -9,7 +9,7 @@ from driver import clock, errors, ids, reasons
 from driver.controller import state, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, settings
-from driver.controller.allocation.gangs import result, seating
+from driver.controller.allocation.gangs import result, seating, trial
 from driver.controller.allocation.gangs import words as seating_words
 from driver.controller.gangs import roster
 from driver.controller.gangs import turn as gang_turn
@@ -47,6 +47,7 @@ class Gangs:
         self._mine = mine
         self._deciding = deciding
         self._waits: dict[ids.Key | None, tuple[str, float]] = {}
+        self._told = trial.Known()
 
     def look(self, item: writers.Item, *, stale: bool) -> candidates.Candidate | float | None:
         """A candidate where members are to be placed; else what is due is done.
@@ -131,11 +132,12 @@ class Gangs:
         self, gang: roster.Gang, asked: Sequence[outcome.Workload], view: cluster.ClusterView
     ) -> result.Seated | result.Unseated:
         """All of them; of a gang that may have more than it needs, else just enough."""
-        answer = seating.place(asked, view, gang.near, self._deciding)
+        known = self._told if view is self._known.view else None
+        answer = seating.place(asked, view, gang.near, self._deciding, known)
         spare = len(gang.members) - gang.wanted
         if isinstance(answer, result.Seated) or gang.exact or not 0 < spare < len(asked):
             return answer
-        fewer = seating.place(asked[:-spare], view, gang.near, self._deciding)
+        fewer = seating.place(asked[:-spare], view, gang.near, self._deciding, known)
         return fewer if isinstance(fewer, result.Seated) else answer
 
     def _members(self, there: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
