@@ -139,9 +139,9 @@ class Cluster:
         )
         membership.add(self._where, new)
 
-    def start_kueue(self, configuration: Mapping[str, Any], *gates: str) -> None:
+    def start_kueue(self, configuration: Mapping[str, Any]) -> None:
         """Install real Kueue and run its manager as the component `kueue`; see `kueue.start`."""
-        kueue.start(self._where, configuration, gates)
+        kueue.start(self._where, configuration)
 
     def load_image(self, archive: Path) -> None:
         """Have every node's containers find the image of an archive."""

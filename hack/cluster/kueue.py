@@ -40,17 +40,17 @@ SECRET = "kueue-webhook-server-cert"  # noqa: S105 - an object's name
 # What the process cannot stand for: its own pod, and an API that only that pod would serve.
 LEFT_OUT = frozenset({"Deployment", "APIService"})
 # The server of that API wants certificates in a folder of the image.
-GATES = ("VisibilityOnDemand=false",)
+GATES = {"VisibilityOnDemand": False}
 _START_S = 60.0
 _CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 Object = Mapping[str, Any]
 
 
-def start(where: layout.Layout, configuration: Object, gates: Sequence[str] = ()) -> None:
+def start(where: layout.Layout, configuration: Object) -> None:
     """Build Kueue if it is not there, install it, start it, and wait until it answers.
 
     `configuration` are fields of config.kueue.x-k8s.io/v1beta2 Configuration (`integrations`,
-    `resources`); `gates` are its feature gates, as `Name=true`. Raises ClusterError.
+    `resources`, `featureGates`). Raises ClusterError.
     """
     cluster = store.running(where)
     console = rich.console.Console(stderr=True)
@@ -61,14 +61,14 @@ def start(where: layout.Layout, configuration: Object, gates: Sequence[str] = ()
     _apply(where, [*installed(_rendered(where)), endpoint(ports[COMPONENT])])
     folder = where.key(COMPONENT)
     folder.mkdir(mode=0o700, exist_ok=True)
-    document = {**configuration, **_own(str(folder), ports)}
+    gates = {**configuration.get("featureGates", {}), **GATES}
+    document = {**configuration, **_own(str(folder), ports), "featureGates": gates}
     (folder / "config.yaml").write_text(configs.yaml(document))
     _write_access(where, cluster.ports)
     command = (
         str(program),
         f"--config={folder / 'config.yaml'}",
         f"--kubeconfig={folder / 'kubeconfig'}",
-        f"--feature-gates={','.join((*GATES, *gates))}",
         "--zap-log-level=2",
     )
     control.launch(where, COMPONENT, None, command)

@@ -25,9 +25,30 @@ KUEUES_GATE = "kueue.x-k8s.io/admission"
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 WORKLOADS = resource.Resource("kueue.x-k8s.io", "v1beta2", "workloads", namespaced=True)
 QUIET_S = 3.0
+COUNTER, COUNTED = "multiprocessors", "ration.dev/multiprocessors"
 CONFIGURATION = {
     "integrations": {"frameworks": ["batch/job", "pod"]},
-    "resources": {"deviceClassMappings": [{"name": QUOTA, "deviceClassNames": [names.CLASS_GPU]}]},
+    "featureGates": {"KueueDRAIntegrationPartitionableDevices": True},
+    "resources": {
+        "deviceClassMappings": [
+            {"name": QUOTA, "deviceClassNames": [names.CLASS_GPU]},
+            {
+                "name": COUNTED,
+                "deviceClassNames": [names.CLASS_MIG],
+                "sources": [
+                    {
+                        "counter": {
+                            "name": COUNTER,
+                            "driver": names.DRIVER,
+                            "deviceSelector": {
+                                "cel": {"expression": f"device.driver == '{names.DRIVER}'"}
+                            },
+                        }
+                    }
+                ],
+            },
+        ]
+    },
 }
 _PRIORITIES = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -76,7 +97,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         cluster.kubectl("delete", "clusterqueue", ground.namespace, "--wait=false")
 
 
-def a_quota(field: playground.Playground, gpus: int) -> None:
+def a_quota(field: playground.Playground, gpus: int, multiprocessors: int = 0) -> None:
     """A ClusterQueue of so many GPUs, and the namespace's way to it."""
     text = f"""
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -86,12 +107,13 @@ spec:
   namespaceSelector: {{}}
   preemption: {{withinClusterQueue: LowerPriority}}
   resourceGroups:
-    - coveredResources: [cpu, {QUOTA}]
+    - coveredResources: [cpu, {QUOTA}, {COUNTED}]
       flavors:
         - name: any
           resources:
             - {{name: cpu, nominalQuota: "100"}}
             - {{name: {QUOTA}, nominalQuota: "{gpus}"}}
+            - {{name: {COUNTED}, nominalQuota: "{multiprocessors}"}}
 ---
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
@@ -321,3 +343,45 @@ def refused(field: playground.Playground, job: str, word: str) -> None:
     playground.until(
         lambda: word in told(field, job, "QuotaReserved"), 20, f"{job} is told {word!r}"
     )
+
+
+def test_parts_are_charged_by_a_counter_that_the_driver_publishes(
+    field: playground.Playground,
+) -> None:
+    seventh, half = (charge(field, profile) for profile in ("1g.10gb", "3g.40gb"))
+    assert 0 < seventh < half
+    a_quota(field, 4, multiprocessors=half + seventh)
+    for name, profile in (("seventh", "1g.10gb"), ("half", "3g.40gb")):
+        expression = f"device.attributes['{names.DRIVER}'].profile == '{profile}'"
+        selectors = [{"cel": {"expression": expression}}]
+        field.create(
+            playground.a_template(name, deviceClassName=names.CLASS_MIG, selectors=selectors)
+        )
+    a_job(field, "one", "seventh")
+    a_job(field, "two", "half")
+    playground.until(lambda: len(running(field, "one", "two")) == 2, 90, "both parts run")
+    a_job(field, "three", "seventh")
+    playground.until(
+        lambda: "insufficient unused quota" in told(field, "three", "QuotaReserved"),
+        20,
+        "the quota is used up",
+    )
+    used = [
+        workload(field, job)["status"]["admission"]["podSetAssignments"][0]["resourceUsage"]
+        for job in ("one", "two")
+    ]
+    assert [one[COUNTED] for one in used] == [str(seventh), str(half)]
+    end(field, "two")
+    playground.until(lambda: len(running(field, "one", "three")) == 2, 60, "then it fits")
+
+
+def charge(field: playground.Playground, profile: str) -> int:
+    """What the driver publishes that a part of a profile takes of the counter."""
+    devices = [
+        device
+        for one in field.kube.list(resource.RESOURCE_SLICES).items
+        for device in one["spec"].get("devices", ())
+        if device.get("attributes", {}).get("profile", {}).get("string") == profile
+    ]
+    counters = devices[0]["consumesCounters"][0]["counters"]
+    return int(counters[COUNTER]["value"])
