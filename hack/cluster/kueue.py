@@ -10,7 +10,8 @@ folder as a kubelet puts a Secret's content into a volume.
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import rich.console
 import urllib3
@@ -46,6 +47,21 @@ _CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 Object = Mapping[str, Any]
 
 
+class Parts(NamedTuple):
+    """What Kueue is made of: its program and the folder of its chart."""
+
+    program: Path
+    chart: Path
+
+
+def fetch() -> Parts:
+    """Kueue, built the first time (about three minutes). CommandFailedError where it cannot be."""
+    console = rich.console.Console(stderr=True)
+    steps = progress.Steps(console, toolchain.cache_root() / "timings.json")
+    source = toolchain.source(versions.load().sets()[COMPONENT])
+    return Parts(toolchain.program(COMPONENT, steps), source / "charts" / "kueue")
+
+
 def start(where: layout.Layout, configuration: Object) -> None:
     """Build Kueue if it is not there, install it, start it, and wait until it answers.
 
@@ -53,12 +69,10 @@ def start(where: layout.Layout, configuration: Object) -> None:
     `resources`, `featureGates`). Raises ClusterError.
     """
     cluster = store.running(where)
-    console = rich.console.Console(stderr=True)
-    steps = progress.Steps(console, toolchain.cache_root() / "timings.json")
-    program = toolchain.program(COMPONENT, steps)
+    parts = fetch()
     listeners = (COMPONENT, "kueue-health")
     ports = plan.choose_ports(listeners, tuple(cluster.ports.values()), host.is_free)
-    _apply(where, [*installed(_rendered(where)), endpoint(ports[COMPONENT])])
+    _apply(where, [*installed(_rendered(where, parts.chart)), endpoint(ports[COMPONENT])])
     folder = where.key(COMPONENT)
     folder.mkdir(mode=0o700, exist_ok=True)
     gates = {**configuration.get("featureGates", {}), **GATES}
@@ -66,7 +80,7 @@ def start(where: layout.Layout, configuration: Object) -> None:
     (folder / "config.yaml").write_text(configs.yaml(document))
     _write_access(where, cluster.ports)
     command = (
-        str(program),
+        str(parts.program),
         f"--config={folder / 'config.yaml'}",
         f"--kubeconfig={folder / 'kubeconfig'}",
         "--zap-log-level=2",
@@ -115,9 +129,8 @@ def _own(folder: str, ports: argv.Ports) -> Object:
     }
 
 
-def _rendered(where: layout.Layout) -> list[Object]:
-    source = toolchain.source(versions.load().sets()[COMPONENT])
-    words = ("template", "kueue", str(source / "charts" / "kueue"), f"--namespace={NAMESPACE}")
+def _rendered(where: layout.Layout, folder: Path) -> list[Object]:
+    words = ("template", "kueue", str(folder), f"--namespace={NAMESPACE}")
     # 25,000 lines: the parser in C needs half a second, the other one ten.
     return [one for one in yaml.load_all(chart.run(where, *words), yaml.CSafeLoader) if one]
 

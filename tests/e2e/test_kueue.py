@@ -12,12 +12,13 @@ import pytest
 
 from driver import names
 from driver.kube import client, resource
-from hack.cluster import api
+from hack.cluster import api, kueue
 from hack.cluster import errors as cluster_errors
 from tests.e2e import playground
 from tests.e2e.conftest import ROOT, hack
 
-pytestmark = [pytest.mark.timeout(400)]
+# Where Kueue is not built yet, the first test waits for that.
+pytestmark = [pytest.mark.timeout(900)]
 Raw = playground.Raw
 QUOTA = "ration.dev/gpu"
 KUEUES_GATES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
@@ -71,6 +72,10 @@ def cluster() -> Iterator[api.Cluster]:
     with contextlib.suppress(cluster_errors.ClusterError):
         api.Cluster.load(ROOT)
         pytest.skip("a cluster is up, with machines of its own: make cluster-down")
+    try:
+        kueue.fetch()
+    except cluster_errors.CommandFailedError as error:
+        pytest.skip(f"Kueue cannot be built here: {error}")
     hack("up", "--nodes", "2", "--controllers", "1")
     try:
         found = api.Cluster.load(ROOT)
