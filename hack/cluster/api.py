@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from hack.cluster import control, errors, kubectl, layout, membership, node, reboot, state, store
+from hack.cluster import (
+    control,
+    errors,
+    kubectl,
+    kueue,
+    layout,
+    membership,
+    node,
+    reboot,
+    state,
+    store,
+)
 
 
 class Cluster:
@@ -127,6 +138,10 @@ class Cluster:
             plugin_flags=tuple(plugin_flags),
         )
         membership.add(self._where, new)
+
+    def start_kueue(self, configuration: Mapping[str, Any]) -> None:
+        """Install real Kueue and run its manager as the component `kueue`; see `kueue.start`."""
+        kueue.start(self._where, configuration)
 
     def load_image(self, archive: Path) -> None:
         """Have every node's containers find the image of an archive."""

@@ -44,7 +44,9 @@ def checksum_of(text: str, filename: str) -> str | None:
 
 
 def fetch(tools: versions.ToolSet, out: Path) -> bool:
-    """Download a set's programs; False where the site cannot be reached."""
+    """Download a set's programs; False where there is no site, or it cannot be reached."""
+    if tools.release is None:
+        return False
     arch = architecture()
     with urllib3.PoolManager(retries=False) as pool:
         first = tools.address(tools.checksum, arch, next(iter(tools.binaries)))
@@ -55,7 +57,7 @@ def fetch(tools: versions.ToolSet, out: Path) -> bool:
                 address = tools.address(tools.release, arch, name)
                 _download(pool, address, tools.address(tools.checksum, arch, name), out / name)
         else:
-            _download_archive(pool, tools, out)
+            _download_archive(pool, tools, tools.release, out)
     for name in tools.binaries:
         (out / name).chmod(0o755)
     return True
@@ -69,12 +71,14 @@ def _answers(pool: urllib3.PoolManager, address: str) -> bool:
     return answer.status == http.HTTPStatus.OK
 
 
-def _download_archive(pool: urllib3.PoolManager, tools: versions.ToolSet, out: Path) -> None:
+def _download_archive(
+    pool: urllib3.PoolManager, tools: versions.ToolSet, release: str, out: Path
+) -> None:
     arch = architecture()
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         packed = Path(scratch) / "archive"
         checksum = tools.address(tools.checksum, arch)
-        _download(pool, tools.address(tools.release, arch), checksum, packed)
+        _download(pool, tools.address(release, arch), checksum, packed)
         unpack(packed, frozenset(tools.binaries), out)
 
 

@@ -49,10 +49,18 @@ def ensure(line: str, steps: progress.Steps) -> dict[str, Path]:
 
 
 def program(name: str, steps: progress.Steps) -> Path:
-    """One program of the sets that all lines share (`helm`), built if it is not there."""
-    tools = next(one for one in versions.load().shared if name in one.binaries)
+    """One program of a set that is no line's own (`helm`, `kueue`), built if it is not there."""
+    catalogue = versions.load()
+    sets = (*catalogue.shared, *catalogue.optional)
+    tools = next(one for one in sets if name in one.binaries)
     keep(folder(tools), functools.partial(_fill, tools, steps))
     return folder(tools) / name
+
+
+def source(tools: versions.ToolSet) -> Path:
+    """The sources of a set's module, read only, as Go keeps them: manifests and charts too."""
+    answer = shell.run(("go", "mod", "download", "-json", tools.module), cwd=tools.folder)
+    return Path(releases.json_field(answer, "Dir"))
 
 
 @contextlib.contextmanager

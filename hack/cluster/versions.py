@@ -27,7 +27,8 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
 
     `binaries` maps a program to its package below `module`; `staging` is the version of the
     `k8s.io` repositories that live inside Kubernetes' own tree; `stamp` is the variable of a
-    package that the linker writes the version into.
+    package that the linker writes the version into; an `optional` set is no part of a cluster; a
+    set without `release` is always built.
     """
 
     name: str
@@ -38,9 +39,10 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     staging: str | None = None
     stamp: str | None = None
     commit_date: str | None = None
-    release: str
-    checksum: str
+    release: str | None = None
+    checksum: str = ""
     build_seconds: float
+    optional: bool = False
 
     @property
     def folder(self) -> Path:
@@ -82,12 +84,14 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
 class Catalogue:
     """Every pinned tool set: one a release line of Kubernetes, and those that all lines share.
 
-    `kubernetes` maps a line ("1.37") to its set; `default` is the line where none is asked for.
+    `kubernetes` maps a line ("1.37") to its set; `default` is the line where none is asked for;
+    `optional` are the sets that no cluster needs, built when a test asks for their programs.
     """
 
     default: str
     kubernetes: Mapping[str, ToolSet]
     shared: tuple[ToolSet, ...]
+    optional: tuple[ToolSet, ...] = ()
 
     def line(self, asked: str | None) -> str:
         """The line asked for, or the default; an unknown one is a ClusterError."""
@@ -105,7 +109,8 @@ class Catalogue:
 
     def sets(self) -> dict[str, ToolSet]:
         """Every set by its name."""
-        return {tools.name: tools for tools in (*self.kubernetes.values(), *self.shared)}
+        every = (*self.kubernetes.values(), *self.shared, *self.optional)
+        return {tools.name: tools for tools in every}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,12 +138,14 @@ def parse(text: str) -> Catalogue:
     tables = tomllib.loads(text)
     family = tables.pop("kubernetes")
     default, lines = family.pop("default"), family.pop("lines")
+    others = [_set(name, table) for name, table in tables.items()]
     return Catalogue(
         default=default,
         kubernetes={
             line: _set(f"kubernetes-{line}", {**family, **own}) for line, own in lines.items()
         },
-        shared=tuple(_set(name, table) for name, table in tables.items()),
+        shared=tuple(one for one in others if not one.optional),
+        optional=tuple(one for one in others if one.optional),
     )
 
 

@@ -52,6 +52,15 @@ version = "v3.7.0"
 {SET}
 [etcd.binaries]
 etcd = ""
+
+[queue]
+optional = true
+module = "example.test/q"
+version = "v0.1.0"
+build_seconds = 1
+
+[queue.binaries]
+queue = "cmd/queue"
 """
 
 
@@ -76,6 +85,15 @@ def test_the_lines_of_kubernetes_are_sets_of_their_own_and_share_the_others() ->
     assert names == {"1.37": ["kubernetes-1.37", "etcd"], "1.36": ["kubernetes-1.36", "etcd"]}
     assert catalogue.kubernetes["1.36"].version == "v1.36.4"
     assert catalogue.kubernetes["1.36"].folder != catalogue.kubernetes["1.37"].folder
+
+
+def test_an_optional_set_is_part_of_no_cluster_and_can_be_asked_for() -> None:
+    catalogue = versions.parse(FILE)
+    assert [tools.name for tools in catalogue.optional] == ["queue"]
+    assert all(
+        tools.name != "queue" for line in catalogue.kubernetes for tools in catalogue.of(line)
+    )
+    assert catalogue.sets()["queue"].release is None
 
 
 @pytest.mark.parametrize("asked", [None, ""])
@@ -120,6 +138,7 @@ def test_another_program_is_told_its_version_where_it_keeps_it() -> None:
 
 def test_an_address_is_filled_with_version_architecture_and_program() -> None:
     tools = a_set()
+    assert tools.release is not None
     assert tools.address(tools.release, "arm64", "kubelet").endswith("/v1.37.1/arm64/kubelet")
     assert tools.address(tools.checksum, "arm64").endswith("/1.37.1.sha256")
 

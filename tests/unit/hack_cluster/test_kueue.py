@@ -1,0 +1,21 @@
+from typing import Any
+
+from hack.cluster import kueue
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": kind.lower()}}
+
+
+def test_a_process_takes_all_of_the_chart_but_its_pod_and_what_only_a_pod_serves() -> None:
+    chart = [of_kind(kind) for kind in ("Secret", "Deployment", "APIService", "Service")]
+    kept = kueue.installed(chart)
+    assert [one["kind"] for one in kept] == ["Namespace", "Secret", "Service"]
+    assert kept[0]["metadata"]["name"] == kueue.NAMESPACE
+
+
+def test_the_webhooks_service_leads_to_the_process() -> None:
+    made = kueue.endpoint(21007)
+    assert made["metadata"]["labels"]["kubernetes.io/service-name"] == kueue.SERVICE
+    assert made["ports"] == [{"name": "", "port": 21007, "protocol": "TCP"}]
+    assert made["endpoints"][0]["addresses"] == ["198.19.255.1"]
