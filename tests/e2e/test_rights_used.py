@@ -31,30 +31,35 @@ EVERYTHING = (
 SHARE = "WithinShare"
 
 
-_POD_GROUPS = """
+_POD_GROUP = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: podgroups.scheduling.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved}
+  name: podgroups.{group}
+  annotations: {{api-approved.kubernetes.io: unapproved}}
 spec:
-  group: scheduling.x-k8s.io
+  group: {group}
   scope: Namespaced
-  names: {kind: PodGroup, plural: podgroups}
+  names: {{kind: PodGroup, plural: podgroups}}
   versions:
-  - name: v1alpha1
+  - name: {version}
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 """
-"""As the coscheduling plugin has it: what is not served is listed, and never watched."""
+_GROUPS = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1beta1"}
+"""As the coscheduling plugin has it, and Kubernetes where its feature is on: what is not served is
+never watched.
+"""
 
 
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    cluster.kubectl("apply", "-f", "-", input=_POD_GROUPS)
-    crd_name = "crd/podgroups.scheduling.x-k8s.io"
-    cluster.kubectl("wait", "--for=condition=Established", crd_name, "--timeout=30s")
+    for group, version in _GROUPS.items():
+        text = _POD_GROUP.format(group=group, version=version)
+        cluster.kubectl("apply", "-f", "-", input=text)
+        named = f"crd/podgroups.{group}"
+        cluster.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
     chart.install(release.WHERE, *EVERYTHING)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)
