@@ -178,17 +178,14 @@ class Reconciler:
 
     def _tend(self, item: writers.Item) -> None:
         """Do what is due for what is not placed."""
+        again_s: float | None = None
         match item.kind:
             case "reservation":
                 again_s = self._reserving.look(item)
-                if again_s is not None:
-                    self._items.add_after(item, again_s)
             case "queues":
                 again_s = self._accounting.look()
-                if again_s is not None:
-                    self._items.add_after(item, again_s)
             case "faults":
-                self._replacing.look(ids.NodeName(item.key))
+                again_s = self._replacing.look(ids.NodeName(item.key))
             case "claim":
                 self._claim(item)
             case "node":
@@ -196,6 +193,8 @@ class Reconciler:
             case _:
                 for key in self._stores.nodes.snapshot():
                     self._items.add(writers.Item("node", key))
+        if again_s is not None:
+            self._items.add_after(item, again_s)
 
     def _settle(self) -> None:
         """Take in what the writers finished, and what the caches were told."""

@@ -29,6 +29,9 @@ _MOST = 8
 """Preemptions at one time."""
 _PAUSE = 4.0
 """After a plan none is made for so many times what it took: a fifth of the time at most."""
+_LATER_S = 30.0
+_PASSING = frozenset({reasons.Reason.RAN_TOO_SHORTLY, reasons.Reason.DISRUPTION_BUDGET})
+"""Why somebody may not go now and may later, without anything of ours changing: looked at again."""
 _NOBODY = 1 << 40
 """Above every priority."""
 _PATIENT_S = 5.0
@@ -90,11 +93,19 @@ class Preemption:
         self._free = 0.0
         self._least = (-1, _NOBODY)
 
-    def consider(self, one: candidates.Candidate, leaf: str) -> None:
-        """Have pods make room for a candidate that found none, if they may go for it."""
+    def consider(self, one: candidates.Candidate, leaf: str) -> float | None:
+        """Have pods make room for a candidate that found none, if they may go for it.
+
+        Seconds until it is worth another look, where time alone may change the answer.
+        """
         moment = self._known.clock.monotonic()
-        if max(self._next.get(one.item, 0.0), self._free) > moment or not self._may(one):
-            return
+        if not self._may(one):
+            return None
+        until = max(self._next.get(one.item, 0.0), self._free)
+        if until > moment:
+            return until - moment
+        if self.reserving.evicting() >= _MOST:
+            return _PATIENT_S
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
@@ -104,9 +115,10 @@ class Preemption:
         self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, wanted.NoPlan):
             self._in_vain(one, found)
-            return
+            return _LATER_S if found.barred.keys() & _PASSING else None
         if found.leaving:
             self._go(one, found, right)
+        return None
 
     def _forget(self) -> None:
         """What does not wait any more."""
@@ -126,13 +138,18 @@ class Preemption:
     def _may(self, one: candidates.Candidate) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
             return False
-        if self.reserving.evicting() >= _MOST or self.reserving.is_underway(one):
+        if self.reserving.is_underway(one):
             return False
-        if not self._engine.tree.is_plain:
-            return True
-        return any(
-            unit.priority < one.priority for unit in self.book.all(self._known.view).values()
-        )
+        return not self._engine.tree.is_plain or self._lowest() < one.priority
+
+    def _lowest(self) -> int:
+        """The lowest priority of all that has something."""
+        mark, known = self._least
+        if mark != self._known.view.mark:
+            there = self.book.all(self._known.view).values()
+            known = min((unit.priority for unit in there), default=_NOBODY)
+            self._least = self._known.view.mark, known
+        return known
 
     def _law(self, one: candidates.Candidate, leaf: str) -> law.Law:
         asked = self._engine.asked(self._known.view, one.open)
@@ -144,9 +161,9 @@ class Preemption:
             own=frozenset(units.key_of(work.pod) for work in one.workloads),
         )
         guards = budgets.Guards(self._known.stores.guards.snapshot().values())
-        return law.Law(
-            preemptor, Leaves(self._known, self._engine, self.book), guards, self._known.clock.now()
-        )
+        leaves = Leaves(self._known, self._engine, self.book)
+        idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
+        return law.Law(preemptor, leaves, guards, self._known.clock.now(), idles=idles)
 
     def _go(self, one: candidates.Candidate, found: wanted.Plan, right: law.Law) -> None:
         """What it needs is held first; the evictions follow once that is written."""

@@ -20,6 +20,8 @@ from driver.controller.waiting import placing
 from driver.resources import pods, reservations
 
 _log = structlog.get_logger(__name__)
+_AGAIN_S = 60.0
+"""What may not leave yet, for a budget, may later."""
 _OF_ONE_POD = frozenset(
     {
         "apps.kubernetes.io/pod-index",
@@ -47,8 +49,11 @@ class Replacing:
         self._placing = placer
         self._deciding = deciding
 
-    def look(self, node: ids.NodeName) -> None:
-        """Have the work on devices of a node that failed go elsewhere, where it is to."""
+    def look(self, node: ids.NodeName) -> float | None:
+        """Have the work on devices of a node that failed go elsewhere, where it is to.
+
+        Seconds until it is to be looked at again, where something is there that failed.
+        """
         view = self._known.bring()
         found: dict[units.UnitKey, str] = {}
         for device, why in broken.devices(view, node):
@@ -59,6 +64,7 @@ class Replacing:
             unit = self._book.all(view).get(key)
             if unit is not None and broken.is_replaced(unit):
                 self._replace(unit, why)
+        return _AGAIN_S if found else None
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
         """The pods of a claim that run."""

@@ -40,6 +40,7 @@ class Serving:
         self._reserving = room.reserving
         self._preemption = room
         self._rest: dict[writers.Item, float] = {}
+        self._again: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
         self._head = head.Head(known, room.book, room.deciding)
         self._kept_at: writers.Item | None = None
@@ -65,8 +66,8 @@ class Serving:
             with guard(one.item):
                 served = self._one(one)
                 self._keep_behind(one, served, later=later)
-            again_s = None if served is _PLACED else self._again_s(one)
-            if again_s is not None:
+            again_s = self._again_s(one)
+            if again_s is not None and served is not _PLACED:
                 yield one.item, again_s
             self._charges.bring(self._now())
         self._head.settle()
@@ -127,11 +128,11 @@ class Serving:
         return self._engine.leaf_of(one.first)
 
     def _again_s(self, one: candidates.Candidate) -> float | None:
-        """Until a node is not left out any more, or a gang has rested."""
+        """Until a node is not left out any more, a gang has rested, or others may go for it."""
         now = self._known.clock.monotonic()
         ends = [self._known.memory.next_end(work.pod.uid, now) for work in one.workloads]
-        rest = self._rest.get(one.item)
-        known = [end for end in (*ends, rest) if end is not None and end > now]
+        more = (self._rest.get(one.item), self._again.pop(one.item, None))
+        known = [end for end in (*ends, *more) if end is not None and end > now]
         return min(known) - now if known else None
 
     def _one(self, one: candidates.Candidate) -> candidates.Served:
@@ -152,7 +153,9 @@ class Serving:
         lent = self._reserving.lent_to(one)
         if (lent and self._attempt(one, lent, vet)) or self._before_head(one, vet):
             return _PLACED
-        self._preemption.consider(one, leaf)
+        again_s = self._preemption.consider(one, leaf)
+        if again_s is not None:
+            self._again[one.item] = self._known.clock.monotonic() + again_s
         return served
 
     def _of_other_models(self, one: candidates.Candidate, leaf: str, vet: candidates.Vet) -> bool:

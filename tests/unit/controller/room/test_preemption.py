@@ -191,3 +191,17 @@ def test_a_gang_has_as_many_evicted_as_it_needs() -> None:
     leaves(world, "y")
     assert has(world, "m0")
     assert has(world, "m1")
+
+
+def test_who_has_not_run_long_enough_goes_once_it_has() -> None:
+    world = World(1)
+    world.add(a_queue("a", minRunTime="10m"))
+    world.add(*a_pod("low", queue="a"))
+    runs(world, "low")
+    world.add(*a_pod("high", 1000, queue="a"))
+    world.settle()
+    assert world.server.evicted == []
+    assert "RanTooShortly" in told(world, "PreemptionInVain")[0]
+    for _ in range(22):
+        world.settle(30.0)
+    assert {*world.server.evicted} == {"low"}
