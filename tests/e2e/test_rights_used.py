@@ -252,8 +252,11 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
 
     def prepared() -> str:
         found = [one for one in field.claims() if one["metadata"]["name"].startswith("web-")]
-        said = [one for one in found if one.get("status", {}).get("devices")]
-        return str(said[0]["metadata"]["name"]) if said else ""
+        entries = {
+            one["metadata"]["name"]: one.get("status", {}).get("devices", []) for one in found
+        }
+        said = (name for name, has in entries.items() if any(e.get("conditions") for e in has))
+        return str(next(said, ""))
 
     try:
         name = playground.until(prepared, 60, "the Deployment's claim is prepared")
