@@ -1,9 +1,10 @@
 """Reservations as the controller reads them, and the status it writes (D7)."""
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from driver import ids
+from driver import errors, ids
 from driver.api import crd, strict
 from driver.api import reservations as api
 from driver.resources import claims, fields, quantity, request
@@ -79,11 +80,11 @@ def parse(obj: fields.Raw) -> Reservation:
         version=fields.text(meta, "resourceVersion", "metadata"),
         created=fields.text(meta, "creationTimestamp", "metadata"),
         holder=spec.for_,
-        start=spec.start or "",
+        start=_time(spec.start, "spec.start"),
         ttl_s=crd.seconds(spec.ttl),
         count=spec.count,
         spec=request.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
-        since=spec.since or "",
+        since=_time(spec.since, "spec.since"),
         evicting=tuple(
             Victim(one.namespace, one.name, ids.PodUid(one.uid)) for one in spec.evicting
         ),
@@ -92,6 +93,19 @@ def parse(obj: fields.Raw) -> Reservation:
         deleting=bool(meta.get("deletionTimestamp")),
         status=status,
     )
+
+
+def _time(text: str | None, where: str) -> str:
+    """RFC 3339 that is a moment; "" for none."""
+    if not text:
+        return ""
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise errors.BadInput(
+            where, f"{text!r}: {error}", "such as 2026-12-01T22:00:00Z"
+        ) from error
+    return text
 
 
 def render(one: Reservation) -> dict[str, object]:

@@ -1,0 +1,84 @@
+"""Reservations: read, and their status as it is written."""
+
+from typing import Any
+
+import pytest
+
+from driver import errors
+from driver.api import reservations as api
+from driver.resources import claims, quantity, reservations
+from tests import objects
+
+HELD = reservations.Held(
+    0,
+    objects.node("node-a").name,
+    claims.DeviceId("gpu.ration.dev", "node-a", "gpu-0-mps"),
+    {"memory": quantity.parse("20Gi")},
+)
+
+
+def a_reservation(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": objects.meta("kept", creationTimestamp="2026-11-21T09:00:00Z"),
+        "spec": {"for": {"gang": "train"}, **spec},
+    }
+
+
+def test_what_is_held_reads_back_as_it_was_written() -> None:
+    one = reservations.parse(a_reservation())
+    accepted = reservations.accepted(one, "", "", "2026-11-21T09:00:00Z")
+    status = reservations.render_status(one, "Held", [HELD], accepted, "")
+    again = reservations.parse({**a_reservation(), "status": status})
+    assert again.held == (HELD,)
+    assert (again.phase, status["count"], status["nodes"]) == ("Held", 1, "node-a")
+    assert reservations.same(again.status, status)
+
+
+def test_a_condition_keeps_its_time_as_long_as_it_stands() -> None:
+    one = reservations.parse(a_reservation())
+    first = reservations.accepted(one, "", "", "2026-11-21T09:00:00Z")
+    later = reservations.parse({**a_reservation(), "status": {"conditions": [first]}})
+    assert reservations.accepted(later, "", "", "2026-11-21T10:00:00Z") == first
+    refused = reservations.accepted(later, "spec.start: late", "Odd", "2026-11-21T10:00:00Z")
+    assert (refused["status"], refused["lastTransitionTime"]) == ("False", "2026-11-21T10:00:00Z")
+
+
+@pytest.mark.parametrize("field", ["start", "since"])
+def test_a_time_that_is_none_is_refused_with_its_field(field: str) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        reservations.parse(a_reservation(**{field: "2026-13-45T25:61:61Z"}))
+    assert caught.value.where == f"spec.{field}"
+
+
+def test_one_for_which_pods_go_names_them_and_goes_with_the_pod_that_it_is_for() -> None:
+    one = reservations.Reservation(
+        "default",
+        "preempt-1",
+        "",
+        "",
+        "2026-11-21T09:00:00Z",
+        api.Holder(pod="high", uid="u"),
+        evicting=(reservations.Victim("other", "low", objects.pod("low").uid),),
+    )
+    body = reservations.render(one)
+    assert body["spec"] == {
+        "for": {"pod": "high", "uid": "u"},
+        "ttl": "3600s",
+        "evicting": [{"namespace": "other", "name": "low", "uid": objects.uid_of("low")}],
+    }
+    meta = body["metadata"]
+    assert isinstance(meta, dict)
+    assert meta["ownerReferences"][0]["uid"] == "u"
+
+
+@pytest.mark.parametrize(
+    ("holder", "words"),
+    [
+        (api.Holder(gang="train"), "gang train"),
+        (api.Holder(pod="a"), "pod a"),
+        (api.Holder(queue="vision"), "queue vision"),
+        (api.Holder(labels={"b": "2", "a": "1"}), "a=1,b=2"),
+    ],
+)
+def test_whom_it_is_for_in_words(holder: api.Holder, words: str) -> None:
+    assert reservations.words(holder) == words
