@@ -120,7 +120,8 @@ def of_gang(gang: roster.Gang, members: Sequence[Member], now: dt.datetime) -> T
     lacking = tuple(one for one in unbound if one.open)
     if any(claim.deleting for one in lacking for claim in one.open):
         return Nothing()
-    if lacking:
+    enough = len(members) - len(lacking) >= gang.wanted
+    if lacking and not (enough and written):
         return Seat(lacking)
     return _written(gang, members, written, now) if written else Nothing()
 

@@ -71,3 +71,25 @@ def test_a_pod_may_be_moved_where_its_annotation_says_so(
     raw = objects.a_pod()
     raw["metadata"]["annotations"] = annotations
     assert pods.parse(raw).movable is movable
+
+
+def test_how_long_it_runs_is_the_least_that_it_declares() -> None:
+    pod = objects.a_pod("a", activeDeadlineSeconds=600)
+    assert pods.parse(pod).most_s == 600
+    pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: "5m"}
+    assert pods.parse(pod).most_s == 300
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5 minutes"])
+def test_a_run_time_that_cannot_be_read_declares_none(text: str) -> None:
+    pod = objects.a_pod("a")
+    pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: text}
+    assert pods.parse(pod).most_s is None
+
+
+def test_what_it_says_of_others_and_of_faults() -> None:
+    pod = objects.a_pod("a", preemptionPolicy="Never")
+    pod["metadata"]["annotations"] = {names.PREEMPTIBLE: "true", names.ON_FAULT: "replace"}
+    found = pods.parse(pod)
+    assert (found.preempts, found.preemptible, found.on_fault) == (False, True, "replace")
+    assert pods.parse(objects.a_pod("b")).preempts

@@ -161,8 +161,12 @@ def test_a_pod_group_places_as_many_as_have_to_run_and_the_rest_when_there_is_ro
     for at in range(3):
         world.add(objects.a_claim(f"m{at}-gpu"), a_member(f"m{at}", ""))
     world.settle()
-    placed = [at for at in range(3) if world.device(f"m{at}-gpu") is not None]
+    placed = [f"m{at}" for at in range(3) if world.device(f"m{at}-gpu") is not None]
     assert len(placed) == 2
+    reached(world, *placed)
+    for _ in range(3):
+        world.settle(10.0)
+    assert {kind for _, kind in world.server.said} == {names.GANG_READY}
 
 
 def test_a_new_leader_completes_a_gang_that_was_written_in_part() -> None:
