@@ -247,7 +247,8 @@ def test_the_fifth_gpu_of_a_quota_of_four_waits_until_one_is_given_back(
     assert held(field) == 4
     end(field, "job-0")
     playground.until(lambda: len(running(field, "fifth")) == 1, 60, "the fifth runs")
-    assert held(field) == 4
+    # Kueue gives the quota back with the Job; the Job's pod may have its GPU a little longer.
+    playground.until(lambda: held(field) == 4, 20, "they have four GPUs")
     assert len(running(field, *first[1:])) == 3
 
 
