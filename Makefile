@@ -16,7 +16,7 @@ K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
 # Tests that want the driver as pods, each on a cluster of its own.
-AS_PODS := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py))
+OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py))
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
@@ -91,8 +91,8 @@ e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
 e2e: setup ## Every scenario on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(AS_PODS))
-	for one in $(AS_PODS); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(OWN_CLUSTER))
+	for one in $(OWN_CLUSTER); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract
