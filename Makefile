@@ -15,7 +15,7 @@ SEEDS ?= 20000
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
-# Tests that want the driver as pods, each on a cluster of its own.
+# Tests that want a cluster of their own each: most want the driver as pods.
 OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py))
 
 export PYTHONDONTWRITEBYTECODE ?= 1
