@@ -83,7 +83,11 @@ class App:
         """Until told to stop, or until something essential dies; the exit code."""
         life = lifecycle.Lifecycle(_log, self._clock)
         watched = watching.Watching(
-            self._kube, self._clock, self._jitter, self._config.relist_seconds
+            self._kube,
+            self._clock,
+            self._jitter,
+            self._config.relist_seconds,
+            self._config.pod_groups,
         )
         reflectors = watched.reflectors(self._stores)
         telemetry = self._telemetry(reflectors)

@@ -55,6 +55,12 @@ class ControllerConfig(settings.ClusterSettings):
         description="Label nodes as GPU feature discovery does: nvidia.com/gpu.product and others.",
     )
 
+    pod_groups: bool = pydantic.Field(
+        default=False,
+        description="Read Kubernetes' own PodGroups (scheduling.k8s.io), where they are served: "
+        "how many pods of a gang have to run at once.",
+    )
+
     @pydantic.field_validator("policies")
     @classmethod
     def _known_policies(cls, value: str) -> str:

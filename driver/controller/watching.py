@@ -34,12 +34,13 @@ Reflectors = dict[str, reflector.Reflector[object]]
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """How everything is watched."""
+    """How everything is watched; Kubernetes' own PodGroups only with `pod_groups`."""
 
     kube: client.KubeClient
     time: clock.Clock
     jitter: backoff.Jitter
     relist_s: float
+    pod_groups: bool = False
 
     def reflectors(self, found: stores.Stores) -> Reflectors:
         """Of all kinds; of those that not every server serves, too."""
@@ -82,6 +83,7 @@ class Watching:
                 pod_groups.parse,
             ),
         )
+        asked = (one for one in kinds if self.pod_groups or one[1] is not resource.POD_GROUPS)
         return {
             f"{prefix}{kind.plural}": reflector.Reflector(
                 optional.OptionalListWatch(reflector.ListWatch(self.kube, kind), versions),
@@ -90,7 +92,7 @@ class Watching:
                 self.time,
                 options,
             )
-            for prefix, kind, versions, target, parse in kinds
+            for prefix, kind, versions, target, parse in asked
         }
 
 

@@ -367,6 +367,7 @@ _SECTIONS: parts.Fields = {
                 "relist_seconds",
                 "evict_over_share",
                 "label_nodes",
+                "pod_groups",
                 "log_level",
                 "policies",
             ),

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 LABELS = "controller.labelNodes=true"
+PODGROUPS = "controller.podGroups=true"
 _CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
 _OWN, _BUDGETS = "ration.dev", "policy"
 _GROUPS, _OTHER_GROUPS = "scheduling.k8s.io", "scheduling.x-k8s.io"
@@ -114,7 +115,7 @@ WHY: dict[Rule, Why] = {
         "Which pods may go for others: no plan is made that a budget would refuse."
     ),
     Rule("controller", _GROUPS, "podgroups", "list, watch"): Why(
-        _GANG_SIZES + "Kubernetes' own, where it is served."
+        _GANG_SIZES + "Kubernetes' own, where it is served.", PODGROUPS
     ),
     Rule("controller", _OTHER_GROUPS, "podgroups", "list, watch"): Why(
         _GANG_SIZES + "the coscheduling plugin's, where it is installed."

@@ -31,35 +31,30 @@ EVERYTHING = (
 SHARE = "WithinShare"
 
 
-_POD_GROUP = """
+_POD_GROUPS = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: podgroups.{group}
-  annotations: {{api-approved.kubernetes.io: unapproved}}
+  name: podgroups.scheduling.x-k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved}
 spec:
-  group: {group}
+  group: scheduling.x-k8s.io
   scope: Namespaced
-  names: {{kind: PodGroup, plural: podgroups}}
+  names: {kind: PodGroup, plural: podgroups}
   versions:
-  - name: {version}
+  - name: v1alpha1
     served: true
     storage: true
-    schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 """
-_GROUPS = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1beta1"}
-"""As the coscheduling plugin has it, and Kubernetes where its feature is on: what is not served is
-never watched.
-"""
+"""As the coscheduling plugin has it: what is not served is never watched."""
 
 
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    for group, version in _GROUPS.items():
-        text = _POD_GROUP.format(group=group, version=version)
-        cluster.kubectl("apply", "-f", "-", input=text)
-        named = f"crd/podgroups.{group}"
-        cluster.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
+    cluster.kubectl("apply", "-f", "-", input=_POD_GROUPS)
+    named = "crd/podgroups.scheduling.x-k8s.io"
+    cluster.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
     chart.install(release.WHERE, *EVERYTHING)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)

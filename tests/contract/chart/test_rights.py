@@ -192,6 +192,7 @@ def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
 VALUES: tuple[tuple[str, ...], ...] = (
     (),
     ("controller.labelNodes=true",),
+    ("controller.podGroups=true",),
     ("controller.enabled=false", "allocator=scheduler"),
     ("admission.enabled=false",),
     ("admission.tls.mode=cert-manager",),

@@ -91,6 +91,7 @@ def test_the_controller_takes_every_value() -> None:
     )
     assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
     assert found.label_nodes
+    assert found.pod_groups
     assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")
 
 
