@@ -15,6 +15,7 @@ from driver.resources import queues, reservations
 from hack.cluster import api
 from hack.cluster.errors import CommandFailedError
 from hack.crds import kinds
+from tests.e2e.test_leadership import CONTROLLERS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NAMESPACE = "e2e-kinds"
@@ -91,10 +92,16 @@ class Kinds:
 
 @pytest.fixture(scope="module")
 def world(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[Kinds]:
+    """No controller runs meanwhile: it would say how things stand itself."""
+    stopped = [one for one in CONTROLLERS if cluster.pid(one) is not None]
+    for one in stopped:
+        cluster.stop(one)
     cluster.kubectl("create", "namespace", NAMESPACE)
     try:
         yield Kinds(cluster, kube)
     finally:
+        for one in stopped:
+            cluster.start(one)
         cluster.kubectl("delete", "namespace", NAMESPACE)
         found = (one["metadata"]["name"] for one in kube.list(resource.QUEUES).items)
         for name in [one for one in found if one.startswith("e2e-")]:
