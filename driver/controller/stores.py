@@ -1,7 +1,7 @@
 """The controller's caches as one value, and who uses which claim."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,22 @@ def slices_of(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Sl
         one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
     )
     return tuple(taint_rules.applied(mine, found.rules.snapshot().values()))
+
+
+def claims_of(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+    """The claims that a pod names, as far as they are there."""
+    there = (found.claims.get(key) for key in pod.claim_keys)
+    return tuple(one for one in there if one is not None)
+
+
+def users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
+    """The pods that have reserved a claim and are there."""
+    there = found.claims.get(claim)
+    for entry in there.consumers if there is not None else ():
+        key = ids.Key(f"{claim.partition('/')[0]}/{entry.name}")
+        pod = found.pods.get(key) if entry.is_pod else None
+        if pod is not None and pod.uid == entry.uid:
+            yield pod
 
 
 class PodsByClaim:

@@ -1,6 +1,7 @@
 """Which devices a Reservation gets that says what its pods will ask. Pure."""
 
 import datetime as dt
+from collections.abc import Iterable
 
 from driver import ids
 from driver.controller import view as cluster
@@ -44,11 +45,7 @@ def plan(
     )
     if isinstance(found, result.Unseated):
         return found
-    return tuple(
-        held
-        for number, seat in enumerate(found.seats)
-        for held in of_placement(view, number, seat.workload, seat.placement)
-    )
+    return of_seats(view, found.seats)
 
 
 def fault(view: cluster.ClusterView, one: reservations.Reservation) -> str:
@@ -74,6 +71,17 @@ def _workload(one: reservations.Reservation, number: int) -> outcome.Workload:
         claims=(pods.PodClaim(_ENTRY, name),),
     )
     return outcome.Workload(pod, (claim,))
+
+
+def of_seats(
+    view: cluster.ClusterView, seats: Iterable[result.Seat]
+) -> tuple[reservations.Held, ...]:
+    """The devices of places, each to be held for the pod of its number."""
+    return tuple(
+        held
+        for number, seat in enumerate(seats)
+        for held in of_placement(view, number, seat.workload, seat.placement)
+    )
 
 
 def of_placement(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from driver import ids, reasons
-from driver.controller import scribe, state, writers
+from driver.controller import scribe, state, stores, writers
 from driver.controller.reservations import term
 from driver.resources import pods, reservations
 
@@ -58,6 +58,5 @@ class Departing:
         if self._asked.get(pod.uid, 0.0) > now:
             return
         self._asked[pod.uid] = now + PATIENT_S
-        there = (self._known.stores.claims.get(key) for key in pod.claim_keys)
-        found = tuple(claim for claim in there if claim is not None)
+        found = stores.claims_of(self._known.stores, pod)
         self._hands.evict(item, pod, found, reasons.Reason.PREEMPTED, words)

@@ -168,13 +168,7 @@ class Preemption:
     def _go(self, one: candidates.Candidate, found: wanted.Plan, right: law.Law) -> None:
         """What it needs is held first; the evictions follow once that is written."""
         name = f"pod {one.first.key}" if one.gang is None else f"gang {one.gang.key}"
-        held = tuple(
-            entry
-            for number, seat in enumerate(found.seats)
-            for entry in planning.of_placement(
-                self._known.view, number, seat.workload, seat.placement
-            )
-        )
+        held = planning.of_seats(self._known.view, found.seats)
         said = {
             tenant.pod.uid: plan_words.victim(found, judged, right, name)
             for judged in found.leaving

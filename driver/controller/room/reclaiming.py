@@ -2,8 +2,8 @@
 
 import structlog
 
-from driver import ids, reasons
-from driver.controller import scribe, state, writers
+from driver import reasons
+from driver.controller import scribe, state, stores, writers
 from driver.controller.preempting import units
 from driver.controller.queueing import engine, text
 from driver.controller.room import broken, idle
@@ -38,12 +38,8 @@ class Reclaiming:
         return min((one for one in waits if one is not None), default=None)
 
     def _users(self, claim: claims.Claim) -> list[pods.Pod]:
-        there = (
-            self._known.stores.pods.get(ids.Key(f"{claim.namespace}/{one.name}"))
-            for one in claim.consumers
-            if one.is_pod
-        )
-        return [one for one in there if one is not None and one.node and not one.deleting]
+        there = stores.users(self._known.stores, claim.key)
+        return [one for one in there if one.node and not one.deleting]
 
     def _unit(self, key: units.UnitKey) -> float | None:
         unit = self._book.all(self._known.bring()).get(key)
@@ -81,8 +77,7 @@ class Reclaiming:
 
     def _tell(self, unit: units.Unit, reason: reasons.Reason, words: str) -> None:
         for one in unit.people:
-            there = (self._known.stores.claims.get(key) for key in one.pod.claim_keys)
-            found = tuple(claim for claim in there if claim is not None)
+            found = stores.claims_of(self._known.stores, one.pod)
             if reason is reasons.Reason.IDLE_EVICTED:
                 item = writers.Item("claim", found[0].key) if found else writers.WAKE
                 self._hands.evict(item, one.pod, found, reason, words)

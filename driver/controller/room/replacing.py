@@ -8,7 +8,7 @@ import structlog
 from driver import clock, errors, ids, reasons
 from driver.api import crd
 from driver.api import reservations as api
-from driver.controller import state
+from driver.controller import state, stores
 from driver.controller.allocation import outcome, settings
 from driver.controller.allocation.gangs import result, seating, topology
 from driver.controller.allocation.whatif import absence
@@ -68,13 +68,8 @@ class Replacing:
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
         """The pods of a claim that run."""
-        one = self._known.stores.claims.get(claim)
-        there = (
-            self._known.stores.pods.get(ids.Key(f"{one.namespace}/{entry.name}"))
-            for entry in (one.consumers if one is not None else ())
-            if one is not None and entry.is_pod
-        )
-        return [pod for pod in there if pod is not None and pod.node and not pod.deleting]
+        there = stores.users(self._known.stores, claim)
+        return [pod for pod in there if pod.node and not pod.deleting]
 
     def _replace(self, unit: units.Unit, why: str) -> None:
         first = unit.people[0].pod
@@ -85,13 +80,7 @@ class Replacing:
             self._placing.wait(first, (), reasons.Reason.FAULT_KEPT, f"{why}; it stays: {stays}")
             return
         seats = self._seats(unit)
-        held = tuple(
-            entry
-            for number, seat in enumerate(seats)
-            for entry in planning.of_placement(
-                self._known.view, number, seat.workload, seat.placement
-            )
-        )
+        held = planning.of_seats(self._known.view, seats)
         where = ", ".join(sorted({seat.placement.node for seat in seats}))
         then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
         words = f"Evicted with all of {unit.words}: {why}; {then}"
@@ -109,10 +98,8 @@ class Replacing:
 
     def _afresh(self, pod: pods.Pod) -> outcome.Workload:
         """A pod as its owner will make it again."""
-        there = (self._known.stores.claims.get(key) for key in pod.claim_keys)
-        asked = tuple(
-            replace(one, allocation=None, consumers=()) for one in there if one is not None
-        )
+        there = stores.claims_of(self._known.stores, pod)
+        asked = tuple(replace(one, allocation=None, consumers=()) for one in there)
         return outcome.Workload(replace(pod, node=None), asked)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import structlog
 
 from driver import clock, ids, reasons
-from driver.controller import scribe, state, writers
+from driver.controller import scribe, state, stores, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import settings
 from driver.controller.allocation.gangs import result, topology
@@ -99,19 +99,11 @@ class Reserving:
         """The claims of its holder; not of those who go for it."""
         view = self._known.view
         for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
-            if any(self._is_holder(one, pod) for pod in self._pods_of(key)):
+            if any(self._is_holder(one, pod) for pod in stores.users(self._known.stores, key)):
                 yield key
         for decision in self._known.memory.in_flight.values():
             if term.is_for(one, decision.pod, self._leaf_of(decision.pod)):
                 yield from decision.made
-
-    def _pods_of(self, claim: ids.Key) -> Iterator[pods.Pod]:
-        found = self._known.stores.claims.get(claim)
-        for entry in found.consumers if found is not None else ():
-            key = ids.Key(f"{claim.partition('/')[0]}/{entry.name}")
-            pod = self._known.stores.pods.get(key) if entry.is_pod else None
-            if pod is not None and pod.uid == entry.uid:
-                yield pod
 
     def _is_holder(self, one: reservations.Reservation, pod: pods.Pod) -> bool:
         return pod.uid not in _uids(one) and term.is_for(one, pod, self._leaf_of(pod))
@@ -225,7 +217,11 @@ class Reserving:
         """Who has what is held for its holder."""
         view = self._known.view
         for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
-            yield from (pod for pod in self._pods_of(key) if not self._is_holder(one, pod))
+            yield from (
+                pod
+                for pod in stores.users(self._known.stores, key)
+                if not self._is_holder(one, pod)
+            )
 
     def pending(self) -> tuple[ids.Key, ...]:
         """Those for which no devices were found yet."""

@@ -73,10 +73,5 @@ class Charging:
 
     def _leaf(self, key: ids.Key) -> str:
         """The queue of the first pod that has a claim; of one that no pod has, as it was."""
-        claim = self._stores.claims.get(key)
-        for one in claim.consumers if claim is not None else ():
-            name = ids.Key(f"{claim.namespace}/{one.name}") if claim is not None else key
-            pod = self._stores.pods.get(name) if one.is_pod else None
-            if pod is not None and pod.uid == one.uid:
-                return self._engine.leaf_of(pod)
-        return self._leaves.get(key, "")
+        pod = next(stores.users(self._stores, key), None)
+        return self._engine.leaf_of(pod) if pod is not None else self._leaves.get(key, "")

@@ -13,7 +13,6 @@ from driver.controller.allocation.whatif import asking
 from driver.controller.preempting import soonest, units, wanted
 from driver.controller.reservations import planning, term
 from driver.controller.waiting import candidates
-from driver.resources import reservations
 
 _log = structlog.get_logger(__name__)
 KEY = ids.Key("head:")
@@ -51,7 +50,8 @@ class Head:
     def settle(self) -> None:
         """What comes later finds it kept."""
         if self._kept is not None:
-            self._known.view.put_hold(KEY, term.allocation(self._held(self._kept)))
+            held = planning.of_seats(self._known.view, self._kept.seats)
+            self._known.view.put_hold(KEY, term.allocation(held))
 
     def drop(self) -> None:
         """Nothing is kept."""
@@ -77,15 +77,6 @@ class Head:
         self.settle()
         _log.debug("kept", item=one.item, start=found.start, waits_for=found.waits_for[:3])
         return True
-
-    def _held(self, found: soonest.Kept) -> list[reservations.Held]:
-        return [
-            entry
-            for number, seat in enumerate(found.seats)
-            for entry in planning.of_placement(
-                self._known.view, number, seat.workload, seat.placement
-            )
-        ]
 
     def lends(self, one: candidates.Candidate) -> bool:
         """Whether a candidate is over before the head starts, by what it declares."""
