@@ -52,6 +52,8 @@ CONDITION_WITHIN_SHARE = "WithinShare"
 """Condition of a claim's devices, by the plugin: its processes use no more than it was given."""
 PLUGIN_CONDITIONS = frozenset({CONDITION_READY, CONDITION_STALLED, CONDITION_WITHIN_SHARE})
 """What the plugin owns of an entry in `status.devices`; every other type is another's."""
+CONDITION_ALLOCATED = "ration.dev/Allocated"
+"""Condition of a pod, by the controller, while the pod waits: False, and why (D19)."""
 PREPARE_AGAIN = "ration.dev/prepare-again"
 """Annotation on a pod, by the controller: the kubelet tries again at once when it changes.
 

@@ -124,6 +124,27 @@ class Reason(StrEnum):
         ),
     )
 
+    # Why a pod waits without an answer of the controller's.
+    NOT_ANSWERED = (
+        "NotAnswered",
+        (
+            "Nobody has answered the pod: no controller leads, it has yet to look, or the devices "
+            "that would do are kube-scheduler's; the message has kube-scheduler's words."
+        ),
+    )
+    SCHEDULING_GATED = (
+        "SchedulingGated",
+        "Another's scheduling gate is on the pod: nothing is allocated before it goes.",
+    )
+    CLAIM_MISSING = (
+        "ClaimMissing",
+        "A claim that the pod names is not there, is not made yet, or is being deleted.",
+    )
+    SCHEDULER_REFUSES = (
+        "SchedulerRefuses",
+        "The pod's devices are allocated, and kube-scheduler refuses it on their node.",
+    )
+
     # Why a running pod or gang may not go for another, whatever that would free.
     GOING_ALREADY = ("GoingAlready", "It is being deleted, or has ended: it goes by itself.")
     NOT_MADE_AGAIN = (
@@ -393,3 +414,7 @@ class Reason(StrEnum):
         "GpuNotice",
         "The GPU driver reported something that asks for nothing now, or cannot report.",
     )
+
+
+KNOWN = {one.value: one for one in Reason}
+"""Every reason by how it is spelled."""

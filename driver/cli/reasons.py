@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from driver import reasons
+from driver import reasons, remedies
 from driver.cli import output as out
 
 
@@ -17,4 +17,8 @@ def show(
     if not found:
         typer.echo(f"no reason {reason!r}; `ration reasons` lists them all", err=True)
         raise typer.Exit(2)
-    out.show([{"reason": one.value, "meaning": one.meaning} for one in found], output)
+    rows = [
+        {"reason": one.value, "meaning": one.meaning, "what to do": remedies.of(one)}
+        for one in found
+    ]
+    out.show(rows, output)

@@ -53,6 +53,15 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """What the controller says a pod waits for: the condition `names.CONDITION_ALLOCATED`."""
+
+    reason: str
+    message: str
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Owner:
     """The controller that a pod belongs to (`ownerReferences`): a ReplicaSet, a Job."""
 
@@ -115,6 +124,7 @@ class Pod:
     started: str = ""
     on_fault: str = ""
     asks: Mapping[str, str] = field(default_factory=dict)
+    waits: Waits | None = None
 
     @property
     def key(self) -> ids.Key:
@@ -176,6 +186,7 @@ def parse(obj: fields.Raw) -> Pod:
         started=fields.text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
         asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        waits=_waits(status),
     )
 
 
@@ -302,11 +313,18 @@ def _volume_claims(spec: fields.Raw, meta: fields.Raw) -> tuple[str, ...]:
 
 
 def _verdict(status: fields.Raw) -> Verdict:
+    return Verdict(*_condition(status, "PodScheduled", ("status", "reason", "message")))
+
+
+def _waits(status: fields.Raw) -> Waits | None:
+    told = ("status", "reason", "message", "lastTransitionTime")
+    found = _condition(status, names.CONDITION_ALLOCATED, told)
+    return Waits(*found[1:]) if found and found[0] == "False" else None
+
+
+def _condition(status: fields.Raw, kind: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts of a condition; () where there is none of the type."""
     for at, one in fields.objects(status, "conditions", "status"):
-        if one.get("type") == "PodScheduled":
-            return Verdict(
-                fields.text(one, "status", at),
-                fields.text(one, "reason", at),
-                fields.text(one, "message", at),
-            )
-    return Verdict()
+        if one.get("type") == kind:
+            return tuple(fields.text(one, key, at) for key in keys)
+    return ()

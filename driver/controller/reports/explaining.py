@@ -1,0 +1,62 @@
+"""Why a pod is where it is, or is nowhere, as a document. Pure."""
+
+from collections.abc import Iterator
+
+from driver.controller.allocation import explanation, outcome
+from driver.controller.allocation.whatif import nearest, words
+from driver.controller.reports import model
+
+_MOST_NAMED = 8
+_MOST_REFUSALS = 50
+
+
+def document(found: explanation.Explanation) -> model.Explanation:
+    """An answer of the controller's, or one that was worked out the same way."""
+    return of(found.answer, found.at, found.near)
+
+
+def of(
+    answer: explanation.Answer, at: str, near: nearest.Nearest | None = None
+) -> model.Explanation:
+    """An answer of the allocator's at a time (RFC 3339), with the nearest fit."""
+    if isinstance(answer, outcome.Placement):
+        return model.Explanation(
+            at=at,
+            why=answer.why,
+            node=answer.node,
+            considered=tuple(
+                model.Considered(node=one.node, scores=dict(one.scores))
+                for one in answer.considered
+            ),
+        )
+    return model.Explanation(
+        at=at,
+        reason=answer.blocker.value if answer.blocker else "",
+        detail=answer.detail,
+        refusals=tuple(_refusals(answer))[:_MOST_REFUSALS],
+        nearest=_nearest(near) if near else None,
+    )
+
+
+def _refusals(answer: outcome.NoFit) -> Iterator[model.Refusal]:
+    """Those of the most nodes first."""
+    for one, found in sorted(answer.nodes.items(), key=lambda item: (-len(item[1]), item[1][0])):
+        yield model.Refusal(
+            count=len(found),
+            nodes=tuple(found[:_MOST_NAMED]),
+            reason=one.node_reason.value if one.node_reason else "",
+            detail=one.detail,
+            fits=one.fits,
+            wanted=one.wanted,
+            devices={reason.value: count for reason, count in one.devices},
+            gave_up=one.given_up,
+        )
+
+
+def _nearest(near: nearest.Nearest) -> model.Nearest:
+    return model.Nearest(
+        node=near.node,
+        summary=words.of(near),
+        ever=near.ever,
+        leaving=tuple(near.leaving),
+    )

@@ -1,0 +1,293 @@
+"""What to do about each reason and condition: `ration explain` and the troubleshooting page say it.
+
+A line each, to a person who has just met it; `kubectl` and `ration` commands are as they are typed.
+A new reason without its line fails a test.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from driver import names, reasons
+
+R = reasons.Reason
+_NOTHING = "Nothing: this is how it should be."
+_BY_ITSELF = "Nothing: it passes by itself."
+_OTHER_NODE = "Change the pod or the node, or let another node have it."
+
+
+class Condition(NamedTuple):
+    """A condition that we write: on what, what it means, and what to do."""
+
+    on: str
+    meaning: str
+    remedy: str
+
+
+_WAITING: Mapping[R, str] = {
+    R.ALLOCATED: _NOTHING,
+    R.NO_FIT: (
+        "Read the nearest fit at the end of the message: ask for less, free what it names, or add "
+        "a node. `ration explain pod` counts what each node lacks; `ration defrag` plans moves."
+    ),
+    R.ALLOCATION_CLEARED: (
+        "Read the scheduler's words and free what it lacked there, CPU or a volume perhaps. "
+        "The node is left out for the pod for a while; other nodes are tried at once."
+    ),
+    R.ALLOCATION_FAILED: (
+        "Nothing at first: it is tried again. If it stays, the message has the server's words: "
+        "rights (`ration doctor`), a policy, or a server that is not reached."
+    ),
+    R.QUEUE_LIMIT: (
+        "Wait until the queue has less (`ration queues`), ask for less, or have the limit of the "
+        "queue that the message names raised."
+    ),
+    R.NOT_ANSWERED: (
+        "See that a controller leads: `ration doctor`. Where the devices that would do are "
+        "kube-scheduler's, its words in the pod's events count."
+    ),
+    R.SCHEDULING_GATED: (
+        "Ask whoever set the gate: Kueue's means that its queue has not admitted the pod yet "
+        "(`kubectl get workloads`)."
+    ),
+    R.CLAIM_MISSING: (
+        "See that the ResourceClaim or the ResourceClaimTemplate exists in the pod's namespace "
+        "under that name; kube-controller-manager makes claims of templates."
+    ),
+    R.SCHEDULER_REFUSES: (
+        "Read the scheduler's words and free what it lacks; after half a minute the devices are "
+        "freed and other nodes are tried."
+    ),
+    R.NOT_CONVERTED: (
+        "Take the label `ration.dev/convert` off the namespace and make the pod again, or write "
+        "a claim: `ration generate claim`."
+    ),
+    R.POD_EVICTED: (
+        "Read what the message says is wrong with the claim and put the template right; the next "
+        "pod is made of it."
+    ),
+    R.POD_KEPT: "Delete the pod yourself, or have it use no more than it was given.",
+}
+_GANGS: Mapping[R, str] = {
+    R.GANG_WAITS: (
+        "Make the members that are missing, or put the gang's size right: `ration.dev/gang-size`."
+    ),
+    R.GANG_INVALID: "Put the annotation that the message names right on every pod of the gang.",
+    R.GANG_RELEASED: (
+        "Nothing: it is placed again when all of it fits. If it happens again and again, the "
+        "message says which member could not start; a longer `ration.dev/gang-timeout` helps slow "
+        "nodes."
+    ),
+}
+_MAKING_ROOM: Mapping[R, str] = {
+    R.RESERVATION_PENDING: "Wait, or ask for less: the message has the nearest fit.",
+    R.RESERVATION_REFUSED: "Put the field that the message names right; make the object again.",
+    R.RESERVATION_HELD: _NOTHING,
+    R.RESERVATION_USED: _NOTHING,
+    R.RESERVATION_EXPIRED: (
+        "Make it again with a longer `ttl` if the work is still to come; see why its pods did not."
+    ),
+    R.PREEMPTING: "Nothing: the pod is placed as soon as those who go are gone.",
+    R.PREEMPTION_IN_VAIN: (
+        "Read who may not go and why; a higher priority, another queue or `reclaim: Any` of the "
+        "queue that borrows changes it, or ask for less."
+    ),
+    R.PREEMPTED: (
+        "Nothing: its owner makes it again and it waits for its turn. To be spared, run within "
+        "the queue's deserved share, or in a queue with `preemptible: false`."
+    ),
+    R.IDLE: "Use the GPUs, or end the pod; `ration idle` shows what it asked and what it used.",
+    R.IDLE_EVICTED: "Have the pod end when it is done; the queue's `idleReclaim` says the time.",
+    R.FAULT_KEPT: (
+        "Delete the pod, so that it is placed on GPUs that work, or wait for the GPU's recovery; "
+        "an owner (Job, ReplicaSet) would have had it moved."
+    ),
+    R.GOING_ALREADY: _BY_ITSELF,
+    R.NOT_MADE_AGAIN: (
+        'Give the pod an owner, or the annotation `ration.dev/preemptible: "true"` if it may go.'
+    ),
+    R.PRIORITY_NOT_LOWER: "Give the waiting pod a higher PriorityClass if it is to go first.",
+    R.QUEUE_NOT_PREEMPTIBLE: "Set `preemptible: true` on that queue if its pods may go.",
+    R.RECLAIM_NEVER: "Set `reclaim` of that queue to LowerPriority or Any.",
+    R.WITHIN_FAIR_SHARE: "Nothing: what is fair is not taken. `ration queues` shows the shares.",
+    R.BEYOND_FAIR_SHARE: "Wait: the queue has its share already. `ration queues` shows the shares.",
+    R.RAN_TOO_SHORTLY: "Wait until it has run as long as its queue's `minRunTime`.",
+    R.DISRUPTION_BUDGET: (
+        "Loosen the PodDisruptionBudget, or wait until it has disruptions left; see that only one "
+        "guards the pod."
+    ),
+}
+_QUEUES: Mapping[R, str] = {
+    R.QUEUE_ACCEPTED: _NOTHING,
+    R.QUEUE_REFUSED: "Put the field that the message names right.",
+    R.QUEUE_BORROWS: "Nothing: it goes back when others want what they deserve.",
+    R.QUEUE_WITHIN_DESERVED: _NOTHING,
+}
+_ASKED: Mapping[R, str] = {
+    R.CLASS_MISSING: "See `kubectl get deviceclasses`; put the claim's deviceClassName right.",
+    R.SELECTOR_UNUSABLE: "Put the CEL expression right: `ration validate -f` says where it fails.",
+    R.NOT_SUPPORTED: "Leave out the field that the message names.",
+    R.FOREIGN_DEVICES: "Ask for the other driver's devices in a claim of their own.",
+    R.TOO_MANY_DEVICES: "Ask for at most 32 devices in a claim; several claims may have more.",
+    R.CONFIG_INVALID: "Put the configuration right: `ration validate -f` names the field.",
+}
+_NODES: Mapping[R, str] = {
+    R.NODE_NOT_READY: "See the node: `kubectl describe node`.",
+    R.NODE_CORDONED: "`kubectl uncordon` the node when its maintenance is over.",
+    R.NODE_TAINTED: "Tolerate the taint in the pod, or take it off the node.",
+    R.NODE_MISMATCH: "Change the pod's nodeSelector or affinity, or the node's labels.",
+    R.NODE_FULL: "Ask for less of what the message names, or free it there.",
+    R.NODE_PORT_TAKEN: "Use another host port, or none.",
+    R.NODE_VOLUME: "The volume is bound elsewhere: " + _OTHER_NODE.lower(),
+    R.NODE_PINNED: "Nothing on this node: another claim of the pod is on the one that it names.",
+    R.SEARCH_GIVEN_UP: "Ask for fewer devices in a claim, or with fewer constraints.",
+    R.SEARCH_BROKEN: (
+        "Put the selector right that fails: `has(...)` before what some devices lack; "
+        "or see why the pool is incomplete."
+    ),
+    R.NODE_BACKED_OFF: "Wait: the message says how the scheduler refused the pod there.",
+}
+_DEVICES: Mapping[R, str] = {
+    R.CONTAINER_DAEMONS: "Ask for one MPS share a container and no GPU beside it.",
+    R.DEVICE_TAKEN: "Wait, or see who has it: `ration who`.",
+    R.COUNTERS_TAKEN: "Wait, or see who has parts of the GPU: `ration devices`.",
+    R.DEVICE_TAINTED: (
+        "See what is wrong with the GPU: `ration devices -o wide`. Of a cordon `ration uncordon` "
+        "is the end."
+    ),
+    R.DEVICE_NOT_OURS: (
+        "kube-scheduler gives these devices out; `ration.dev/allocator` on the node changes that."
+    ),
+    R.SELECTOR_MISMATCH: "See what devices say of themselves: `ration devices -o json`.",
+    R.SELECTOR_FAILED: "Guard the attribute with `has(...)` in the selector.",
+    R.CONSTRAINT_UNMET: "Ask for fewer devices that agree, or drop the constraint.",
+    R.CAPACITY_SHORT: "Ask for less, or for a larger GPU.",
+    R.DEVICE_BEYOND: "Upgrade Ration, or leave the device to kube-scheduler.",
+    R.POOL_INCOMPLETE: "Wait a few seconds; if it stays, see the plugin's log on that node.",
+    R.NAMESPACES_APART: (
+        "Use one namespace, MIG devices, or a DeviceClass whose configuration says "
+        "`crossNamespace: true`."
+    ),
+    R.ISOLATION_TOO_WEAK: "Ask for `isolation: limits` or `none`, or wait for a part of MIG.",
+    R.SHARING_DISAGREES: "Ask for the same setting as those who share the GPU, or for another GPU.",
+    R.ADMIN_ONLY: "Ask with adminAccess, from a namespace that may.",
+}
+_PREPARING: Mapping[R, str] = {
+    R.PREPARED: _NOTHING,
+    R.REFUSAL_CLEARED: _BY_ITSELF,
+    R.CLAIM_REPLACED: "Delete the pod: it means a claim that is gone.",
+    R.CLAIM_NOT_ALLOCATED: "Delete the pod: its claim lost its devices after it was bound.",
+    R.CLAIM_LET_GO: _BY_ITSELF,
+    R.DEVICE_OVERLAP: (
+        "Wait until the claim that the message names is released; if that is gone, see "
+        "explanation/records."
+    ),
+    R.DEVICE_UNKNOWN: "Delete the pod: the GPU, or the part of it, is not there any more.",
+    R.PREPARE_FAILED: (
+        "Read which step failed; the kubelet tries again. The plugin's log has the rest."
+    ),
+    R.UNPREPARE_FAILED: "Read which step failed; the kubelet tries again until it goes.",
+    R.CLAIM_RECLAIMED: _NOTHING,
+    R.STILL_RUNNING: _BY_ITSELF,
+    R.MPS_FAILED: (
+        "Read the daemon's last words; `kubectl -n ration-system logs` of the MPS supervisor on "
+        "that node has the rest. The daemon is started again."
+    ),
+    R.MPS_RECOVERED: "Start containers anew that had the old daemon.",
+    R.SHARE_EXCEEDED: "Have the processes use less, or ask for more memory in the claim.",
+    R.SHARE_KEPT: _NOTHING,
+}
+_PUBLISHING: Mapping[R, str] = {
+    R.SLICES_INVALID: "Report it with `ration must-gather`: this should not happen.",
+    R.FIELDS_DROPPED: "Switch the feature gates on that the message names, or use whole GPUs.",
+    R.ALLOCATOR_CHANGING: "Wait half a minute.",
+    R.ALLOCATOR_CHANGED: _NOTHING,
+    R.ALLOCATOR_LABEL_INVALID: "Label the node `controller` or `scheduler`, or take the label off.",
+    R.GPU_UNREADABLE: "See `nvidia-smi` and the kernel's log on the node; it may have to go.",
+    R.SHARING_OFF: "Upgrade Kubernetes to 1.36.4 or newer, with its gates on: `ration doctor`.",
+    R.DRIVER_NOT_READY: (
+        "Install or load the NVIDIA driver on the node; `driverRoot` says where it is looked for."
+    ),
+    R.OTHER_DRIVER: "Remove the other driver, or install Ration under another name.",
+    R.DEVICE_PLUGIN_BESIDE: "Take the device plugin off the node: how-to/beside-gpu-operator.",
+    R.MIG_CONFIG_PENDING: _BY_ITSELF,
+}
+_HEALTH: Mapping[R, str] = {
+    R.GPUS_HEALTHY: _NOTHING,
+    R.GPUS_UNHEALTHY: "See what ails each GPU: `ration devices -o wide`, reference/xids.",
+    R.GPU_UNHEALTHY: (
+        "The message says what clears it: an application's end, a reset, a reboot "
+        "or a repair. New work goes elsewhere meanwhile."
+    ),
+    R.GPU_RECOVERED: _NOTHING,
+    R.GPU_QUARANTINED: (
+        "Have the GPU looked at; annotate the Node with `ration.dev/clear-quarantine` after that."
+    ),
+    R.GPU_QUARANTINE_CLEARED: _NOTHING,
+    R.GPU_RESET: "Nothing where it went well; else drain the node and reset or reboot it.",
+    R.GPU_APPLICATION_ERROR: "See the program's own log: the GPU is fine.",
+    R.GPU_NOTICE: "Read the Xid's meaning in reference/xids; nothing has to be done now.",
+}
+REASONS: Final[Mapping[R, str]] = {
+    **_WAITING,
+    **_GANGS,
+    **_MAKING_ROOM,
+    **_QUEUES,
+    **_ASKED,
+    **_NODES,
+    **_DEVICES,
+    **_PREPARING,
+    **_PUBLISHING,
+    **_HEALTH,
+}
+CONDITIONS: Final[Mapping[str, Condition]] = {
+    names.CONDITION_ALLOCATED: Condition(
+        "Pod",
+        "False while the pod waits for devices, with the reason; it goes when it has them.",
+        "What the reason's own line says.",
+    ),
+    names.CONDITION_READY: Condition(
+        "ResourceClaim, each device",
+        "True: prepared on its node. False: refused, or failed. Unknown: to be tried again.",
+        "What the reason's own line says; the kubelet tries again.",
+    ),
+    names.CONDITION_STALLED: Condition(
+        "ResourceClaim, each device",
+        "True, beside Ready False: waiting changes nothing.",
+        "Put the claim or its template right, then delete the pod.",
+    ),
+    names.CONDITION_WITHIN_SHARE: Condition(
+        "ResourceClaim, each device",
+        "False while the claim's processes use more memory than it was given.",
+        "Have them use less, or ask for more.",
+    ),
+    names.GANG_READY: Condition(
+        "ResourceClaim, each device of a gang",
+        "True once every member has its devices: then all may be bound.",
+        "Wait; GangWaits on the pods says what is missing.",
+    ),
+    names.GANG_FAILED: Condition(
+        "ResourceClaim, each device of a gang",
+        "True when the gang was given up: nothing of it is bound.",
+        "Nothing: it is placed again; GangReleased on the pods says why.",
+    ),
+    names.NODE_CONDITION: Condition(
+        "Node",
+        "False while a GPU of the node is tainted for its health.",
+        "`ration devices --node NODE -o wide` says which and by what.",
+    ),
+    "Accepted": Condition(
+        "Queue, Reservation",
+        "False where what it says cannot be: the message names the field.",
+        "Put that field right.",
+    ),
+    "Borrowing": Condition(
+        "Queue",
+        "True while it has more than it deserves, which others do not use.",
+        _NOTHING,
+    ),
+}
+
+
+def of(reason: R) -> str:
+    """What to do about a reason."""
+    return REASONS[reason]

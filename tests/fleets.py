@@ -1,0 +1,303 @@
+"""A small fleet at work, as raw API objects: every mode, every health, pods that wait, queues.
+
+What is drawn of it is compared text for text, so nothing of it depends on the day.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from driver import names
+from driver.controller.reports import reading, seen
+from driver.controller.simulation import dump
+from driver.resources import publish, queues, reservations, slices
+from hack.chart import helm
+from tests import objects
+from tests.fakes import simulated_pool
+
+AT = "2026-11-22T12:00:00Z"
+_BORN = "2026-11-22T09:00:00Z"
+_XID = slices.Taint(names.TAINT_XID, "79", "NoSchedule")
+_CORDON = slices.Taint("ration.dev/cordoned", "", "NoSchedule")
+Raw = dict[str, Any]
+
+
+def gpu(node: str, index: int) -> str:
+    """The name of a GPU by its place on the node."""
+    return simulated_pool.of_machine(node, "controller").groups[index].name
+
+
+def _slices(node: str, allocator: str, ailing: Mapping[int, slices.Taint]) -> list[Raw]:
+    pool = simulated_pool.of_machine(node, allocator)
+    made = []
+    for one in publish.render(
+        pool, publish.Owner(simulated_pool.node_name(node), objects.uid_of(node)), 1
+    ):
+        for device in one["spec"].get("devices", ()):  # type: ignore[attr-defined]
+            for index, taint in ailing.items():
+                if device["name"].startswith(pool.groups[index].name):
+                    told = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                    device["taints"] = [*device["taints"], {**told, "timeAdded": _BORN}]
+        one["metadata"] = {**one["metadata"], "resourceVersion": "1"}  # type: ignore[dict-item]
+        made.append(one)
+    return made
+
+
+def _node(name: str, *, cordoned: bool = False, ready: bool = True) -> Raw:
+    made = objects.a_node(name, **({"unschedulable": True} if cordoned else {}))
+    made["status"]["allocatable"] |= {"cpu": "64", "memory": "512Gi"}
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"apiVersion": "v1", "kind": "Node", **made}
+
+
+def _pod(namespace: str, name: str, claim: str, **more: Any) -> Raw:
+    status = more.pop("status", {})
+    labels = more.pop("labels", {})
+    owner = more.pop("owner", None)
+    made = objects.a_pod(name, claim, **more)
+    owners = [{**owner, "uid": objects.uid_of(owner["name"]), "controller": True}] if owner else []
+    made["metadata"] |= {
+        "namespace": namespace,
+        "labels": labels,
+        "ownerReferences": owners,
+        "creationTimestamp": _BORN,
+    }
+    made["status"] |= status
+    return {"apiVersion": "v1", "kind": "Pod", **made}
+
+
+def _use(busy: str, percent: int, peak: str) -> Raw:
+    return {"lastBusy": busy, "utilization": percent, "peakMemory": peak}
+
+
+def _claim(key: str, node: str, devices: Iterable[Raw], asked: Raw, data: Raw | None = None) -> Raw:
+    namespace, _, name = key.partition("/")
+    held = [*devices]
+    user = {"resource": "pods", "name": name, "uid": objects.uid_of(name)}
+    status = objects.allocated(
+        node, *held, reserved=[user], allocationTimestamp="2026-11-22T09:00:05Z"
+    )
+    ready = {
+        "type": names.CONDITION_READY,
+        "status": "True",
+        "reason": "Prepared",
+        "message": "",
+        "lastTransitionTime": "2026-11-22T09:00:06Z",
+    }
+    status["devices"] = [
+        {
+            "driver": names.DRIVER,
+            "pool": node,
+            "device": one["device"],
+            **({"shareID": one["shareID"]} if "shareID" in one else {}),
+            "conditions": [ready],
+            **({"data": data} if data else {}),
+        }
+        for one in held
+    ]
+    made = objects.a_claim(name, asked, status=status, namespace=namespace)
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
+
+
+def _pending(namespace: str, name: str, asked: Raw) -> Raw:
+    made = objects.a_claim(name, asked, namespace=namespace)
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
+
+
+def _running(node: str) -> Raw:
+    return {"nodeName": node, "status": {"phase": "Running"}}
+
+
+def _waits(reason: str, message: str) -> Raw:
+    condition = {
+        "type": names.CONDITION_ALLOCATED,
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-11-22T09:00:01Z",
+    }
+    return {"conditions": [condition]}
+
+
+def _queue(name: str, status: Raw, **spec: Any) -> Raw:
+    meta = objects.meta(name, None, creationTimestamp=_BORN, generation=1)
+    return {
+        "apiVersion": "ration.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": meta,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _stands(has: str, fair: str, borrowed: str, waiting: int = 0, **more: Any) -> Raw:
+    return {
+        "allocated": has,
+        "fairShare": fair,
+        "deserved": more.pop("deserved", "8"),
+        "borrowed": borrowed,
+        "waiting": waiting,
+        "memory": more.pop("memory", "0"),
+        "compute": more.pop("compute", "0%"),
+        **more,
+    }
+
+
+def _of_class(name: str, count: int = 1, **amounts: str) -> Raw:
+    more: Raw = {"capacity": {"requests": amounts}} if amounts else {}
+    return objects.a_request("gpu", count, deviceClassName=name, **more)
+
+
+def _work() -> list[Raw]:
+    one, shared, sliced, cut = (gpu("gpu-1", at) for at in (0, 2, 3, 4))
+    other = gpu("gpu-1", 1)
+    busy = _use("2026-11-22T11:59:58Z", 93, "72Gi")
+    return [
+        _claim(
+            "vision/train",
+            "gpu-1",
+            [{"device": one}, {"device": other}],
+            _of_class(names.CLASS_GPU, 2),
+            busy,
+        ),
+        _claim(
+            "nlp/serve",
+            "gpu-1",
+            [objects.a_share(f"{shared}-mps", 1, memory="20Gi", compute="25", shares="1")],
+            _of_class("gpu-mps.ration.dev", memory="20Gi"),
+            _use("2026-11-22T11:59:50Z", 17, "11Gi"),
+        ),
+        _claim(
+            "nlp/rank",
+            "gpu-1",
+            [objects.a_share(f"{shared}-mps", 2, memory="40Gi", compute="50", shares="1")],
+            _of_class("gpu-mps.ration.dev", memory="40Gi"),
+            _use("2026-11-22T09:30:00Z", 0, "6Gi"),
+        ),
+        _claim(
+            "dev/notebook",
+            "gpu-1",
+            [objects.a_share(f"{sliced}-ts", 3, memory="10Gi", compute="12", shares="1")],
+            _of_class(names.CLASS_TIMESLICE),
+            _use("2026-11-22T09:10:00Z", 0, "1Gi"),
+        ),
+        _claim(
+            "batch/small",
+            "gpu-1",
+            [{"device": f"{cut}-mig-1g10gb-2"}],
+            _of_class(names.CLASS_MIG),
+        ),
+        _claim(
+            "batch/half",
+            "gpu-1",
+            [{"device": f"{cut}-mig-3g40gb-4"}],
+            _of_class(names.CLASS_MIG),
+        ),
+        _pod(
+            "vision", "train", "train", owner={"kind": "Job", "name": "train"}, **_running("gpu-1")
+        ),
+        _pod("nlp", "serve", "serve", **_running("gpu-1")),
+        _pod("nlp", "rank", "rank", **_running("gpu-1")),
+        _pod("dev", "notebook", "notebook", **_running("gpu-1")),
+        _pod("batch", "small", "small", **_running("gpu-1")),
+        _pod("batch", "half", "half", **_running("gpu-1")),
+    ]
+
+
+def _line() -> list[Raw]:
+    """What waits."""
+    big = (
+        "No node fits. gpu-1: 1 of 9 devices fit, 8 lacking (5 CountersTaken, 2 DeviceTainted); "
+        "gpu-2: 8 of 9 devices fit, 1 lacking. Needs 9 GPUs of one node; no node has more than 8"
+    )
+    return [
+        _pending("nlp", "big", _of_class(names.CLASS_GPU, 9)),
+        _pod("nlp", "big", "big", status=_waits("NoFit", big)),
+        _pending("batch", "gated", _of_class(names.CLASS_GPU)),
+        _pod("batch", "gated", "gated", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+        _pod("dev", "lost", "nowhere"),
+    ]
+
+
+def _teams() -> list[Raw]:
+    namespaced = [{"namespace": one} for one in ("vision", "nlp", "dev", "batch")]
+    vision, nlp, dev, batch = namespaced
+    return [
+        _queue("research", _stands("3", "14", "0", 1, deserved="16"), deserved={"gpus": "16"}),
+        _queue(
+            "vision",
+            _stands("2", "8", "0"),
+            parent="research",
+            members=[vision],
+            deserved={"gpus": "8"},
+        ),
+        _queue(
+            "nlp",
+            _stands("0.75", "6", "0", 1, oldestWait="3h"),
+            parent="research",
+            members=[nlp],
+            deserved={"gpus": "8"},
+            limit={"gpus": "12"},
+        ),
+        _queue("dev", _stands("1.1", "1", "0.1", deserved="1"), members=[dev, batch], weight=2),
+        _queue("lost", {}, parent="gone"),
+        {
+            "apiVersion": "ration.dev/v1alpha1",
+            "kind": "Reservation",
+            "metadata": objects.meta("nightly", "vision", creationTimestamp=_BORN),
+            "spec": {"for": {"gang": "nightly"}, "start": "2026-11-22T22:00:00Z", "ttl": "1h"},
+            "status": {
+                "phase": "Held",
+                "devices": [
+                    {
+                        "pod": 0,
+                        "node": "gpu-2",
+                        "driver": names.DRIVER,
+                        "pool": "gpu-2",
+                        "device": gpu("gpu-2", 0),
+                    }
+                ],
+            },
+        },
+    ]
+
+
+def raw() -> list[Raw]:
+    """Every object."""
+    return [
+        _node("gpu-1"),
+        _node("gpu-2"),
+        _node("gpu-3", cordoned=True),
+        *_slices("gpu-1", "controller", {5: _XID, 6: _CORDON}),
+        *_slices("gpu-2", "controller", {}),
+        *_slices("gpu-3", "scheduler", {}),
+        *({"apiVersion": "resource.k8s.io/v1", **one} for one in helm.usual("DeviceClass")),
+        *_work(),
+        *_line(),
+        *_teams(),
+    ]
+
+
+def objects_of(found: Iterable[Raw]) -> seen.Objects:
+    """Parsed, as the controller's caches hold them."""
+    known = [*found]
+    caches = dump.read(known)
+    assert not caches.problems, caches.problems
+    of = caches.caches
+    teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
+    kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
+    return seen.Objects(
+        driver=names.DRIVER,
+        nodes=of.nodes,
+        slices=of.slices,
+        classes=of.classes,
+        claims=of.claims,
+        pods=of.pods,
+        rules=of.rules,
+        queues={one.key: one for one in teams},
+        reservations={one.key: one for one in kept},
+    )
+
+
+def a_reading(found: Iterable[Raw] | None = None) -> reading.Reading:
+    """Every report of it."""
+    return reading.Reading(seen.Seen(objects_of(raw() if found is None else found)), AT)
