@@ -9,6 +9,7 @@ from typing import Any
 from driver import names
 from driver.controller.reports import reading, seen
 from driver.controller.simulation import dump
+from driver.devices import faces
 from driver.resources import publish, queues, reservations, slices
 from hack.chart import helm
 from tests import objects
@@ -28,17 +29,16 @@ def gpu(node: str, index: int) -> str:
 
 def _slices(node: str, allocator: str, ailing: Mapping[int, slices.Taint]) -> list[Raw]:
     pool = simulated_pool.of_machine(node, allocator)
-    made = []
-    for one in publish.render(
-        pool, publish.Owner(simulated_pool.node_name(node), objects.uid_of(node)), 1
-    ):
-        for device in one["spec"].get("devices", ()):  # type: ignore[attr-defined]
-            for index, taint in ailing.items():
-                if device["name"].startswith(pool.groups[index].name):
-                    told = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                    device["taints"] = [*device["taints"], {**told, "timeAdded": _BORN}]
-        one["metadata"] = {**one["metadata"], "resourceVersion": "1"}  # type: ignore[dict-item]
-        made.append(one)
+    sick = {pool.groups[index].name: taint for index, taint in ailing.items()}
+    owner = publish.Owner(simulated_pool.node_name(node), objects.uid_of(node))
+    made: list[Raw] = [dict(one) for one in publish.render(pool, owner, 1)]
+    for one in made:
+        one["metadata"] = {**one["metadata"], "resourceVersion": "1"}
+        for device in one["spec"].get("devices", ()):
+            taint = sick.get(faces.gpu_name(device["name"]) or device["name"])
+            if taint is not None:
+                told = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                device["taints"] = [*device["taints"], {**told, "timeAdded": _BORN}]
     return made
 
 

@@ -20,6 +20,7 @@ from driver.controller import (
     labelling,
     metrics,
     reconcile,
+    saying,
     stores,
     telling,
     triggers,
@@ -76,6 +77,8 @@ class App:
         self._recorder = events.EventRecorder(
             kube, "ration-controller", identity, self._clock, jitter
         )
+        self._fenced = writer.FencedWriter(kube, self._elector.term)
+        self._saying = saying.Saying(self._fenced, self._clock)
         self._stores = stores.empty()
         self._items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self._clock, jitter)
 
@@ -109,6 +112,7 @@ class App:
             ),
             interrupt=self._items.shut_down,
         )
+        life.thread("saying", lifecycle.after(self._leading, self._saying.run, self._clock))
         kept_out = lifecycle.after(self._leading, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
         if self._config.label_nodes:
@@ -128,12 +132,11 @@ class App:
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
     ) -> reconcile.Reconciler:
-        fenced = writer.FencedWriter(self._kube, self._elector.term)
         tools = writers.Tools(
-            fenced,
-            commit.Commit(fenced, self._stores.observe_claim),
+            self._fenced,
+            commit.Commit(self._fenced, self._stores.observe_claim),
             pool,
-            telling.Teller(self._recorder),
+            telling.Teller(self._recorder, self._saying),
             self._metrics,
         )
         how = reconcile.Settings(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from driver.kube import client, events, resource
+from driver.resources import pods
 
 
 class Writer(Protocol):
@@ -65,6 +66,18 @@ class Observe(Protocol):
 
     def __call__(self, obj: Mapping[str, Any]) -> None:
         """Take note of the object, if it is newer."""
+        ...
+
+
+class Saying(Protocol):
+    """The condition that says what a pod waits for (controller.saying); never blocks."""
+
+    def waits(self, pod: pods.Pod, reason: str, message: str) -> None:
+        """A pod waits, for a reason."""
+        ...
+
+    def settled(self, pod: pods.Pod) -> None:
+        """A pod waits no more."""
         ...
 
 

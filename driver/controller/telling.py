@@ -17,8 +17,17 @@ _WARNINGS = frozenset(
 class Teller:
     """Writes the same words where a user may look for them."""
 
-    def __init__(self, recorder: ports.Recorder) -> None:
+    def __init__(self, recorder: ports.Recorder, saying: ports.Saying) -> None:
         self._recorder = recorder
+        self._saying = saying
+
+    def waits(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
+        """A pod waits: said in its condition for as long as it does."""
+        self._saying.waits(pod, reason.value, message)
+
+    def settled(self, pod: pods.Pod) -> None:
+        """A pod waits no more."""
+        self._saying.settled(pod)
 
     def normal(
         self,

@@ -137,6 +137,7 @@ class Writers:
         self._tools.metrics.decided("allocated")
         message = words.placement(placement)
         self._tools.tell.normal(workload.pod, workload.open, reasons.Reason.ALLOCATED, message)
+        self._tools.tell.settled(workload.pod)
         _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
 
     def _failed(self, workload: outcome.Workload, failure: errors.ApiError) -> None:

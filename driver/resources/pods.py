@@ -10,6 +10,8 @@ from driver.api import crd
 from driver.resources import fields, nodes, selectors, toleration
 
 _ASKS = (names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
+LONGEST_WAIT = 1024
+"""Characters of the message of `Waits`, as of an event's."""
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
@@ -188,6 +190,26 @@ def parse(obj: fields.Raw) -> Pod:
         asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
         waits=_waits(status),
     )
+
+
+def waits(reason: str, message: str, since: str) -> Waits:
+    """As a condition holds it: the message is cut to LONGEST_WAIT characters."""
+    return Waits(reason, message[:LONGEST_WAIT], since)
+
+
+def render_waits(pod: Pod, wanted: Waits | None) -> dict[str, object]:
+    """A status patch (strategic merge: conditions merge by type); None takes it away."""
+    condition: dict[str, object] = {"type": names.CONDITION_ALLOCATED}
+    if wanted is None:
+        condition["$patch"] = "delete"
+    else:
+        condition |= {
+            "status": "False",
+            "reason": wanted.reason,
+            "message": wanted.message,
+            "lastTransitionTime": wanted.since,
+        }
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
 
 
 def _gang(spec: fields.Raw, labels: Mapping[str, str]) -> str:

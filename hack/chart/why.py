@@ -70,6 +70,9 @@ WHY: dict[Rule, Why] = {
         "The annotation at which the kubelet tries a pod again, and the scheduling gate that goes "
         "when its claims are allocated; narrowed by the policy `pods`."
     ),
+    Rule("controller", _CORE, "pods/status", "patch"): Why(
+        "The condition `ration.dev/Allocated`: why a pod waits; narrowed by a policy."
+    ),
     Rule("controller", _CORE, "pods/eviction", "create"): Why(
         "A pod that can never be prepared, or uses more than its share, goes; fenced."
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import prometheus_client
 
 from driver import clock, errors, ids, names
-from driver.controller import commit, metrics, reconcile, stores, telling, triggers, writers
+from driver.controller import commit, metrics, reconcile, saying, stores, telling, triggers, writers
 from driver.controller import view as cluster
 from driver.kube import client, events, resource, workqueue
 from driver.resources import (
@@ -65,6 +65,7 @@ class Server:
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
     now: Callable[[], str] = lambda: "2026-11-21T09:00:00Z"
     show: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
+    said_of_pods: Callable[[str, dict[str, Any]], None] = lambda _name, _body: None
 
     def create(
         self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
@@ -123,11 +124,7 @@ class Server:
         force: bool = False,
     ) -> dict[str, Any]:
         if kind_of is resource.PODS:
-            assert not subresource
-            if "spec" in body:
-                return self._ungate(name, body, kind)
-            self.annotated.append((name, body["metadata"]["annotations"]))
-            return dict(body)
+            return self._patch_pod(name, body, subresource, kind)
         if kind_of in {resource.RESERVATIONS, resource.QUEUES}:
             assert subresource == "status"
             key = f"{namespace}/{name}" if namespace else name
@@ -163,6 +160,18 @@ class Server:
             self.lose.remove(name)
             raise errors.Unreachable(0, "Unreachable", "the answer is lost")
         return answer
+
+    def _patch_pod(
+        self, name: str, body: Mapping[str, Any], subresource: str, kind: client.PatchType
+    ) -> dict[str, Any]:
+        if subresource:
+            assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
+            self.said_of_pods(name, dict(body))
+        elif "spec" in body:
+            return self._ungate(name, body, kind)
+        else:
+            self.annotated.append((name, body["metadata"]["annotations"]))
+        return dict(body)
 
     def _ungate(self, name: str, body: Mapping[str, Any], kind: client.PatchType) -> dict[str, Any]:
         if f"ungate {name}" in self.refuse:
@@ -234,13 +243,14 @@ class World:
         self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
         self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
+        self.saying = saying.Saying(self.server, self.clock)
         self._read()
         triggers.Triggers(self.items).attach(self.stores)
         tools = writers.Tools(
             self.server,
             commit.Commit(self.server, self.stores.observe_claim),
             Inline(),
-            telling.Teller(self.told),
+            telling.Teller(self.told, self.saying),
             metrics.Metrics(prometheus_client.CollectorRegistry()),
         )
         settings = reconcile.Settings(
@@ -265,6 +275,7 @@ class World:
         found.teams.read_with(queues.parse, _bad)
         found.reserved.read_with(reservations.parse, _bad)
         self.server.show = self._show
+        self.server.said_of_pods = self._said_of_pods
         self.server.now = lambda: clock.rfc3339(self.clock.now())
         found.guards.read_with(budgets.parse, _bad)
         found.groups.read_with(pod_groups.parse, _bad)
@@ -295,6 +306,17 @@ class World:
     def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:
         target = self.stores.teams if obj["kind"] == "Queue" else self.stores.reserved
         target.apply(json.loads(json.dumps(obj)), deleted=deleted)
+
+    def _said_of_pods(self, name: str, body: dict[str, Any]) -> None:
+        if name not in self.pods:
+            raise errors.NotFound(404, "NotFound", name)
+        self.add(patches.strategic(self.pods[name], body))
+
+    def waits(self, name: str = "pod") -> pods.Waits | None:
+        """What a pod's condition says, once all that is due is written."""
+        while self.saying.write_one():
+            continue
+        return pods.parse(self.pods[name]).waits
 
     def change_pod(self, name: str, **status: Any) -> None:
         """What others write of a pod: `node` is its spec.nodeName, the rest its status."""

@@ -72,6 +72,9 @@ class Gangs:
         if isinstance(due, gang_turn.Seat):
             return turn.STALE_WAIT_S if stale else self._candidate(item, gang, due)
         self._known.memory.waiting.pop(item, None)
+        if not isinstance(due, gang_turn.Wait):
+            for one in members:
+                self._placing.settled(one.pod, one.has)
         return self._act(members, due)
 
     def serve(

@@ -1,6 +1,6 @@
 """Acting on answers: a placement is written, a refusal is told, once for each new one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -103,7 +103,14 @@ class Placing:
         """A warning on a pod and its claims, remembered as what it was told last."""
         self._known.memory.told[pod.uid] = same_as or message
         self._tools.tell.warning(pod, found, reason, message)
+        if pod.node is None:
+            self._tools.tell.waits(pod, reason, message)
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
+
+    def settled(self, pod: pods.Pod, found: Iterable[claims.Claim]) -> None:
+        """A pod whose claims all have devices waits no more, whoever gave it those."""
+        if pod.waits is not None and all(claim.allocation is not None for claim in found):
+            self._tools.tell.settled(pod)
 
     def also(
         self,

@@ -59,6 +59,7 @@ class Singles:
                 return candidates.Candidate(item, (outcome.Workload(pod, mine, due.settled),))
             due = turn.of_pod(pod, due.settled, placed, now, self._patience)
         self._known.memory.waiting.pop(item, None)
+        self._placing.settled(pod, found)
         return self._act(pod, due, now)
 
     def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:

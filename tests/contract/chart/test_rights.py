@@ -23,6 +23,7 @@ OF_WHOM = {
     "fence": "controller",
     "nodes": "controller",
     "pods": "controller",
+    "pods-status": "controller",
     "slices": "kubeletplugin",
     "webhooks": "admission",
 }
