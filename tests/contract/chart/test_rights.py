@@ -23,7 +23,7 @@ OF_WHOM = {
     "fence": "controller",
     "nodes": "controller",
     "pods": "controller",
-    "pods-status": "controller",
+    "podstatus": "controller",
     "slices": "kubeletplugin",
     "webhooks": "admission",
 }
