@@ -1,4 +1,4 @@
-"""How commands find the cluster: as kubectl does."""
+"""How commands find the cluster, and the namespace that is meant: as kubectl does."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,24 @@ from typing import Annotated
 import typer
 
 from driver import errors
-from driver.kube import client
+from driver.cli import ending
+from driver.kube import client, credentials
+from driver.resources import floor
 
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(help="path of a kubeconfig; default: $KUBECONFIG, ~/.kube/config, else the pod's"),
 ]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        help="Namespace; default: that of the kubeconfig's context, else default.",
+        show_default=False,
+    ),
+]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")]
 
 
 def connect(kubeconfig: Path | None) -> client.KubeClient:
@@ -21,7 +33,25 @@ def connect(kubeconfig: Path | None) -> client.KubeClient:
         return client.KubeClient.connect(kubeconfig or _usual(), "ration-cli")
     except errors.BadInput as e:
         typer.echo(f"no cluster: {e}; name a kubeconfig with --kubeconfig", err=True)
-        raise typer.Exit(2) from e
+        raise typer.Exit(ending.BAD) from e
+
+
+def connect_new_enough(kubeconfig: Path | None) -> client.KubeClient:
+    """As `connect`, and exits with 3 where Kubernetes is below the floor. Raises ApiError."""
+    kube = connect(kubeconfig)
+    old = floor.below(kube.server_version().git)
+    if old is not None:
+        ending.stop(f"{old}: upgrade it, or ask `ration doctor` what works there", ending.UNREACHED)
+    return kube
+
+
+def namespace_of(
+    namespace: str | None, kubeconfig: Path | None, *, everywhere: bool = False
+) -> str | None:
+    """The namespace that is meant; None: all of them."""
+    if everywhere:
+        return None
+    return namespace or credentials.namespace(kubeconfig or _usual()) or "default"
 
 
 def _usual() -> Path | None:

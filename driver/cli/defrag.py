@@ -135,7 +135,7 @@ def show(  # noqa: PLR0913 - the options of a command
     near = asking.near(found, made) if isinstance(made, defrag.NoPlan) else None
     for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):
         typer.echo(one, err=True)
-    if output is out.Format.TABLE:
+    if output.is_for_people:
         showing.print_table(made, near, allow_pending=allow_pending)
     else:
         document = showing.document(found, made, near, allow_pending=allow_pending)

@@ -34,7 +34,7 @@ def examine(
     ok: as it should be. note: worth knowing, nothing to repair. wrong: see
     the fix. not seen: you lack the right, or there was no answer.
 
-    Exit code: 0 nothing is wrong, 1 something is, 2 not all could be seen.
+    Exit code: 0 nothing is wrong, 1 something is, 3 not all could be seen.
 
     ration doctor                       the whole cluster
     ration doctor --node gpu-7 --wrong  what is wrong with one node

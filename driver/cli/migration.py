@@ -110,7 +110,7 @@ def _write(files: Mapping[str, str], to: Out) -> None:
 def show(made: plan.Plan, output: out.Format) -> None:
     """Print it."""
     match output:
-        case out.Format.TABLE:
+        case out.Format.TABLE | out.Format.WIDE:
             print(render.text(made), end="")
         case out.Format.JSON:
             print(json.dumps(render.document(made), indent=2))

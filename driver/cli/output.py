@@ -2,37 +2,132 @@
 
 import enum
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 import yaml
+
+_GAP = "   "
 
 
 class Format(enum.StrEnum):
     """Values of `-o`."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
 
+    @property
+    def is_for_people(self) -> bool:
+        """Whether a table is printed, not a document."""
+        return self in {Format.TABLE, Format.WIDE}
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="table, json or yaml")]
+
+Output = Annotated[
+    Format, typer.Option("--output", "-o", help="table, wide (more columns), json or yaml")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `wide` ones are shown with `-o wide` only; `blank` is shown for an empty cell.
+
+    `styles` colours cells by their text (`{"wrong": "red"}`, as rich names styles), and only in a
+    terminal.
+    """
+
+    title: str
+    wide: bool = False
+    styles: Mapping[str, str] = field(default_factory=dict)
+    blank: str = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, each with one text a column; `empty` is said in place of a table without rows."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[str]]
+    empty: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"{len(row)} cells for {len(self.columns)} columns: {row}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found: the `document` of JSON and YAML, and tables and lines for people."""
+
+    document: object
+    parts: tuple[Table | str, ...]
+
+
+def show_answer(answer: Answer, output: Format) -> None:
+    """Print it in the format that was asked for."""
+    if not output.is_for_people:
+        show_document(answer.document, output)
+        return
+    for part in answer.parts:
+        if isinstance(part, str):
+            print(part)
+        else:
+            show_table(part, wide=output is Format.WIDE)
+
+
+def show_table(table: Table, *, wide: bool) -> None:
+    """Print a table: in a terminal cells wrap at its width, in a pipe a row is a line.
+
+    A pipe of which $COLUMNS tells the width is taken for a terminal without colours.
+    """
+    # rich is loaded only where a table is drawn.
+    import rich.console  # noqa: PLC0415
+
+    console = rich.console.Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        print(text_of(table, wide=wide), end="")
+        return
+    if not table.rows:
+        print(table.empty, end="\n" if table.empty else "")
+        return
+    import rich.table  # noqa: PLC0415
+    import rich.text  # noqa: PLC0415
+
+    shown = [at for at, one in enumerate(table.columns) if wide or not one.wide]
+    drawn = rich.table.Table(*(table.columns[at].title for at in shown), box=None)
+    for row in table.rows:
+        cells = ((row[at], table.columns[at]) for at in shown)
+        drawn.add_row(*(rich.text.Text(t or c.blank, c.styles.get(t, "")) for t, c in cells))
+    console.print(drawn)
+
+
+def text_of(table: Table, *, wide: bool) -> str:
+    """A table as plain text: columns aligned, a row a line whatever its length, no colour."""
+    if not table.rows:
+        return f"{table.empty}\n" if table.empty else ""
+    shown = [at for at, one in enumerate(table.columns) if wide or not one.wide]
+    lines = [[table.columns[at].title for at in shown]]
+    lines += [
+        [" ".join(row[at].split()) or table.columns[at].blank for at in shown] for row in table.rows
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "".join(
+        _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )
 
 
 def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
-    """Print rows that share their keys."""
-    if output is not Format.TABLE:
-        show_document(list(rows), output)
-        return
-    import rich.console  # noqa: PLC0415 - rich is loaded only where a table is drawn
-    import rich.markup  # noqa: PLC0415
-    import rich.table  # noqa: PLC0415
-
-    table = rich.table.Table(*(key.upper() for key in (rows[0] if rows else {})), box=None)
-    for row in rows:
-        table.add_row(*map(rich.markup.escape, row.values()))
-    rich.console.Console().print(table)
+    """Print rows that share their keys: the keys are the columns."""
+    columns = tuple(Column(key.upper(), blank="") for key in (rows[0] if rows else {}))
+    table = Table(columns, [tuple(row.values()) for row in rows])
+    show_answer(Answer(list(rows), (table,)), output)
 
 
 def show_document(document: object, output: Format) -> None:

@@ -109,7 +109,7 @@ def show(  # noqa: PLR0913 - the options of a command
         found = asking.find(asked)
     with progress.shown("deciding", clock.SystemClock()) as told:
         report = asking.run(found, asked, told)
-    if output is out.Format.TABLE:
+    if output.is_for_people:
         showing.print_table(report, found.lacking, found.notes, timeline=timeline)
     else:
         document = showing.document(report, found.lacking, found.notes, timeline=timeline)

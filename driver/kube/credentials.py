@@ -17,6 +17,8 @@ _Loader = Callable[..., None]
 POOL = 64
 """Connections kept open: every reflector holds one, every writer thread uses one."""
 
+_POD_NAMESPACE = Path(incluster_config.SERVICE_TOKEN_FILENAME).with_name("namespace")
+
 
 class Rest(Protocol):
     """The part of the official client's REST object that we use: its connections (urllib3).
@@ -87,6 +89,21 @@ class Credentials:
 
     def _where(self) -> str:
         return "service account" if self._kubeconfig is None else str(self._kubeconfig)
+
+
+def namespace(kubeconfig: Path | None) -> str:
+    """The namespace of a kubeconfig's current context, or of the pod we run in; "" where none."""
+    if kubeconfig is None:
+        try:
+            return _POD_NAMESPACE.read_text().strip()
+        except OSError:
+            return ""
+    listed: Callable[..., tuple[object, dict[str, Any]]] = kube_config.list_kube_config_contexts
+    try:
+        _, active = listed(config_file=str(kubeconfig))
+        return str(active["context"].get("namespace") or "")
+    except (kube_config.ConfigException, OSError, yaml.YAMLError, LookupError, TypeError):
+        return ""  # who connects is told what is wrong with the file
 
 
 def _token_file(kubeconfig: Path) -> Path | None:

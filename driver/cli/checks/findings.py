@@ -21,7 +21,7 @@ class Exit(IntEnum):
 
     FINE = 0
     WRONG = 1
-    UNSEEN = 2
+    UNSEEN = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def test_rights_that_lack_are_named_and_the_rest_is_looked_at(
 ) -> None:
     api.faults.add(faults.Answer(403), lambda request: "webhook" in request.path, times=9)
     code, rows = doctor()
-    assert code == 2
+    assert code == 3
     (found,) = told(rows, state="not seen")
     right = "list validatingwebhookconfigurations.admissionregistration.k8s.io"
     assert found == f"you may not {right}"
@@ -90,7 +90,7 @@ def test_rights_that_lack_are_named_and_the_rest_is_looked_at(
 def test_a_server_that_is_away_is_told_as_such(doctor: Doctor, api: api_server.ApiServer) -> None:
     api.down()
     code, rows = doctor()
-    assert code == 2
+    assert code == 3
     assert {one["state"] for one in rows} == {"not seen"}
 
 
