@@ -108,6 +108,7 @@ def _running(node: str) -> Raw:
 
 
 def _waits(reason: str, message: str) -> Raw:
+    """By the controller's word, kube-scheduler having found no place before."""
     condition = {
         "type": names.CONDITION_ALLOCATED,
         "status": "False",
@@ -115,7 +116,7 @@ def _waits(reason: str, message: str) -> Raw:
         "message": message,
         "lastTransitionTime": "2026-11-22T09:00:01Z",
     }
-    return {"conditions": [condition]}
+    return {"conditions": [*objects.refused()["conditions"], condition]}
 
 
 def _queue(name: str, status: Raw, **spec: Any) -> Raw:

@@ -2,7 +2,23 @@
 
 import typer
 
-from driver.cli import defrag, doctor, dumping, migrate, reasons, simulate, version
+from driver.cli import (
+    claims,
+    defrag,
+    devices,
+    doctor,
+    dumping,
+    explain,
+    idle,
+    migrate,
+    queues,
+    reasons,
+    simulate,
+    top,
+    version,
+    who,
+)
+from driver.cli.reading import asking
 
 app = typer.Typer(
     name="ration",
@@ -10,13 +26,20 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command("claims", help=claims.HELP)(asking.command(claims.show))
 app.command("defrag", help=defrag.HELP)(defrag.show)
+app.command("devices", help=devices.HELP)(asking.command(devices.show))
 app.command("doctor")(doctor.examine)
 app.command("dump", help=dumping.HELP)(dumping.show)
+app.add_typer(explain.app, name="explain")
+app.command("idle", help=idle.HELP)(asking.command(idle.show))
 app.command("migrate", help=migrate.HELP)(migrate.show)
+app.command("queues", help=queues.HELP)(asking.command(queues.show))
 app.command("reasons")(reasons.show)
 app.command("simulate", help=simulate.HELP)(simulate.show)
+app.command("top", help=top.HELP)(asking.command(top.show))
 app.command("version")(version.show)
+app.command("who", help=who.HELP)(asking.command(who.show))
 
 
 def main() -> None:

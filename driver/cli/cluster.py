@@ -54,6 +54,11 @@ def namespace_of(
     return namespace or credentials.namespace(kubeconfig or _usual()) or "default"
 
 
+def named(kubeconfig: Path | None) -> Path | None:
+    """The kubeconfig that is meant; None: the pod's own account."""
+    return kubeconfig or _usual()
+
+
 def _usual() -> Path | None:
     named = os.environ.get("KUBECONFIG", "")
     if named:

@@ -57,10 +57,12 @@ class Wanted:
     def has(self, one: model.Node) -> bool:
         """Whether a node is wanted."""
         return self.name in one.name and (
-            not (self.product or self.mode or self.health) or any(self._is(gpu) for gpu in one.gpus)
+            not (self.product or self.mode or self.health)
+            or any(self.fits(gpu) for gpu in one.gpus)
         )
 
-    def _is(self, gpu: model.Gpu) -> bool:
+    def fits(self, gpu: model.Gpu) -> bool:
+        """Whether a GPU is all of it, whatever its node's name."""
         return (
             self.product in {"", gpu.product}
             and self.mode in {"", gpu.mode}
@@ -68,7 +70,8 @@ class Wanted:
         )
 
 
-_ANY = Wanted()
+ANY = Wanted()
+"""Every node."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Reading:
         """All of it in figures."""
         return self.found.once("fleet", lambda: fleet.fleet(self.found, self.at))
 
-    def nodes(self, part: Part = ALL, wanted: Wanted = _ANY) -> model.Nodes:
+    def nodes(self, part: Part = ALL, wanted: Wanted = ANY) -> model.Nodes:
         """Nodes with GPUs, by name."""
         there = [one for one in fleet.nodes(self.found) if wanted.has(one)]
         items, following = paging.part(there, lambda one: one.name, part.after, part.limit)

@@ -1,0 +1,1 @@
+"""What `ration explain` says, as text."""

@@ -1,0 +1,1 @@
+"""Commands that look: where their documents come from, and the options that they share."""

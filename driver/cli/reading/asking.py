@@ -1,0 +1,189 @@
+"""The options that every command shares which looks, and the source that they name.
+
+A command takes an `Asking` first; `command` gives it these options beside its own.
+"""
+
+import enum
+import functools
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+import typer
+
+from driver import clock, errors, names
+from driver.cli import cluster, ending, following
+from driver.cli import output as out
+from driver.cli.reading import source
+
+_PORT = 8081
+_NOT_FOUND = 404
+_LEASE = "ration-controller"
+
+
+class From(enum.StrEnum):
+    """Values of `--source`."""
+
+    AUTO = "auto"
+    CONTROLLER = "controller"
+    CLUSTER = "cluster"
+
+
+Dump = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="In place of the live cluster: a dump of it; a file, a folder, or -.",
+        show_default=False,
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="URL of the controller's page; default $RATION_SERVER, its token $RATION_TOKEN.",
+        show_default=False,
+    ),
+]
+Whence = Annotated[
+    From,
+    typer.Option(
+        "--source",
+        help="controller: its API, through the API server (pods/portforward); cluster: the objects "
+        "themselves; auto: the one, else the other.",
+    ),
+]
+Home = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
+DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What was asked, in the options' own order: the command line is made of these fields."""
+
+    namespace: cluster.Namespace = None
+    all_namespaces: cluster.AllNamespaces = False
+    output: out.Output = out.Format.TABLE
+    watch: following.Watch = False
+    kubeconfig: cluster.Kubeconfig = None
+    dump: Dump = None
+    server: Server = None
+    whence: Whence = From.AUTO
+    home: Home = "ration-system"
+    driver_name: DriverName = names.DRIVER
+
+    def watched(self) -> "Asking":
+        """The same, with --watch."""
+        return replace(self, watch=True)
+
+    def of_namespace(self) -> str:
+        """The namespace that is meant, as kubectl means it; "" for all."""
+        if self.dump is not None and self.namespace is None:
+            return ""
+        found = cluster.namespace_of(
+            self.namespace, self.kubeconfig, everywhere=self.all_namespaces
+        )
+        return found or ""
+
+    def of_named(self) -> str:
+        """The namespace that was named; "" for all where none was."""
+        return "" if self.all_namespaces else self.namespace or ""
+
+    def show(self, needed: Sequence[str], answer: Callable[[source.Source], out.Answer]) -> None:
+        """Print what is made of the documents; `needed` are kinds without which there are none."""
+        with ending.told():
+            opened = Opened(self, frozenset(needed))
+            following.show(lambda: answer(opened.ask()), self.output, watch=self.watch)
+            for one in opened.missing:
+                typer.echo(f"not seen: {one}", err=True)
+
+
+class Opened:
+    """The source that the options name, asked anew at every call."""
+
+    def __init__(self, asked: Asking, needed: frozenset[str]) -> None:
+        self._asked = asked
+        self._needed = needed
+        self._remote = self._controller()
+        self.missing: tuple[str, ...] = ()
+
+    def ask(self) -> source.Source:
+        """As of now. Raises ApiError, BadInput."""
+        if self._remote is not None:
+            return self._remote
+        from driver.cli.reading import local  # noqa: PLC0415 - the selectors' compiler is slow
+
+        asked, time = self._asked, clock.SystemClock()
+        if asked.dump is not None:
+            found = local.of_file(asked.dump, asked.driver_name, time)
+        else:
+            kube = cluster.connect_new_enough(asked.kubeconfig)
+            scope = local.Scope(self._needed, asked.of_named())
+            found = local.of_cluster(kube, asked.driver_name, scope, time)
+        self.missing = found.found.objects.missing
+        return found
+
+    def _controller(self) -> source.Source | None:
+        """The controller's API, where it is asked for or can be had. Raises ApiError."""
+        asked = self._asked
+        url = asked.server or os.environ.get("RATION_SERVER", "")
+        if asked.dump is not None or asked.whence is From.CLUSTER:
+            return None
+        if url:
+            from driver.cli.reading import remote, web  # noqa: PLC0415 - as above
+
+            return remote.Remote(web.Web(url, os.environ.get("RATION_TOKEN", "")).get)
+        try:
+            return self._through_the_server()
+        except errors.ApiError as error:
+            if asked.whence is From.CONTROLLER:
+                told = f"the controller's API was not reached: {ending.line(error)}"
+                raise errors.Unreachable(0, "Controller", told) from error
+            return None
+
+    def _through_the_server(self) -> source.Source:
+        """Through the API server to the pod that leads."""
+        from driver.cli.reading import remote  # noqa: PLC0415 - as above
+        from driver.kube import resource, tunnel  # noqa: PLC0415
+
+        asked = self._asked
+        kube = cluster.connect(asked.kubeconfig).within(4.0)
+        found = kube.get(resource.LEASES, _LEASE, asked.home)
+        holder = str(found.get("spec", {}).get("holderIdentity") or "")
+        if not holder:
+            raise errors.Unreachable(0, "Controller", "no controller leads")
+        kube.get(resource.PODS, holder, asked.home)
+        config = cluster.named(asked.kubeconfig)
+        made = remote.Remote(tunnel.Tunnel(config, asked.home, holder, _PORT).get)
+        made.fleet()
+        return made
+
+
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """A command of the options of `Asking` and its own: `run(asking, **own)`."""
+    shared = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=Asking.__annotations__[one.name],
+        )
+        for one in fields(Asking)
+    ]
+    own = [*inspect.signature(run).parameters.values()][1:]
+    known = {one.name for one in shared}
+
+    @functools.wraps(run)
+    def made(**given: Any) -> None:  # noqa: ANN401 - as typer reads them
+        asked = Asking(**{key: given.pop(key) for key in [*given] if key in known})
+        run(asked, **given)
+
+    made.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    made.__annotations__ = {one.name: one.annotation for one in [*own, *shared]}
+    return made
+
+
+def missing(told: str) -> errors.NotFound:
+    """What was named is not there."""
+    return errors.NotFound(_NOT_FOUND, "NotFound", told)

@@ -1,0 +1,142 @@
+"""Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driver import clock, errors
+from driver.cli import texts
+from driver.controller import picture
+from driver.controller.reports import reading, seen, working
+from driver.controller.simulation import dump
+from driver.kube import client, resource
+from driver.resources import fields, queues, reservations
+
+Raw = Mapping[str, Any]
+_NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
+_KINDS: Sequence[tuple[str, resource.Resource, tuple[str, ...]]] = (
+    ("ResourceSlice", resource.RESOURCE_SLICES, ("v1",)),
+    ("Node", resource.NODES, ("v1",)),
+    ("DeviceClass", resource.DEVICE_CLASSES, ("v1",)),
+    ("ResourceClaim", resource.RESOURCE_CLAIMS, ("v1",)),
+    ("Pod", resource.PODS, ("v1",)),
+    ("PersistentVolumeClaim", resource.PVCS, ("v1",)),
+    ("PersistentVolume", resource.PVS, ("v1",)),
+    ("DeviceTaintRule", resource.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
+    ("Queue", resource.QUEUES, ("v1alpha1",)),
+    ("Reservation", resource.RESERVATIONS, ("v1alpha1",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is needed, by kind, and of which namespace ("": all).
+
+    With `narrow` other namespaces are not looked at; else only where the caller may not.
+    """
+
+    needed: frozenset[str]
+    namespace: str = ""
+    narrow: bool = False
+
+
+class Local(reading.Reading):
+    """Reports of what was read once; why a pod waits is worked out as the controller does."""
+
+
+def of_cluster(kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock) -> Local:
+    """Of the live cluster, as far as the caller may see it.
+
+    Raises:
+        ApiError: a kind that is needed may not be listed, or the server was not reached.
+    """
+    found: list[Raw] = []
+    missing: list[str] = []
+    for kind, one, versions in _KINDS:
+        try:
+            found += _listed(kube, kind, [replace(one, version=v) for v in versions], scope)
+        except errors.Forbidden as error:
+            if kind in scope.needed:
+                raise
+            missing.append(f"{one.plural}: {error.message}")
+    return _reading(found, driver, missing, clock.rfc3339(time.now()))
+
+
+def of_file(source: str, driver: str, time: clock.Clock) -> Local:
+    """Of a dump: a file, a folder or standard input (`-`). Raises BadInput."""
+    return _reading(texts.read(source), driver, [], clock.rfc3339(time.now()))
+
+
+def _listed(
+    kube: client.KubeClient, kind: str, versions: Iterable[resource.Resource], scope: Scope
+) -> list[Raw]:
+    """Under the first version that the server has; nothing where it has none."""
+    for one in versions:
+        try:
+            items = _everywhere(kube, kind, one, scope)
+        except errors.NotFound:
+            continue
+        return [{"apiVersion": one.api_version, "kind": kind, **item} for item in items]
+    return []
+
+
+def _everywhere(
+    kube: client.KubeClient, kind: str, one: resource.Resource, scope: Scope
+) -> Sequence[Raw]:
+    """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    if kind not in _NAMESPACED or not scope.namespace:
+        return kube.list(one).items
+    if scope.narrow:
+        return kube.list(one, namespace=scope.namespace).items
+    try:
+        return kube.list(one).items
+    except errors.Forbidden:
+        return kube.list(one, namespace=scope.namespace).items
+
+
+def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str) -> Local:
+    known = [one for one in dump.unfold(found) if isinstance(one, Mapping)]
+    read = dump.read(known)
+    problems = [*missing, *map(str, read.problems)]
+    teams = _parsed(known, "Queue", queues.parse, problems)
+    kept = _parsed(known, "Reservation", reservations.parse, problems)
+    objects = objects_of(driver, read.caches, teams, kept)
+    return Local(
+        seen.Seen(replace(objects, missing=tuple(problems))),
+        at,
+        working.Working(driver, read.caches, at),
+    )
+
+
+def objects_of(
+    driver: str,
+    caches: picture.Caches,
+    teams: Iterable[queues.Queue],
+    kept: Iterable[reservations.Reservation],
+) -> seen.Objects:
+    """What deciding looks at, with queues and reservations beside it."""
+    return seen.Objects(
+        driver=driver,
+        nodes=caches.nodes,
+        slices=caches.slices,
+        classes=caches.classes,
+        claims=caches.claims,
+        pods=caches.pods,
+        rules=caches.rules,
+        queues={one.key: one for one in teams},
+        reservations={one.key: one for one in kept},
+    )
+
+
+def _parsed(known: Iterable[Raw], kind: str, parse: Any, problems: list[str]) -> list[Any]:  # noqa: ANN401 - of any kind
+    """Those that can be read; of the others is told why not."""
+    made = []
+    for one in known:
+        if one.get("kind") != kind:
+            continue
+        try:
+            made.append(parse(one))
+        except errors.BadInput as error:
+            name = fields.text(fields.mapping(one, "metadata"), "name")
+            problems.append(f"{kind} {name}: {error}")
+    return made

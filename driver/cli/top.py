@@ -1,0 +1,78 @@
+"""`ration top`: the fleet live, from the cluster down to the pods."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from driver.cli import output as out
+from driver.cli.reading import asking, source, words
+from driver.controller.reports import model, reading
+
+HELP = (
+    "Watch the fleet: cluster, nodes, GPUs, claims and pods, each under what it is part of.\n\n"
+    "In a terminal it is drawn again whenever it changes, until Ctrl-C; --once, or a pipe, prints "
+    "it once. In a GPU's bar a full cell is given out, a light one is given out and idle.\n\n"
+    "  ration top\n\n"
+    "  ration top gpu-1 --once\n\n"
+    "  ration top --busy\n\n"
+    "Exit codes: 0 shown; 2 there is no such node; 3 refused, or not reached."
+)
+_Node = Annotated[str, typer.Argument(help="Only this node.")]
+_Once = Annotated[bool, typer.Option("--once", help="Print it once.")]
+_Busy = Annotated[bool, typer.Option("--busy", help="Leave out GPUs that nobody has any of.")]
+
+
+def show(
+    asked: asking.Asking, node: _Node = "", *, once: _Once = False, busy: _Busy = False
+) -> None:
+    """Watch the fleet."""
+    live = not once and sys.stdout.isatty() and asked.output.is_for_people
+    watching = asked.watched() if live else asked
+    watching.show(["ResourceSlice"], lambda of: answer(of, node, busy=busy))
+
+
+def answer(of: source.Source, node: str, *, busy: bool) -> out.Answer:
+    """The tree. Raises NotFound."""
+    fleet = of.fleet()
+    if node:
+        one = of.node(node)
+        if one is None:
+            raise asking.missing(f"no node {node} publishes GPUs of Ration")
+        nodes: Sequence[model.Node] = (one,)
+    else:
+        nodes = of.nodes(reading.ALL).items
+    document = {
+        "fleet": fleet.model_dump(mode="json", by_alias=True),
+        "nodes": [one.model_dump(mode="json", by_alias=True) for one in nodes],
+    }
+    return out.Answer(document, ("\n".join(lines(fleet, nodes, busy=busy)),))
+
+
+def lines(fleet: model.Fleet, nodes: Sequence[model.Node], *, busy: bool) -> Iterator[str]:
+    """The tree, a line each."""
+    modes = "  ".join(f"{count} {mode}" for mode, count in fleet.modes.items())
+    yield (
+        f"{fleet.gpus} GPUs on {fleet.nodes} nodes   {modes}   memory "
+        f"{words.share(fleet.memory_allocated, fleet.memory)}   {fleet.waiting} waiting   "
+        f"{fleet.unhealthy} unhealthy   {fleet.idle} idle"
+    )
+    for node in nodes:
+        told = f"   {node.problem}" if node.problem else ""
+        yield f"{node.name}   {words.share(node.memory_allocated, node.memory)}{told}"
+        for gpu in node.gpus:
+            if gpu.parts or not busy:
+                yield from _gpu(gpu, fleet.at)
+
+
+def _gpu(gpu: model.Gpu, at: str) -> Iterator[str]:
+    ill = "" if gpu.health == "healthy" else f"   {gpu.health} ({words.taints(gpu.taints)})"
+    yield (
+        f"  {gpu.index} [{words.bar(gpu)}] {gpu.mode:<12} "
+        f"{words.share(gpu.memory_allocated, gpu.memory):>15} {gpu.compute_allocated:>4}%{ill}"
+    )
+    for part in gpu.parts:
+        use = words.use(part.use, at)
+        pods = words.several(part.pods) or "no pod"
+        yield f"      {part.claim:<28} {words.part(part):<12} {use:<12} {pods}"

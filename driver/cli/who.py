@@ -1,0 +1,98 @@
+"""`ration who`: who has which GPU."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from driver.cli import output as out
+from driver.cli.reading import asking, source, words
+from driver.controller.reports import model
+
+HELP = (
+    "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.\n\n"
+    "Of all namespaces, unless one is named. USE is the load of the last minute, or how long "
+    "nothing ran; MIG devices are not told of (NVML samples none).\n\n"
+    "  ration who\n\n"
+    "  ration who gpu-1/gpu-0000-18-00-0\n\n"
+    "  ration who -n vision -o wide\n\n"
+    "Exit codes: 0 shown; 2 there is no such node or GPU; 3 refused, or not reached."
+)
+_Where = Annotated[str, typer.Argument(metavar="NODE[/GPU]", help="Only on this node, or GPU.")]
+_COLUMNS = (
+    out.Column("POD"),
+    out.Column("CLAIM"),
+    out.Column("NODE"),
+    out.Column("GPU"),
+    out.Column("MODE", styles=words.MODES),
+    out.Column("PART"),
+    out.Column("USE"),
+    out.Column("SINCE"),
+    out.Column("QUEUE", wide=True),
+    out.Column("PEAK", wide=True),
+    out.Column("DEVICE", wide=True),
+    out.Column("READY", wide=True),
+    out.Column("UUID", wide=True),
+)
+
+
+def show(asked: asking.Asking, where: _Where = "") -> None:
+    """Show who has which GPU."""
+    namespace = asked.of_named()
+    asked.show(["ResourceSlice"], lambda of: answer(of, where, namespace))
+
+
+def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
+    """Who has what of a node, a GPU, or all of them. Raises NotFound."""
+    at = of.fleet().at
+    found = [
+        (gpu, part)
+        for gpu in gpus(of, where)
+        for part in gpu.parts
+        if not namespace or part.claim.startswith(f"{namespace}/")
+    ]
+    document = [
+        {
+            "node": gpu.node,
+            "gpu": gpu.name,
+            "uuid": gpu.uuid,
+            **part.model_dump(mode="json", by_alias=True),
+        }
+        for gpu, part in found
+    ]
+    rows = [row for gpu, part in found for row in _rows(gpu, part, at)]
+    return out.Answer(document, (out.Table(_COLUMNS, sorted(rows), "nobody has any"),))
+
+
+def gpus(of: source.Source, where: str) -> Iterator[model.Gpu]:
+    """Of `NODE`, `NODE/GPU` or all. Raises NotFound."""
+    node, _, name = where.partition("/")
+    if not node:
+        yield from (gpu for one in of.nodes().items for gpu in one.gpus)
+        return
+    there = of.node(node)
+    if there is None:
+        raise asking.missing(f"no node {node} publishes GPUs of Ration")
+    mine = [one for one in there.gpus if name in {"", one.name, one.uuid, one.pci}]
+    if not mine:
+        raise asking.missing(f"node {node} has no GPU {name}: `ration devices {node}` lists them")
+    yield from mine
+
+
+def _rows(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[tuple[str, ...]]:
+    for pod in part.pods or ("",):
+        yield (
+            pod,
+            part.claim,
+            gpu.node,
+            gpu.name,
+            part.mode,
+            words.part(part),
+            words.use(part.use, at),
+            words.age(part.since, at),
+            part.queue,
+            words.memory(part.use.peak_memory) if part.use and part.use.peak_memory else "",
+            part.device,
+            "" if part.ready is None else "yes" if part.ready else part.problem,
+            gpu.uuid,
+        )

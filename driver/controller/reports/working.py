@@ -1,0 +1,62 @@
+"""Working out why a pod is nowhere, as the controller does, where its own answer is not at hand.
+
+Pure. Queues, gangs and reservations are not weighed: that the controller alone can say.
+"""
+
+import functools
+
+from driver import ids
+from driver.controller import advising, picture
+from driver.controller import view as cluster
+from driver.controller.allocation import (
+    allocate,
+    filters,
+    outcome,
+    ownership,
+    policies,
+    ranking,
+    settings,
+)
+from driver.controller.reports import explaining, model
+
+
+class Working:
+    """Called with a pod's key, it answers from objects as they were at a time (RFC 3339)."""
+
+    def __init__(self, driver: str, caches: picture.Caches, at: str) -> None:
+        self._driver = driver
+        self._caches = caches
+        self._at = at
+
+    def __call__(self, pod: ids.Key) -> model.Explanation | None:
+        """None for a pod that is not there, has its devices, or is kube-scheduler's to serve."""
+        one = self._caches.pods.get(pod)
+        found = cluster.claims_of(one, self._caches.claims.get) if one else None
+        if one is None or found is None or one.node is not None:
+            return None
+        unmet = tuple(claim for claim in found if claim.allocation is None)
+        mine = ownership.Owners().mine(self._view, one, unmet)
+        if isinstance(mine, outcome.NoFit):
+            return explaining.of(mine, self._at)
+        if not mine:
+            return None
+        settled = tuple(claim for claim in found if claim.allocation is not None)
+        return self._answer(outcome.Workload(one, mine, settled))
+
+    def _answer(self, workload: outcome.Workload) -> model.Explanation:
+        deciding = self._deciding
+        answer = allocate.Allocator(deciding).decide(self._view, workload)
+        near = None
+        if isinstance(answer, outcome.NoFit) and answer.blocker is None:
+            adviser = advising.Adviser(deciding, self._caches.claims.get, self._caches.pods.get)
+            near = adviser.advise(self._view, workload, answer)
+        return explaining.of(answer, self._at, near)
+
+    @functools.cached_property
+    def _view(self) -> picture.Picture:
+        return picture.build(self._driver, self._caches)
+
+    @functools.cached_property
+    def _deciding(self) -> settings.Settings:
+        judge = ranking.of(",".join(policies.DEFAULT))
+        return settings.Settings(judge, filters.Rules(self._driver))
