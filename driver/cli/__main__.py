@@ -2,7 +2,17 @@
 
 import typer
 
-from driver.cli import defrag, doctor, dumping, migrate, reasons, simulate, version
+from driver.cli import (
+    cordon,
+    defrag,
+    doctor,
+    drain,
+    dumping,
+    migrate,
+    reasons,
+    simulate,
+    version,
+)
 
 app = typer.Typer(
     name="ration",
@@ -10,12 +20,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command("cordon", help=cordon.HELP)(cordon.cordon)
 app.command("defrag", help=defrag.HELP)(defrag.show)
 app.command("doctor")(doctor.examine)
+app.command("drain", help=drain.HELP)(drain.show)
 app.command("dump", help=dumping.HELP)(dumping.show)
 app.command("migrate", help=migrate.HELP)(migrate.show)
 app.command("reasons")(reasons.show)
 app.command("simulate", help=simulate.HELP)(simulate.show)
+app.command("uncordon", help=cordon.UNCORDON_HELP)(cordon.uncordon)
 app.command("version")(version.show)
 
 
