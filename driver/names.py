@@ -107,6 +107,7 @@ POLICIES_ANNOTATION = "ration.dev/policies"
 """On a DeviceClass: the placement policies for what asks it, `spread` or `topology,pack`."""
 
 CLASS_GPU = "gpu.ration.dev"
+CLASS_MPS = "gpu-mps.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"
 CLASS_SLICE = "gpu-slice.ration.dev"

@@ -8,9 +8,11 @@ from driver.cli import (
     doctor,
     drain,
     dumping,
+    generate,
     migrate,
     reasons,
     simulate,
+    validate,
     version,
 )
 
@@ -25,10 +27,12 @@ app.command("defrag", help=defrag.HELP)(defrag.show)
 app.command("doctor")(doctor.examine)
 app.command("drain", help=drain.HELP)(drain.show)
 app.command("dump", help=dumping.HELP)(dumping.show)
+app.add_typer(generate.app, name="generate")
 app.command("migrate", help=migrate.HELP)(migrate.show)
 app.command("reasons")(reasons.show)
 app.command("simulate", help=simulate.HELP)(simulate.show)
 app.command("uncordon", help=cordon.UNCORDON_HELP)(cordon.uncordon)
+app.command("validate", help=validate.HELP)(validate.show)
 app.command("version")(version.show)
 
 
