@@ -10,6 +10,7 @@ from driver.cli import (
     dumping,
     generate,
     migrate,
+    must_gather,
     reasons,
     simulate,
     validate,
@@ -29,6 +30,7 @@ app.command("drain", help=drain.HELP)(drain.show)
 app.command("dump", help=dumping.HELP)(dumping.show)
 app.add_typer(generate.app, name="generate")
 app.command("migrate", help=migrate.HELP)(migrate.show)
+app.command("must-gather", help=must_gather.HELP)(must_gather.show)
 app.command("reasons")(reasons.show)
 app.command("simulate", help=simulate.HELP)(simulate.show)
 app.command("uncordon", help=cordon.UNCORDON_HELP)(cordon.uncordon)
