@@ -98,16 +98,8 @@ class KubeClient:
         """One object. Raises NotFound."""
         return self._object(_Request("GET", resource.path(namespace, name)))
 
-    def text(
-        self,
-        resource: resource.Resource,
-        name: str,
-        namespace: str,
-        subresource: str,
-        query: Mapping[str, str] | None = None,
-    ) -> str:
-        """What a subresource answers that is no object: a pod's `log`, or `proxy/metrics`."""
-        path = resource.path(namespace, name, subresource)
+    def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        """What is answered that is no object: a pod's `log`, or the server's own `/metrics`."""
         raw = self._wire.read(
             transport.Call("GET", path, self._limits(), query or {}, accept="*/*")
         )

@@ -88,6 +88,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             info = {"major": major, "minor": minor, "gitVersion": self.state.git_version}
             self._send(200, info)
             return
+        if request.path in self.state.texts:
+            self._send_text(self.state.texts[request.path])
+            return
         place = target.of(request.path)
         if request.is_watch:
             streams.Stream(self, self.state, place, request).run(fault)
@@ -127,6 +130,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return 200, self.state.storage.delete(place.kind, place.key, wanted)
 
     def _create(self, place: target.Target, body: Object) -> Object:
+        if place.kind == ("authorization.k8s.io", "subjectaccessreviews"):
+            asked = body["spec"]["resourceAttributes"]
+            right = f"{asked['verb']} {asked['resource']}"
+            return {**body, "status": {"allowed": right not in self.state.lacking}}
         if place.subresource != "eviction":
             return self.state.storage.create(place.kind, place.namespace or "", body)
         preconditions = body.get("deleteOptions", {}).get("preconditions")
