@@ -15,8 +15,12 @@ MONITOR_TAINT = "ration.dev/monitor"
 """Device taint of monitor faces: only claims of administrators tolerate it (D1)."""
 WITHDRAWN_TAINT = "ration.dev/withdrawn"
 """Device taint of a face that is no longer offered and stays until its last claim is gone."""
+CORDONED_TAINT = "ration.dev/cordoned"
+"""Device taint that keeps new claims off what is cordoned; what runs there stays."""
 OWN_TAINTS = frozenset({ALLOCATOR_TAINT, HANDOVER_TAINT, MONITOR_TAINT})
 """Device taints that say who may allocate, not what is wrong."""
+NO_FAULTS = OWN_TAINTS | {CORDONED_TAINT}
+"""Device taints that say nothing about a GPU's health."""
 TAINT_LOST = "ration.dev/gpu-lost"
 """Device taint: NVML cannot reach the GPU. These and the following tell a GPU's health."""
 TAINT_XID = "ration.dev/xid"
@@ -36,6 +40,11 @@ ALLOCATOR_LABEL = "ration.dev/allocator"
 
 CLEAR_QUARANTINE = "ration.dev/clear-quarantine"
 """Annotation on a Node, by an operator: UUIDs of GPUs, or ALL, whose quarantine is over."""
+CORDON = "ration.dev/cordon"
+"""Annotation on a Node, by `ration cordon`: GPUs that nothing new is to go on, or ALL.
+
+A label on the DeviceTaintRule of a whole node, where the server has those.
+"""
 ALL = "all"
 
 NODE_CONDITION = "ration.dev/GPUsHealthy"
@@ -100,6 +109,7 @@ POLICIES_ANNOTATION = "ration.dev/policies"
 """On a DeviceClass: the placement policies for what asks it, `spread` or `topology,pack`."""
 
 CLASS_GPU = "gpu.ration.dev"
+CLASS_MPS = "gpu-mps.ration.dev"
 CLASS_TIMESLICE = "gpu-timeslice.ration.dev"
 CLASS_MIG = "gpu-mig.ration.dev"
 CLASS_SLICE = "gpu-slice.ration.dev"

@@ -257,6 +257,10 @@ class Reason(StrEnum):
         "Another face of the same GPU is in use, and what is left of the GPU is too little.",
     )
     DEVICE_TAINTED = ("DeviceTainted", "The device has a taint that the request does not tolerate.")
+    DEVICE_CORDONED = (
+        "DeviceCordoned",
+        "Somebody took the GPU, or all of the node, out of use: `ration uncordon` brings it back.",
+    )
     DEVICE_NOT_OURS = (
         "DeviceNotOurs",
         "The device is kube-scheduler's to allocate: its slice carries no allocator taint.",

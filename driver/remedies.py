@@ -151,9 +151,9 @@ _DEVICES: Mapping[R, str] = {
     R.DEVICE_TAKEN: "Wait, or see who has it: `ration who`.",
     R.COUNTERS_TAKEN: "Wait, or see who has parts of the GPU: `ration devices`.",
     R.DEVICE_TAINTED: (
-        "See what is wrong with the GPU: `ration devices -o wide`. Of a cordon `ration uncordon` "
-        "is the end."
+        "See what is wrong with the GPU, or who tainted it: `ration devices -o wide`."
     ),
+    R.DEVICE_CORDONED: "Wait, or end the cordon: `ration uncordon NODE` or `NODE/GPU`.",
     R.DEVICE_NOT_OURS: (
         "kube-scheduler gives these devices out; `ration.dev/allocator` on the node changes that."
     ),

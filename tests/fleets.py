@@ -18,7 +18,7 @@ from tests.fakes import simulated_pool
 AT = "2026-11-22T12:00:00Z"
 _BORN = "2026-11-22T09:00:00Z"
 _XID = slices.Taint(names.TAINT_XID, "79", "NoSchedule")
-_CORDON = slices.Taint("ration.dev/cordoned", "", "NoSchedule")
+_CORDON = slices.Taint(names.CORDONED_TAINT, "", "NoSchedule")
 Raw = dict[str, Any]
 
 

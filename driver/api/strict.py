@@ -23,4 +23,6 @@ def read(model: type[M], document: Mapping[str, object], where: str) -> M:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join([where, *(str(part) for part in first["loc"])])
-        raise errors.BadInput(path, first["msg"].removeprefix(_OWN)) from error
+        unknown = first["type"] == "extra_forbidden"
+        text = "is not a field" if unknown else first["msg"].removeprefix(_OWN)
+        raise errors.BadInput(path, text) from error

@@ -4,17 +4,22 @@ import typer
 
 from driver.cli import (
     claims,
+    cordon,
     defrag,
     devices,
     doctor,
+    drain,
     dumping,
     explain,
+    generate,
     idle,
     migrate,
+    must_gather,
     queues,
     reasons,
     simulate,
     top,
+    validate,
     version,
     who,
 )
@@ -27,17 +32,23 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command("claims", help=claims.HELP)(asking.command(claims.show))
+app.command("cordon", help=cordon.HELP)(cordon.cordon)
 app.command("defrag", help=defrag.HELP)(defrag.show)
 app.command("devices", help=devices.HELP)(asking.command(devices.show))
 app.command("doctor")(doctor.examine)
+app.command("drain", help=drain.HELP)(drain.show)
 app.command("dump", help=dumping.HELP)(dumping.show)
 app.add_typer(explain.app, name="explain")
+app.add_typer(generate.app, name="generate")
 app.command("idle", help=idle.HELP)(asking.command(idle.show))
 app.command("migrate", help=migrate.HELP)(migrate.show)
+app.command("must-gather", help=must_gather.HELP)(must_gather.show)
 app.command("queues", help=queues.HELP)(asking.command(queues.show))
 app.command("reasons")(reasons.show)
 app.command("simulate", help=simulate.HELP)(simulate.show)
 app.command("top", help=top.HELP)(asking.command(top.show))
+app.command("uncordon", help=cordon.UNCORDON_HELP)(cordon.uncordon)
+app.command("validate", help=validate.HELP)(validate.show)
 app.command("version")(version.show)
 app.command("who", help=who.HELP)(asking.command(who.show))
 

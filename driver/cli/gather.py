@@ -1,10 +1,16 @@
 """The shell of `ration doctor`: asks the API server for all that the checks are shown."""
 
 import datetime as dt
+import importlib.metadata
+import re
+from collections.abc import Mapping
 
 from driver import errors
-from driver.cli.checks import facts
+from driver.cli.checks import components, facts
 from driver.kube import client, resource
+from driver.resources import fields
+
+_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(DRA\w+)"[^}]*\} ([01])\s*$', re.MULTILINE)
 
 
 class Gathering:
@@ -17,19 +23,24 @@ class Gathering:
         """All there is to check."""
         nodes = f"metadata.name={node}" if node else ""
         slices = f"spec.driver={driver}" + (f",spec.nodeName={node}" if node else "")
+        pods = self._list(resource.PODS, namespace)
         return facts.Facts(
             driver=driver,
             namespace=namespace,
             now=now,
             version=self._version(),
-            nodes=self._list(resource.NODES, fields=nodes),
-            slices=self._list(resource.RESOURCE_SLICES, fields=slices),
+            nodes=self._list(resource.NODES, selector=nodes),
+            slices=self._list(resource.RESOURCE_SLICES, selector=slices),
             classes=self._list(resource.DEVICE_CLASSES),
             leases=self._list(resource.LEASES, namespace),
-            pods=self._list(resource.PODS, namespace),
+            pods=pods,
             daemon_sets=self._list(resource.DAEMON_SETS),
             webhooks=self._webhooks(),
             node=node,
+            events=self._list(resource.EVENTS, "default", "regarding.kind=Node"),
+            rights=self._rights(pods, namespace),
+            gates=self._gates(),
+            own_version=importlib.metadata.version("ration"),
         )
 
     def _version(self) -> str | facts.Unseen:
@@ -37,6 +48,50 @@ class Gathering:
             return self._kube.server_version().git
         except errors.ApiError as e:
             return _unseen("get /version", e)
+
+    def _rights(
+        self, pods: facts.Listing, namespace: str
+    ) -> tuple[facts.Right, ...] | facts.Unseen:
+        """Of each account that our pods have. The answers are the server's, and nothing is kept."""
+        accounts = {
+            (component, account)
+            for one in (() if isinstance(pods, facts.Unseen) else pods)
+            if (component := facts.labels(one).get(components.COMPONENT, "")) in components.NEEDED
+            and (account := fields.text(fields.mapping(one, "spec"), "serviceAccountName"))
+        }
+        try:
+            return tuple(
+                self._right(component, account, namespace, needed)
+                for component, account in sorted(accounts)
+                for needed in components.NEEDED[component]
+            )
+        except errors.ApiError as e:
+            return _unseen("create subjectaccessreviews.authorization.k8s.io", e)
+
+    def _right(
+        self, component: str, account: str, namespace: str, needed: tuple[str, str, str]
+    ) -> facts.Right:
+        group, kind, verb = needed
+        plural, _, below = kind.partition("/")
+        asked = {"group": group, "resource": plural, "subresource": below, "verb": verb}
+        who = f"system:serviceaccount:{namespace}:{account}"
+        body = {
+            "apiVersion": resource.ACCESS_REVIEWS.api_version,
+            "kind": "SubjectAccessReview",
+            "spec": {"user": who, "resourceAttributes": asked},
+        }
+        answer = self._kube.create(resource.ACCESS_REVIEWS, body)
+        shown = plural + (f".{group}" if group else "") + (f"/{below}" if below else "")
+        given = bool(answer.get("status", {}).get("allowed"))
+        return facts.Right(component, account, f"{verb} {shown}", given)
+
+    def _gates(self) -> Mapping[str, bool]:
+        """The feature gates that the server tells in its metrics, which few may read."""
+        try:
+            text = self._kube.text("/metrics")
+        except errors.ApiError:
+            return {}
+        return {name: value == "1" for name, value in _GATE.findall(text)}
 
     def _webhooks(self) -> facts.Listing:
         found: list[dict[str, object]] = []
@@ -50,10 +105,10 @@ class Gathering:
         return tuple(found)
 
     def _list(
-        self, kind: resource.Resource, namespace: str | None = None, fields: str = ""
+        self, kind: resource.Resource, namespace: str | None = None, selector: str = ""
     ) -> facts.Listing:
         try:
-            return tuple(self._kube.list(kind, namespace=namespace, field_selector=fields).items)
+            return tuple(self._kube.list(kind, namespace=namespace, field_selector=selector).items)
         except errors.ApiError as e:
             group = f".{kind.group}" if kind.group else ""
             within = f" -n {namespace}" if namespace else ""

@@ -76,8 +76,12 @@ def read(path: str) -> list[Any]:
     Raises:
         BadInput: it cannot be read, is no YAML or JSON, or holds nothing.
     """
-    found = [one for name, text in _texts(path) for one in load(text, name)]
-    return _some(found, path)
+    return _some([one for _, found in files(path) for one in found], path)
+
+
+def files(path: str) -> list[tuple[str, list[Any]]]:
+    """As `read`, file by file: how each is called, and its documents. Raises BadInput."""
+    return [(name, load(text, name)) for name, text in _texts(path)]
 
 
 def parse(text: str, where: str) -> list[Any]:

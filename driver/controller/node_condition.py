@@ -13,7 +13,7 @@ def of_slices(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
     """What the slices of our driver on one node say; None where there is no GPU.
 
     A GPU is unhealthy when one of its faces is kept from new claims by more than the question of
-    who allocates it.
+    who allocates it, or somebody who cordoned it.
     """
     trouble: dict[str, set[str]] = {}
     for one in found:
@@ -22,7 +22,7 @@ def of_slices(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
             trouble.setdefault(gpu, set()).update(
                 _words(taint)
                 for taint in device.taints
-                if taint.blocks and taint.key not in names.OWN_TAINTS
+                if taint.blocks and taint.key not in names.NO_FAULTS
             )
     if not trouble:
         return None

@@ -98,6 +98,13 @@ class KubeClient:
         """One object. Raises NotFound."""
         return self._object(_Request("GET", resource.path(namespace, name)))
 
+    def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        """What is answered that is no object: a pod's `log`, or the server's own `/metrics`."""
+        raw = self._wire.read(
+            transport.Call("GET", path, self._limits(), query or {}, accept="*/*")
+        )
+        return raw.decode(errors="replace")
+
     def list(
         self,
         resource: resource.Resource,

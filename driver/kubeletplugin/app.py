@@ -17,6 +17,7 @@ from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
     activity_watch,
     claim_reader,
+    cordons,
     device_conditions,
     health_news,
     health_report,
@@ -45,7 +46,7 @@ from driver.kubeletplugin import (
     wiring,
 )
 from driver.kubeletplugin.config import PluginConfig
-from driver.resources import ailing
+from driver.resources import ailing, nodes
 from driver.telemetry import server as telemetry_server
 
 _log = structlog.get_logger(__name__)
@@ -110,7 +111,8 @@ class App:
         self._health = _health(
             config, core, outside, self._node_uid, (teller, counters, self._quarantine)
         )
-        self._supply = _supply(config, core, outside, self._health)
+        self._cordons = cordons.Cordons()
+        self._supply = _supply(config, core, outside, (self._health, self._cordons))
         self._newest = newest.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
@@ -143,9 +145,14 @@ class App:
             time,
             allocator,
             self._newest.is_newest,
-            self._quarantine.follow,
+            self._follow,
             beside,
         )
+
+    def _follow(self, node: nodes.Node) -> None:
+        """What an operator says on the Node."""
+        self._quarantine.follow(node)
+        self._cordons.follow(node)
 
     def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
         return name_gate.NameGate(
@@ -303,13 +310,15 @@ def _supply(
     config: PluginConfig,
     core: wiring.Core,
     outside: Outside,
-    watch: health_watch.HealthWatch,
+    told: tuple[health_watch.HealthWatch, cordons.Cordons],
 ) -> supply.Supply:
+    watch, cordoned = told
     sources = supply.Sources(
         core.look,
         core.rules,
         lambda inventory: ailing.taints(inventory.known, watch.ailments()),
         core.held,
+        cordoned.taints,
     )
     looking = backoff.Backoff(_LOOKING, outside.jitter)
     return supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)

@@ -52,14 +52,16 @@ def _nothing_held() -> frozenset[ids.DeviceName]:
 class Sources:
     """What the offer is made of.
 
-    `look` reads the GPUs; raises DeviceFault. `ailing` says what is wrong with devices, and `held`
-    which ones claims of this node hold; raises NodeFault.
+    `look` reads the GPUs; raises DeviceFault. `ailing` says what is wrong with devices, `cordoned`
+    which ones somebody took out of use, and `held` which ones claims of this node hold; raises
+    NodeFault.
     """
 
     look: Look
     rules: offerings.NodeOfferings = field(default_factory=offerings.NodeOfferings)
     ailing: Callable[[model.Inventory], publish.Taints] = _no_taints
     held: Callable[[], frozenset[ids.DeviceName]] = _nothing_held
+    cordoned: Callable[[model.Inventory], publish.Taints] = _no_taints
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Supply:
         if self._inventory is None:
             return Offer(None, self._problems())
         wanted, refused = publish.pool_of(
-            self._inventory, self._terms(place), self._sources.ailing(self._inventory)
+            self._inventory, self._terms(place), self._taints(self._inventory)
         )
         if place.closed:
             wanted, refused = replace(wanted, groups=()), ()
@@ -143,6 +145,11 @@ class Supply:
             trouble = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
             return Offer(None, (*self._problems(), trouble))
         return Offer(handover.dressed(pool, place.shown), (*self._problems(), *problems))
+
+    def _taints(self, inventory: model.Inventory) -> publish.Taints:
+        ailing, cordoned = self._sources.ailing(inventory), self._sources.cordoned(inventory)
+        both = (*ailing, *cordoned)
+        return {name: (*ailing.get(name, ()), *cordoned.get(name, ())) for name in both}
 
     def _kept(
         self, wanted: publish.Pool, place: Place, stored: Iterable[fields.Raw]

@@ -29,7 +29,7 @@ class GpuCondition:
 class Node:
     """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole.
 
-    `clear_quarantine` is the annotation of that name.
+    `clear_quarantine` and `cordon` are the annotations of those names.
     """
 
     name: ids.NodeName
@@ -41,6 +41,7 @@ class Node:
     allocatable: Mapping[str, int] = field(default_factory=dict)
     gpu_condition: GpuCondition | None = None
     clear_quarantine: str = ""
+    cordon: str = ""
 
 
 def parse(obj: fields.Raw) -> Node:
@@ -79,6 +80,7 @@ def parse(obj: fields.Raw) -> Node:
             None,
         ),
         clear_quarantine=_annotation(meta, names.CLEAR_QUARANTINE),
+        cordon=_annotation(meta, names.CORDON),
     )
 
 

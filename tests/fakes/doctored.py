@@ -58,7 +58,8 @@ def a_pod(component: str, *, ready: bool = True, node: str = "node-a") -> Object
     labels = {"app.kubernetes.io/component": component}
     meta = {"name": f"ration-{component}-1", "namespace": NAMESPACE, "labels": labels}
     conditions = [{"type": "Ready", "status": str(ready)}]
-    return {"metadata": meta, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+    spec = {"nodeName": node, "serviceAccountName": f"ration-{component}"}
+    return {"metadata": meta, "spec": spec, "status": {"conditions": conditions}}
 
 
 def a_daemon_set(name: str, pods: int = 2) -> Object:

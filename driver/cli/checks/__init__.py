@@ -3,15 +3,27 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from driver.cli.checks import controller, facts, findings, nodes, plugins, server, webhooks
+from driver.cli.checks import (
+    components,
+    controller,
+    facts,
+    findings,
+    nodes,
+    plugins,
+    server,
+    webhooks,
+)
 
 CHECKS: Final[tuple[Callable[[facts.Facts], Iterable[findings.Finding]], ...]] = (
     server.version,
     server.api,
     server.classes,
     server.features,
+    server.gates,
     controller.lease,
     controller.pods,
+    components.versions,
+    components.rights,
     webhooks.certificates,
     plugins.device_plugins,
     plugins.mig_managers,

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driver import names
@@ -19,6 +19,16 @@ class Unseen:
     missing: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Whether the account of a component may do something: `patch resourceclaims/status`."""
+
+    component: str
+    account: str
+    right: str
+    given: bool
+
+
 Listing: TypeAlias = tuple[fields.Raw, ...] | Unseen
 
 
@@ -27,7 +37,8 @@ class Facts:
     """All that was gathered. `node` is the only one asked about, or "" for all.
 
     `slices` are those of `driver`; `leases` and `pods` those of `namespace`; `now` is the caller's
-    clock.
+    clock. `events` are those of nodes, `rights` those that our components need, `gates` the API
+    server's feature gates as far as it tells them, `own_version` is the command line's.
     """
 
     driver: str
@@ -42,6 +53,10 @@ class Facts:
     daemon_sets: Listing
     webhooks: Listing
     node: str = ""
+    events: Listing = ()
+    rights: tuple[Right, ...] | Unseen = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    own_version: str = ""
 
 
 def name(obj: fields.Raw) -> str:

@@ -10,18 +10,23 @@ from driver.resources import fields, neighbours
 from driver.resources import nodes as node_objects
 
 _GPU_SIGNS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+_PLUGIN = "ration-kubeletplugin"
 _COMPONENT = "app.kubernetes.io/component"
 _ALLOCATORS = ("controller", "scheduler")
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """One node: `slices` are those of our name, `plugin` whether a pod of the plugin is on it."""
+    """One node: `slices` are those of our name, `plugin` whether a pod of the plugin is on it.
+
+    `said` is what the plugin said last of what is wrong with it.
+    """
 
     node: node_objects.Node
     runtime: str
     slices: tuple[fields.Raw, ...]
     plugin: bool
+    said: str
 
     @property
     def name(self) -> str:
@@ -80,7 +85,28 @@ def _of(obj: fields.Raw, seen: facts.Facts) -> _Node:
             and fields.mapping(one, "spec").get("nodeName") == node.name
             for one in pods
         ),
+        _said(node.name, seen),
     )
+
+
+def _said(node: str, seen: facts.Facts) -> str:
+    """The newest warning of the plugin on its Node: which places it looked in for the driver."""
+    found = () if isinstance(seen.events, facts.Unseen) else seen.events
+    told = [
+        (
+            fields.text(fields.mapping(one, "series"), "lastObservedTime")
+            or fields.text(one, "eventTime"),
+            one,
+        )
+        for one in found
+        if one.get("reportingController") == _PLUGIN
+        and one.get("type") == "Warning"
+        and fields.text(fields.mapping(one, "regarding"), "name") == node
+    ]
+    if not told:
+        return ""
+    _, newest = max(told, key=lambda pair: pair[0])
+    return f": {newest.get('reason')}: {newest.get('note', '')}"
 
 
 def _name(one: _Node) -> Iterator[findings.Finding]:
@@ -126,7 +152,7 @@ def _mig(one: _Node) -> Iterator[findings.Finding]:
 def _published(one: _Node) -> Iterator[findings.Finding]:
     events = f"kubectl describe node {one.name}: its events say why"
     if not one.slices:
-        text = "nothing is published"
+        text = f"nothing is published{one.said}"
         fix = events if one.plugin else "no pod of the plugin is on it: kubeletPlugin.nodeSelector"
         yield findings.Finding("devices", findings.State.WRONG, text, fix, one.name)
         return
@@ -140,7 +166,7 @@ def _published(one: _Node) -> Iterator[findings.Finding]:
             "devices", findings.State.WRONG, text, f"wait a few seconds, then {events}", one.name
         )
     elif not one.devices:
-        text = f"no device is published (generation {generation})"
+        text = f"no device is published (generation {generation}){one.said}"
         yield findings.Finding("devices", findings.State.WRONG, text, events, one.name)
     else:
         count = len(one.devices)

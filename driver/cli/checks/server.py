@@ -6,6 +6,18 @@ from driver import names
 from driver.cli.checks import facts, findings
 from driver.resources import floor
 
+_GATES = {
+    "DRAPartitionableDevices": "MIG and shares of a GPU",
+    "DRAConsumableCapacity": "shares by amount",
+    "DRADeviceTaints": "taints, which say who allocates and what is broken",
+    "DRAResourceClaimDeviceStatus": "what a claim's status says of its devices",
+}
+"""What is lost without each."""
+_EXTRA_GATES = {
+    "DRADeviceTaintRules": "nodes are cordoned by their annotation",
+    "DRADeviceBindingConditions": "a gang's pods may be bound one by one",
+}
+"""What is so without each, and is nothing to repair."""
 _FEATURES = "DRAPartitionableDevices, DRAConsumableCapacity and DRADeviceTaints"
 
 
@@ -75,3 +87,19 @@ def features(seen: facts.Facts) -> Iterator[findings.Finding]:
         yield findings.Finding(
             "features", findings.State.FINE, "counters and taints of the slices are kept"
         )
+
+
+def gates(seen: facts.Facts) -> Iterator[findings.Finding]:
+    """Feature gates that the API server says are off; where it does not tell, nothing is said."""
+    off = [one for one, given in seen.gates.items() if not given]
+    for one in off:
+        if one in _GATES:
+            text = f"feature gate {one} is off in the API server: no {_GATES[one]}"
+            fix = f"--feature-gates={one}=true for kube-apiserver, kube-scheduler and kubelets"
+            yield findings.Finding("feature gates", findings.State.WRONG, text, fix)
+        elif one in _EXTRA_GATES:
+            text = f"feature gate {one} is off in the API server: {_EXTRA_GATES[one]}"
+            yield findings.Finding("feature gates", findings.State.NOTE, text)
+    if seen.gates and not {*off} & {*_GATES}:
+        text = "those that Ration needs are on in the API server"
+        yield findings.Finding("feature gates", findings.State.FINE, text)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from driver import reasons
+from driver import names, reasons
 from driver.cel import selector as cel
 from driver.controller import view as cluster
 from driver.controller.allocation import asked, outcome
@@ -195,19 +195,25 @@ def why_not(way: asked.Way, spot: Spot, judge: Judge) -> reasons.Reason | None:
     """Why a way may not have a device, whoever has it and however much of it is left."""
     if spot.device.beyond or spot.slice.beyond:
         return reasons.Reason.DEVICE_BEYOND
-    if _untolerated(way, spot.device, judge.disregarded):
-        return reasons.Reason.DEVICE_TAINTED
+    keys = _untolerated(way, spot.device, judge.disregarded)
+    if keys:
+        cordoned = keys == {names.CORDONED_TAINT}
+        return reasons.Reason.DEVICE_CORDONED if cordoned else reasons.Reason.DEVICE_TAINTED
     return judge.why_not(spot, way)
 
 
-def _untolerated(way: asked.Way, device: slices.Device, disregarded: frozenset[str]) -> bool:
-    return any(
-        taint.blocks
+def _untolerated(
+    way: asked.Way, device: slices.Device, disregarded: frozenset[str]
+) -> frozenset[str]:
+    """The keys of the taints that keep it off the device."""
+    return frozenset(
+        taint.key
+        for taint in device.taints
+        if taint.blocks
         and taint.key not in disregarded
         and not any(
             t.tolerates(taint.key, taint.value, taint.effect) for t in way.request.tolerations
         )
-        for taint in device.taints
     )
 
 

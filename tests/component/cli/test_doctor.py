@@ -96,7 +96,25 @@ def test_a_server_that_is_away_is_told_as_such(doctor: Doctor, api: api_server.A
 
 def test_nothing_is_ever_written(doctor: Doctor, api: api_server.ApiServer) -> None:
     doctor()
-    assert {one.method for one in api.requests} == {"GET"}
+    asked = [one for one in api.requests if one.method != "GET"]
+    assert {one.path for one in asked} == {
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews"  # a question, of which nothing is kept
+    }
+
+
+def test_accounts_and_gates_are_looked_at_where_that_is_allowed(
+    doctor: Doctor, api: api_server.ApiServer
+) -> None:
+    api.lack("get nodes")
+    api.say("/metrics", 'kubernetes_feature_enabled{name="DRAConsumableCapacity",stage=""} 0\n')
+    code, rows = doctor("--wrong")
+    assert (code, [one["found"] for one in rows]) == (
+        1,
+        [
+            "feature gate DRAConsumableCapacity is off in the API server: no shares by amount",
+            "kubeletplugin may not get nodes",
+        ],
+    )
 
 
 def test_people_get_a_table_with_the_fixes(

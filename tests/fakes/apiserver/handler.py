@@ -3,7 +3,7 @@
 import http.server
 import json
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.fakes.apiserver import (
@@ -88,9 +88,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             info = {"major": major, "minor": minor, "gitVersion": self.state.git_version}
             self._send(200, info)
             return
+        if request.path in self.state.texts:
+            self._send_text(self.state.texts[request.path])
+            return
         place = target.of(request.path)
         if request.is_watch:
             streams.Stream(self, self.state, place, request).run(fault)
+            return
+        if place.subresource in {"log", "proxy"}:
+            self._send_text(_answered_at(request, self.state.texts))
             return
         code, body = self._act(request, place)
         self._send(code, body)
@@ -124,6 +130,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return 200, self.state.storage.delete(place.kind, place.key, wanted)
 
     def _create(self, place: target.Target, body: Object) -> Object:
+        if place.kind == ("authorization.k8s.io", "subjectaccessreviews"):
+            asked = body["spec"]["resourceAttributes"]
+            right = f"{asked['verb']} {asked['resource']}"
+            return {**body, "status": {"allowed": right not in self.state.lacking}}
         if place.subresource != "eviction":
             return self.state.storage.create(place.kind, place.namespace or "", body)
         preconditions = body.get("deleteOptions", {}).get("preconditions")
@@ -181,15 +191,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
 
     def _send(self, code: int, body: Object, retry_after_s: int = 0) -> None:
-        raw = json.dumps(body).encode()
+        self._send_raw(code, json.dumps(body).encode(), "application/json", retry_after_s)
+
+    def _send_text(self, text: str) -> None:
+        self._send_raw(200, text.encode(), "text/plain")
+
+    def _send_raw(self, code: int, raw: bytes, form: str, retry_after_s: int = 0) -> None:
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", form)
         self.send_header("Content-Length", str(len(raw)))
         if retry_after_s:
             self.send_header("Retry-After", str(retry_after_s))
         self.end_headers()
         self.wfile.write(raw)
         self.wfile.flush()
+
+
+def _answered_at(request: faults.Request, texts: Mapping[str, str]) -> str:
+    """What a pod says at a path: `.../log?container=main`, `.../log?container=main&previous`."""
+    asked = f"?container={request.query['container']}" if "container" in request.query else ""
+    at = f"{request.path}{asked}{'&previous' if 'previous' in request.query else ''}"
+    if at not in texts:
+        raise rules.Refusal(404, "NotFound", f"{at} says nothing")
+    return texts[at]
 
 
 def _body(request: faults.Request) -> Object:

@@ -134,6 +134,14 @@ class ApiServer:
         """Be a server of that version: `v1.36.3`."""
         self._state.git_version = git_version
 
+    def lack(self, *rights: str) -> None:
+        """Rights, `patch pods`, that no account has that somebody asks about."""
+        self._state.lacking |= {*rights}
+
+    def say(self, path: str, text: str) -> None:
+        """What a pod's log or port answers: `/api/v1/.../pods/a/log?container=main`."""
+        self._state.texts[path] = text
+
     def put(self, kind: resource.Resource, obj: Object) -> Object:
         """Write an object as it is, status and all, past every rule."""
         return self.storage.put((kind.group, kind.plural), obj)

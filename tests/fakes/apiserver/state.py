@@ -23,4 +23,6 @@ class State:
         self.tokens: set[str] | None = None
         self.policies: list[Policy] = []
         self.git_version = "v1.37.1"
+        self.texts: dict[str, str] = {}
+        self.lacking: set[str] = set()
         self.continues: dict[str, tuple[list[Object], int]] = {}

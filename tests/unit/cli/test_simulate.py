@@ -85,7 +85,7 @@ def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("workloads: [{gpu: 8}]", "usual.yaml.workloads.0.gpu: Extra inputs are not permitted"),
+        ("workloads: [{gpu: 8}]", "usual.yaml.workloads.0.gpu: is not a field"),
         ("- gpus: 8", "usual.yaml: is something else; expected one UsualWorkloads document"),
         ("", "usual.yaml: is empty"),
     ],

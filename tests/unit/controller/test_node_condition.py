@@ -28,6 +28,12 @@ def test_gpus_that_anyone_may_have_are_healthy() -> None:
     )
 
 
+def test_a_cordoned_gpu_is_as_healthy_as_before() -> None:
+    found = node_condition.of_slices([a_slice(gpu_0000_18_00_0="ration.dev/cordoned")])
+    assert found is not None
+    assert found.status == "True"
+
+
 def test_a_tainted_face_makes_its_gpu_unhealthy_and_says_by_what() -> None:
     found = node_condition.of_slices([a_slice(gpu_0000_18_00_0_ts="ration.dev/xid")])
     assert found is not None

@@ -77,6 +77,15 @@ def test_a_taint_keeps_requests_away_by_its_effect(effect: str, *, kept_away: bo
         assert offer_of(view, tolerations=[other]).refused[Reason.DEVICE_TAINTED] == kept_away
 
 
+def test_a_cordon_is_told_as_one_unless_something_else_is_wrong_too() -> None:
+    cordoned = {"key": "ration.dev/cordoned", "effect": "NoSchedule"}
+    view = only(objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned]))
+    assert offer_of(view).refused == {Reason.DEVICE_CORDONED: 1}
+    sick = {"key": "ration.dev/xid", "value": "79", "effect": "NoSchedule"}
+    view = only(objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned, sick]))
+    assert offer_of(view).refused == {Reason.DEVICE_TAINTED: 1}
+
+
 def test_the_allocators_taint_is_nothing_to_the_allocator_that_it_names() -> None:
     view = only(objects.a_device("gpu-0"))
     assert offer_of(view).places == [0]

@@ -1,0 +1,74 @@
+"""Whether our components are of one version, and may do what they have to do."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from driver.cli.checks import facts, findings
+
+COMPONENT: Final = "app.kubernetes.io/component"
+_VERSION = "app.kubernetes.io/version"
+_DRA = "resource.k8s.io"
+NEEDED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
+    "controller": (
+        *((_DRA, "resourceclaims", verb) for verb in ("list", "watch", "patch")),
+        (_DRA, "resourceclaims/status", "patch"),
+        (_DRA, "resourceclaims/binding", "patch"),
+        *((_DRA, kind, "list") for kind in ("resourceslices", "deviceclasses")),
+        *(("", kind, "list") for kind in ("pods", "nodes")),
+        ("events.k8s.io", "events", "create"),
+    ),
+    "kubeletplugin": (
+        *((_DRA, "resourceslices", verb) for verb in ("list", "create", "update", "delete")),
+        (_DRA, "resourceclaims", "get"),
+        (_DRA, "resourceclaims/status", "patch"),
+        ("", "nodes", "get"),
+        ("events.k8s.io", "events", "create"),
+    ),
+}
+"""Without each of these a component does not work: group, resource and verb."""
+
+
+def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
+    """The pods of the chart, and the command line, are of one version."""
+    if isinstance(seen.pods, facts.Unseen):
+        return  # `pods` has told
+    by_version: dict[str, set[str]] = {}
+    for one in seen.pods:
+        labels = facts.labels(one)
+        if COMPONENT in labels and _VERSION in labels:
+            by_version.setdefault(labels[_VERSION], set()).add(labels[COMPONENT])
+    if not by_version:
+        return
+    if len(by_version) > 1:
+        told = "; ".join(
+            f"{one}: {', '.join(sorted(by_version[one]))}" for one in sorted(by_version)
+        )
+        fix = f"an upgrade goes on, or got stuck: kubectl -n {seen.namespace} get pods"
+        text = f"components are of several versions: {told}"
+        yield findings.Finding("versions", findings.State.WRONG, text, fix)
+        return
+    (version,) = by_version
+    if seen.own_version not in {"", version}:
+        text = f"the components are {version}, this command line is {seen.own_version}"
+        fix = "take the command line of the components' release"
+        yield findings.Finding("versions", findings.State.NOTE, text, fix)
+    else:
+        yield findings.Finding("versions", findings.State.FINE, f"all components are {version}")
+
+
+def rights(seen: facts.Facts) -> Iterator[findings.Finding]:
+    """The accounts of the components have the rights that these cannot do without."""
+    if isinstance(seen.rights, facts.Unseen):
+        text = f"not looked at: {findings.unseen('rights', seen.rights).told}"
+        yield findings.Finding("rights", findings.State.NOTE, text)
+        return
+    missing = [one for one in seen.rights if not one.given]
+    for one in missing:
+        who = f"system:serviceaccount:{seen.namespace}:{one.account}"
+        text = f"{one.component} may not {one.right}"
+        fix = f"helm upgrade puts its ClusterRole back; kubectl auth can-i {one.right} --as {who}"
+        yield findings.Finding("rights", findings.State.WRONG, text, fix)
+    if seen.rights and not missing:
+        components = sorted({one.component for one in seen.rights})
+        text = f"{' and '.join(components)} may do what they have to"
+        yield findings.Finding("rights", findings.State.FINE, text)

@@ -1,0 +1,1 @@
+"""Manifests from flags. Pure."""
