@@ -3,11 +3,13 @@
 What is drawn of it is compared text for text, so nothing of it depends on the day.
 """
 
+import copy
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from driver import names
-from driver.controller.reports import reading, seen
+from driver.controller.reports import reading, seen, working
 from driver.controller.simulation import dump
 from driver.devices import faces
 from driver.resources import publish, queues, reservations, slices
@@ -262,6 +264,12 @@ def _teams() -> list[Raw]:
     ]
 
 
+@functools.cache
+def _classes() -> list[Raw]:
+    """As the chart installs them."""
+    return [{"apiVersion": "resource.k8s.io/v1", **one} for one in helm.usual("DeviceClass")]
+
+
 def raw() -> list[Raw]:
     """Every object."""
     return [
@@ -271,7 +279,7 @@ def raw() -> list[Raw]:
         *_slices("gpu-1", "controller", {5: _XID, 6: _CORDON}),
         *_slices("gpu-2", "controller", {}),
         *_slices("gpu-3", "scheduler", {}),
-        *({"apiVersion": "resource.k8s.io/v1", **one} for one in helm.usual("DeviceClass")),
+        *copy.deepcopy(_classes()),
         *_work(),
         *_line(),
         *_teams(),
@@ -302,3 +310,11 @@ def objects_of(found: Iterable[Raw]) -> seen.Objects:
 def a_reading(found: Iterable[Raw] | None = None) -> reading.Reading:
     """Every report of it."""
     return reading.Reading(seen.Seen(objects_of(raw() if found is None else found)), AT)
+
+
+def explained() -> reading.Reading:
+    """As `a_reading`, with why pods wait worked out of it."""
+    known = raw()
+    caches = dump.read(known).caches
+    working_out = working.Working(names.DRIVER, caches, AT)
+    return reading.Reading(seen.Seen(objects_of(known)), AT, working_out)

@@ -11,6 +11,8 @@ from driver import errors
 
 DONE, NO, BAD, UNREACHED = 0, 1, 2, 3
 """Done; the answer is no; bad input, usage or an unknown object; refused, or not reached."""
+CONTROLLER = "Controller"
+"""`ApiError.reason` of what the controller's own API answered, or did not."""
 CODES = (
     "Exit codes: 0 done; 1 the answer is no; 2 bad input or an object that is not there; "
     "3 the API server refused or was not reached."
@@ -48,6 +50,8 @@ def code(error: errors.ApiError | errors.BadInput) -> int:
 
 def line(error: errors.ApiError | errors.BadInput) -> str:
     """What is wrong and what to do about it, on one line."""
+    if isinstance(error, errors.ApiError) and error.reason == CONTROLLER:
+        return _one_line(_of_controller(error))
     match error:
         case errors.Forbidden():
             text = _forbidden(error)
@@ -70,6 +74,15 @@ def line(error: errors.ApiError | errors.BadInput) -> str:
         case _:
             text = str(error)
     return _one_line(text)
+
+
+def _of_controller(error: errors.ApiError) -> str:
+    if isinstance(error, errors.Unreachable):
+        return (
+            f"the controller was not reached ({error.message}): is it up? --source cluster does "
+            "without it"
+        )
+    return f"the controller answers: {error.message}"
 
 
 def _forbidden(error: errors.Forbidden) -> str:

@@ -138,8 +138,7 @@ class Opened:
             return self._through_the_server()
         except errors.ApiError as error:
             if asked.whence is From.CONTROLLER:
-                told = f"the controller's API was not reached: {ending.line(error)}"
-                raise errors.Unreachable(0, "Controller", told) from error
+                raise errors.Unreachable(0, ending.CONTROLLER, ending.line(error)) from error
             return None
 
     def _through_the_server(self) -> source.Source:
@@ -152,7 +151,7 @@ class Opened:
         found = kube.get(resource.LEASES, _LEASE, asked.home)
         holder = str(found.get("spec", {}).get("holderIdentity") or "")
         if not holder:
-            raise errors.Unreachable(0, "Controller", "no controller leads")
+            raise errors.Unreachable(0, ending.CONTROLLER, "no controller leads")
         kube.get(resource.PODS, holder, asked.home)
         config = cluster.named(asked.kubeconfig)
         made = remote.Remote(tunnel.Tunnel(config, asked.home, holder, _PORT).get)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from driver import errors
+from driver.cli import ending
 from driver.controller.reports import model, reading
 
 T = TypeVar("T", bound=model.Document)
@@ -74,7 +75,7 @@ class Remote:
     def _must(self, kind: type[T], path: str) -> T:
         found = self._one(kind, path)
         if found is None:
-            raise errors.NotFound(_MISSING, "NotFound", f"the controller has no /api/v1/{path}")
+            raise errors.NotFound(_MISSING, ending.CONTROLLER, f"there is no /api/v1/{path}")
         return found
 
     def _one(self, kind: type[T], path: str, query: Mapping[str, str] | None = None) -> T | None:
@@ -84,13 +85,13 @@ class Remote:
         if code == _MISSING:
             return None
         if code != _FOUND:
-            raise _ERRORS.get(code, errors.ServerError)(code, "Controller", _words(body))
+            raise _ERRORS.get(code, errors.ServerError)(code, ending.CONTROLLER, _words(body))
         try:
             return kind.model_validate_json(body)
         except pydantic.ValidationError as error:
             raise errors.ServerError(
                 code,
-                "Controller",
+                ending.CONTROLLER,
                 f"its answer to /api/v1/{path} is no {kind.__name__}: is it of another version?",
             ) from error
 
@@ -99,7 +100,7 @@ class Remote:
         asked = {**query, "limit": str(part.limit), "continue": part.after}
         found = self._one(kind, path, asked)
         if found is None:
-            raise errors.NotFound(_MISSING, "NotFound", f"the controller has no /api/v1/{path}")
+            raise errors.NotFound(_MISSING, ending.CONTROLLER, f"there is no /api/v1/{path}")
         items: list[Any] = [*found.items]  # type: ignore[attr-defined]
         while found.next and part == reading.ALL:
             more = self._one(kind, path, {**asked, "continue": found.next})

@@ -3,6 +3,7 @@
 import urllib3
 
 from driver import errors
+from driver.cli import ending
 
 _TIMEOUT = urllib3.Timeout(connect=4.0, read=15.0)
 _SCHEMES = ("http://", "https://")
@@ -25,6 +26,11 @@ class Web:
         try:
             answer = self._pool.request("GET", self._url + path, headers=self._headers)
         except urllib3.exceptions.HTTPError as error:
-            told = f"{self._url}: {error}"
-            raise errors.Unreachable(0, "Unreachable", told) from error
+            told = f"{self._url}: {_reason(error)}"
+            raise errors.Unreachable(0, ending.CONTROLLER, told) from error
         return answer.status, answer.data
+
+
+def _reason(error: Exception) -> str:
+    """What the system said, without the library's words around it."""
+    return str(error).rpartition(": ")[2] or type(error).__name__

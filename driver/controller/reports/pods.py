@@ -103,13 +103,30 @@ def _why_waiting(found: seen.Seen, one: pods.Pod) -> _Word:
         return reasons.Reason.CLAIM_MISSING.value, lacking
     if one.waits is not None:
         return one.waits.reason, one.waits.message
+    return _unanswered(found, one, lacking)
+
+
+def _unanswered(found: seen.Seen, one: pods.Pod, lacking: claims.Claim | None) -> _Word:
+    """Of a pod of which the controller says nothing."""
     if lacking is not None and lacking.deleting:
         told = f"claim {lacking.key} is being deleted; the pod needs another one"
         return reasons.Reason.CLAIM_MISSING.value, told
-    if one.verdict.refused and one.verdict.message:
-        told = f"kube-scheduler says: {one.verdict.message}"
-        return reasons.Reason.NOT_ANSWERED.value, told
-    return reasons.Reason.NOT_ANSWERED.value, "neither the controller nor kube-scheduler has said"
+    unknown = _unknown_class(found, lacking) if lacking is not None else ""
+    if unknown:
+        return reasons.Reason.CLASS_MISSING.value, unknown
+    words = one.verdict.message if one.verdict.refused else ""
+    silent = "neither the controller nor kube-scheduler has said anything yet"
+    told = f"kube-scheduler says: {words}" if words else silent
+    return reasons.Reason.NOT_ANSWERED.value, told
+
+
+def _unknown_class(found: seen.Seen, claim: claims.Claim) -> str:
+    """Which DeviceClass of a claim is not there; "" where all are."""
+    for ask in claim.spec.requests:
+        for way in ask.ways:
+            if ids.Key(way.device_class) not in found.objects.classes:
+                return f"claim {claim.key} asks {way.device_class}: there is no such DeviceClass"
+    return ""
 
 
 def _lacks(found: seen.Seen, one: pods.Pod) -> claims.Claim | str | None:

@@ -144,20 +144,22 @@ class Seen:
         return "" if self.queues.is_plain else self.queues.leaf_of(pod)
 
     def asks_ours(self, claim: resource_claims.Claim) -> bool:
-        """Whether a claim asks a class that can mean devices of ours, or has some."""
+        """Whether a claim has devices of ours, or asks a class that can mean some.
+
+        One that names no driver can, and so can one that is not there.
+        """
         if claim.allocation is not None:
             return any(True for _ in self.ours(claim))
-        return any(
-            way.device_class in self._classes for ask in claim.spec.requests for way in ask.ways
-        )
+        ways = (way for ask in claim.spec.requests for way in ask.ways)
+        return any(way.device_class not in self._foreign for way in ways)
 
     @functools.cached_property
-    def _classes(self) -> frozenset[str]:
-        """By the text of their selectors: a class that names no driver may mean any."""
+    def _foreign(self) -> frozenset[str]:
+        """Classes that cannot mean devices of ours, by the text of their selectors."""
         return frozenset(
             one.name
             for one in self.objects.classes.values()
-            if not one.selectors or any(self.objects.driver in text for text in one.selectors)
+            if one.selectors and not any(self.objects.driver in text for text in one.selectors)
         )
 
 

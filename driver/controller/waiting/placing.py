@@ -71,7 +71,7 @@ class Placing:
             told = whatif_words.joined(message, whatif_words.of(near) if near else "")
             told = whatif_words.joined(told, note() if note is not None else "")
             self._explain(pod, answer, near)
-            self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message)
+            self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message, answer=answer)
         self._tools.metrics.decided("no_fit")
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
@@ -99,11 +99,17 @@ class Placing:
         message: str,
         *,
         same_as: str = "",
+        answer: outcome.NoFit | None = None,
     ) -> None:
-        """A warning on a pod and its claims, remembered as what it was told last."""
+        """A warning on a pod and its claims, remembered as what it was told last.
+
+        The pod's condition names what of an `answer` holds on every node.
+        """
         self._known.memory.told[pod.uid] = same_as or message
         self._tools.tell.warning(pod, found, reason, message)
-        if pod.node is None:
+        if pod.node is None and answer is not None and answer.blocker is not None:
+            self._tools.tell.waits(pod, answer.blocker, answer.detail)
+        elif pod.node is None:
             self._tools.tell.waits(pod, reason, message)
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
 
