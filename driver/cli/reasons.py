@@ -7,6 +7,13 @@ import typer
 from driver import reasons, remedies
 from driver.cli import output as out
 
+HELP = (
+    "Say what each reason in events and refusals means.\n\n"
+    "  ration reasons\n\n"
+    "  ration reasons DeviceTaken\n\n"
+    "Exit codes: 0 it is said; 2 there is no such reason."
+)
+
 
 def show(
     reason: Annotated[str, typer.Argument(help="only this one, as an event spells it")] = "",
