@@ -22,6 +22,7 @@ from driver.kubeletplugin import config as plugin_config
 from driver.kubeletplugin import metrics as plugin_metrics
 from driver.mps import config as mps_config
 from driver.mps import metrics as mps_metrics
+from hack import cli_page
 from hack.chart import rights_page, written
 from hack.crds import written as crds
 
@@ -158,6 +159,7 @@ PAGES = {
     "flags.md": flags_page,
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
+    "cli.md": cli_page.page,
     "values.md": written.page,
     **crds.PAGES,
 }

@@ -65,7 +65,8 @@ def at_desk(asked: Asked) -> Iterator[tuple["desk.Desk", "targets.Target", froze
 
     with ending.told():
         wanted = targets.parse(asked.target)
-        at = desk.Desk(cluster.connect(asked.kubeconfig), asked.driver, clock.SystemClock())
+        kube = cluster.connect_new_enough(asked.kubeconfig)
+        at = desk.Desk(kube, asked.driver, clock.SystemClock())
         found, also = at.found(wanted)
         yield at, found, also
 

@@ -15,6 +15,26 @@ from driver.cli.checks import findings
 from driver.cli.checks import host as of_host
 from driver.files import driver_search
 
+HELP = (
+    "Look for what keeps GPUs from being given out, and say what to do about it.\n\n"
+    "It asks the API server only, and changes nothing. Of the cluster: is Kubernetes new enough, "
+    "are its feature gates on, is there a DeviceClass, does a controller lead, are the pods ready "
+    "and of one version, may they do what they have to, do the webhook's certificates hold. Of "
+    "each node with GPUs: what it publishes, or what its plugin says instead, who allocates it, "
+    "and who else is there: another driver of the name, a device plugin, a MIG manager.\n\n"
+    "With --host it looks at the machine that it runs on, and asks no API server: where the NVIDIA "
+    "driver is, its device files and their links in /dev/char, the cgroup driver, CDI. The "
+    "plugin's pod sees its node at /host.\n\n"
+    "ok: as it should be. note: worth knowing, nothing to repair. wrong: see the fix. not seen: "
+    "you lack the right, or there was no answer.\n\n"
+    "  ration doctor\n\n"
+    "  ration doctor --node gpu-7 --wrong\n\n"
+    "  ration doctor -o json\n\n"
+    "  kubectl -n ration-system exec POD -- python -m driver.cli doctor --host --host-root /host"
+    "\n\n"
+    "Exit codes: 0 nothing is wrong; 1 something is; 2 there is no kubeconfig or no such folder; 3 "
+    "not all could be seen."
+)
 _STYLES = {"wrong": "red", "not seen": "yellow", "ok": "green"}
 _Host = Annotated[
     bool, typer.Option("--host", help="look at this machine, a node, in place of the cluster")
@@ -43,30 +63,7 @@ def examine(  # noqa: PLR0913 - the options of a command
     driver_root: _DriverRoot = driver_search.AUTO,
     output: out.Output = out.Format.TABLE,
 ) -> None:
-    """Look for what keeps GPUs from being given out, and what to do about it.
-
-    It asks the API server only, and changes nothing. Of the cluster: is
-    Kubernetes new enough, are its feature gates on, is there a DeviceClass,
-    does a controller lead, are the pods ready and of one version, may they do
-    what they have to, do the webhook's certificates hold. Of each node with
-    GPUs: what it publishes, or what its plugin says in its place, who
-    allocates it, and who else is there: another driver of the name, a device
-    plugin, a MIG manager.
-
-    With --host it looks at the machine that it runs on, and asks no API
-    server: where the NVIDIA driver is, its device files and their links in
-    /dev/char, the cgroup driver, CDI. The plugin's pod sees its node at /host.
-
-    ok: as it should be. note: worth knowing, nothing to repair. wrong: see
-    the fix. not seen: you lack the right, or there was no answer.
-
-    Exit code: 0 nothing is wrong, 1 something is, 3 not all could be seen.
-
-    ration doctor                       the whole cluster
-    ration doctor --node gpu-7 --wrong  what is wrong with one node
-    ration doctor -o json               for programs
-    kubectl -n ration-system exec POD -- python -m driver.cli doctor --host --host-root /host
-    """
+    """Look for what keeps GPUs from being given out, and what to do about it."""
     if host:
         with ending.told():
             found = _of_host(host_root, driver_root, node)

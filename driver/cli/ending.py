@@ -8,6 +8,7 @@ from typing import NoReturn
 import typer
 
 from driver import errors
+from driver.cli import rights
 
 DONE, NO, BAD, UNREACHED = 0, 1, 2, 3
 """Done; the answer is no; bad input, usage or an unknown object; refused, or not reached."""
@@ -89,10 +90,8 @@ def _forbidden(error: errors.Forbidden) -> str:
     found = _RIGHT.search(error.message)
     if found is None:
         return str(error)
-    group = f".{found['group']}" if found["group"] else ""
-    within = f" -n {found['namespace']}" if found["namespace"] else ""
-    right = f"{found['verb']} {found['resource']}{group}{within}"
-    return f"you may not {right}: ask for the right (kubectl auth can-i {right})"
+    right = rights.Right(found["verb"], found["resource"], found["group"], found["namespace"] or "")
+    return f"you may not {right}: ask for the right ({right.question})"
 
 
 def _is_not_served(error: errors.NotFound) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from driver import errors
+from driver.cli import rights
 from driver.cli.checks import components, facts
 from driver.kube import client, resource
 from driver.resources import fields
@@ -38,7 +39,7 @@ class Gathering:
             webhooks=self._webhooks(),
             node=node,
             events=self._list(resource.EVENTS, "default", "regarding.kind=Node"),
-            rights=self._rights(pods, namespace),
+            given=self._rights(pods, namespace),
             gates=self._gates(),
             own_version=importlib.metadata.version("ration"),
         )
@@ -81,9 +82,8 @@ class Gathering:
             "spec": {"user": who, "resourceAttributes": asked},
         }
         answer = self._kube.create(resource.ACCESS_REVIEWS, body)
-        shown = plural + (f".{group}" if group else "") + (f"/{below}" if below else "")
         given = bool(answer.get("status", {}).get("allowed"))
-        return facts.Right(component, account, f"{verb} {shown}", given)
+        return facts.Right(component, account, rights.Right(verb, kind, group), given)
 
     def _gates(self) -> Mapping[str, bool]:
         """The feature gates that the server tells in its metrics, which few may read."""

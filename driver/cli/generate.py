@@ -13,7 +13,6 @@ from driver.cli import output as out
 if TYPE_CHECKING:
     from driver.cli.generating import claim as making
 
-app = typer.Typer(help="Write manifests from flags.", no_args_is_help=True)
 HELP = (
     "Write a ResourceClaim, or a template of one, from what is wanted.\n\n"
     "What kind of device: --whole, --mig, --mps, --time-slice, or --slice, which leaves the kind "
@@ -25,6 +24,7 @@ HELP = (
     "  ration generate claim --mig 1g.10gb --name part | kubectl apply -f -\n\n"
     "Exit codes: 0 it is written; 2 the flags contradict each other."
 )
+GROUP_HELP = "Write manifests from flags."
 _Whole = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
 _Mig = Annotated[str, typer.Option(help="A MIG device of this profile: 1g.10gb.")]
 _Mps = Annotated[bool, typer.Option("--mps", help="A share beside others, under MPS.")]
@@ -60,7 +60,6 @@ _Namespace = Annotated[
 _Output = Annotated[Literal["yaml", "json"], typer.Option("--output", "-o", help="yaml or json")]
 
 
-@app.command("claim", help=HELP)
 def claim(  # noqa: PLR0913 - the options of a command
     *,
     whole: _Whole = 0,

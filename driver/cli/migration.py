@@ -6,17 +6,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
-
-import typer
 
 from driver import errors
+from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.migrating import documents, plan, population, render
 
 TO_SEE = 1
 """Exit code with --strict."""
-_UNREAD, _UNREACHED = 2, 3
 _AGENT = "ration-cli"
 _STDIN = "-"
 _TIMEOUT_S = 20.0
@@ -55,10 +52,10 @@ def make(asked: Asked, to: Out | None) -> plan.Plan:
         made = _plan(asked)
         if to is not None:
             _write(render.files(made), to)
-    except errors.ApiError as error:
-        _fail(error, _UNREACHED)
-    except (errors.BadInput, OSError, UnicodeDecodeError) as error:
-        _fail(error, _UNREAD)
+    except (errors.ApiError, errors.BadInput) as error:
+        ending.stop(ending.line(error), ending.code(error))
+    except (OSError, UnicodeDecodeError) as error:
+        ending.stop(str(error), ending.BAD)
     return made
 
 
@@ -116,8 +113,3 @@ def show(made: plan.Plan, output: out.Format) -> None:
             print(json.dumps(render.document(made), indent=2))
         case out.Format.YAML:
             print(render.as_yaml(render.document(made)), end="")
-
-
-def _fail(error: Exception, code: int) -> NoReturn:
-    typer.echo(str(error), err=True)
-    raise typer.Exit(code) from error

@@ -5,7 +5,15 @@ from typing import Annotated
 import typer
 
 from driver import reasons, remedies
+from driver.cli import ending
 from driver.cli import output as out
+
+HELP = (
+    "Say what each reason in events and refusals means.\n\n"
+    "  ration reasons\n\n"
+    "  ration reasons DeviceTaken\n\n"
+    "Exit codes: 0 it is said; 2 there is no such reason."
+)
 
 
 def show(
@@ -15,8 +23,7 @@ def show(
     """Say what each reason in events and refusals means."""
     found = [one for one in reasons.Reason if reason in {"", one.value}]
     if not found:
-        typer.echo(f"no reason {reason!r}; `ration reasons` lists them all", err=True)
-        raise typer.Exit(2)
+        ending.stop(f"no reason {reason!r}; `ration reasons` lists them all", ending.BAD)
     rows = [
         {"reason": one.value, "meaning": one.meaning, "what to do": remedies.of(one)}
         for one in found

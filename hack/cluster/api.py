@@ -53,6 +53,11 @@ class Cluster:
         """What the driver's controllers use: their service account's bound token."""
         return self._where.key("controller").with_suffix(".kubeconfig")
 
+    @property
+    def programs(self) -> Path:
+        """The folder of Kubernetes' programs, kubectl among them."""
+        return self._where.programs
+
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - subprocess' name for it
         """What kubectl printed; CommandFailedError with its words if it failed."""
         return kubectl.run(self._where, *args, standard_input=input)

@@ -58,17 +58,17 @@ def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def rights(seen: facts.Facts) -> Iterator[findings.Finding]:
     """The accounts of the components have the rights that these cannot do without."""
-    if isinstance(seen.rights, facts.Unseen):
-        text = f"not looked at: {findings.unseen('rights', seen.rights).told}"
+    if isinstance(seen.given, facts.Unseen):
+        text = f"not looked at: {findings.unseen('rights', seen.given).told}"
         yield findings.Finding("rights", findings.State.NOTE, text)
         return
-    missing = [one for one in seen.rights if not one.given]
+    missing = [one for one in seen.given if not one.given]
     for one in missing:
         who = f"system:serviceaccount:{seen.namespace}:{one.account}"
         text = f"{one.component} may not {one.right}"
-        fix = f"helm upgrade puts its ClusterRole back; kubectl auth can-i {one.right} --as {who}"
+        fix = f"helm upgrade puts its ClusterRole back; {one.right.question} --as {who}"
         yield findings.Finding("rights", findings.State.WRONG, text, fix)
-    if seen.rights and not missing:
-        components = sorted({one.component for one in seen.rights})
+    if seen.given and not missing:
+        components = sorted({one.component for one in seen.given})
         text = f"{' and '.join(components)} may do what they have to"
         yield findings.Finding("rights", findings.State.FINE, text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driver import names
+from driver.cli import rights
 from driver.resources import fields
 
 
@@ -21,11 +22,11 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Whether the account of a component may do something: `patch resourceclaims/status`."""
+    """Whether the account of a component may do something."""
 
     component: str
     account: str
-    right: str
+    right: rights.Right
     given: bool
 
 
@@ -37,7 +38,7 @@ class Facts:
     """All that was gathered. `node` is the only one asked about, or "" for all.
 
     `slices` are those of `driver`; `leases` and `pods` those of `namespace`; `now` is the caller's
-    clock. `events` are those of nodes, `rights` those that our components need, `gates` the API
+    clock. `events` are those of nodes, `given` the rights that our components need, `gates` the API
     server's feature gates as far as it tells them, `own_version` is the command line's.
     """
 
@@ -54,7 +55,7 @@ class Facts:
     webhooks: Listing
     node: str = ""
     events: Listing = ()
-    rights: tuple[Right, ...] | Unseen = ()
+    given: tuple[Right, ...] | Unseen = ()
     gates: Mapping[str, bool] = field(default_factory=dict)
     own_version: str = ""
 

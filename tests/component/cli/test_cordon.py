@@ -172,6 +172,23 @@ def test_what_is_not_there_is_refused_in_one_line(ration: Ration, command: str) 
     assert ration(command, "node-a/").exit_code == 2
 
 
+def test_an_old_server_is_told_in_one_line(api: api_server.ApiServer, ration: Ration) -> None:
+    api.pretend("v1.36.2")
+    answer = ration("cordon", "node-a")
+    assert (answer.exit_code, answer.output.count("\n")) == (3, 1)
+    assert answer.output.startswith("Kubernetes is v1.36.2, below 1.36.4: ")
+
+
+def test_a_right_that_lacks_is_named(api: api_server.ApiServer, ration: Ration) -> None:
+    text = 'nodes "node-a" is forbidden: User "ann" cannot patch resource "nodes" in API group ""'
+    api.deny_with(lambda request: text if request.method == "PATCH" else None)
+    answer = ration("cordon", f"node-a/{GPU}")
+    assert (answer.exit_code, answer.output) == (
+        3,
+        "you may not patch nodes: ask for the right (kubectl auth can-i patch nodes)\n",
+    )
+
+
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     api: api_server.ApiServer, ration: Ration
 ) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from driver import clock
 from driver.cli.__main__ import app
 from driver.kube import resource
-from tests import objects
+from tests import golden, objects
 from tests.fakes import doctored
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
@@ -127,6 +127,19 @@ def test_people_get_a_table_with_the_fixes(
     assert answer.exit_code == 1
     assert "Kubernetes is v1.36.2, below 1.36.4" in answer.output
     assert "upgrade" in answer.output
+
+
+def test_what_is_printed_is_as_it_was(
+    api: api_server.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    api.pretend("v1.36.2")
+    api.lack("patch resourceclaims")
+    api.put(resource.NODES, doctored.a_node("node-b", {"nvidia.com/gpu": "8"}))
+    api.put(resource.DAEMON_SETS, doctored.a_daemon_set("nvidia-device-plugin-daemonset"))
+    answer = CliRunner().invoke(app, ["doctor", f"--kubeconfig={api.kubeconfig(tmp_path)}"])
+    assert answer.exit_code == 1
+    golden.same("doctor.txt", answer.output)
 
 
 def test_without_a_cluster_the_flag_is_named(

@@ -40,6 +40,18 @@ CASES: list[tuple[errors.ApiError | errors.BadInput, int, str]] = [
         "you may not patch nodes: ask for the right (kubectl auth can-i patch nodes)",
     ),
     (
+        errors.Forbidden(
+            403,
+            "Forbidden",
+            'User "a" cannot create resource "pods/eviction" in API group "" in the namespace "a"',
+        ),
+        3,
+        (
+            "you may not create pods/eviction -n a: ask for the right "
+            "(kubectl auth can-i create pods --subresource=eviction -n a)"
+        ),
+    ),
+    (
         errors.Forbidden(403, "Invalid", "a policy says no"),
         3,
         "API server: 403 Invalid: a policy says no",

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import yaml
 
-from driver.cli import checks
+from driver.cli import checks, rights
 from driver.cli.checks import components, facts, findings
 from tests import objects
 from tests.fakes import doctored
 
 State = findings.State
+GET_NODES = rights.Right("get", "nodes")
 CHART = Path(__file__).parents[4] / "tests" / "data" / "chart" / "default.yaml"
 
 
@@ -33,21 +34,21 @@ def test_a_command_line_of_another_version_is_worth_knowing() -> None:
 
 
 def test_a_right_that_lacks_is_named_with_how_to_see_it() -> None:
-    rights = (
-        facts.Right("controller", "ration-controller", "list pods", given=True),
-        facts.Right("kubeletplugin", "ration-kubeletplugin", "get nodes", given=False),
+    answers = (
+        facts.Right("controller", "ration-controller", rights.Right("list", "pods"), given=True),
+        facts.Right("kubeletplugin", "ration-kubeletplugin", GET_NODES, given=False),
     )
-    one = doctored.found("rights", rights=rights)
+    one = doctored.found("rights", given=answers)
     assert (one.state, one.told) == (State.WRONG, "kubeletplugin may not get nodes")
     assert one.fix.endswith(
         "can-i get nodes --as system:serviceaccount:ration-system:ration-kubeletplugin"
     )
-    assert doctored.found("rights", rights=rights[:1]).state is State.FINE
+    assert doctored.found("rights", given=answers[:1]).state is State.FINE
 
 
 def test_who_may_not_ask_about_rights_is_told_and_nothing_is_wrong() -> None:
     unseen = facts.Unseen("create subjectaccessreviews", "API server: 403", forbidden=True)
-    assert doctored.found("rights", rights=unseen).state is State.NOTE
+    assert doctored.found("rights", given=unseen).state is State.NOTE
 
 
 def test_the_rights_that_are_asked_about_are_among_those_that_the_chart_gives() -> None:
