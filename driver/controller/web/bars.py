@@ -70,7 +70,7 @@ def share(part: float, whole: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QueueBar:
-    """What a queue has, in 1000ths of the widest: `borrowed` is its end, beyond what it deserves."""
+    """What a queue has, in 1000ths of the widest; `borrowed` is the end of `used`."""
 
     used: int
     borrowed: int

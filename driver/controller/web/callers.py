@@ -10,9 +10,7 @@ from driver.kube import resource
 
 KEPT_S = 10.0
 _MOST = 1024
-TOKEN_REVIEWS = resource.Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", namespaced=False
-)
+TOKEN_REVIEWS = resource.Resource("authentication.k8s.io", "v1", "tokenreviews", namespaced=False)
 ACCESS_REVIEWS = resource.Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False
 )

@@ -20,9 +20,9 @@ _OPEN = {"static", "login", "logout"}
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`callers` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
+    """`asked` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
 
-    callers: callers.Callers | None = None
+    asked: callers.Callers | None = None
     local: bool = True
     secure: bool = False
 
@@ -32,16 +32,18 @@ def attach(app: flask.Flask, guard: Guard) -> None:
 
     def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
         if guard.local and not rights.is_local_name(flask.request.host):
-            return refusing.refused(403, f"{flask.request.host} is not this page's name: use localhost")
-        if guard.callers is None or flask.request.endpoint in _OPEN:
+            return refusing.refused(
+                403, f"{flask.request.host} is not this page's name: use localhost"
+            )
+        if guard.asked is None or flask.request.endpoint in _OPEN:
             return None
-        verdict = guard.callers.verdict(token())
+        verdict = guard.asked.verdict(token())
         if isinstance(verdict, rights.Allowed):
             return None
         return _not_let_in(verdict)
 
     app.before_request(look)
-    if guard.callers is not None:
+    if guard.asked is not None:
         app.add_url_rule("/login", "login", lambda: _login(guard), methods=["GET", "POST"])
         app.add_url_rule("/logout", "logout", _logout, methods=["POST"])
         app.jinja_env.globals["knows_callers"] = True
@@ -80,8 +82,8 @@ def _login(guard: Guard) -> Any:  # noqa: ANN401
     if len(given) > _MOST_COOKIE:
         why = "the token is too long for a cookie: send it as `Authorization: Bearer`"
         return flask.Response(rendering.login(why, after), 400)
-    assert guard.callers is not None  # noqa: S101 - there is no form otherwise
-    verdict = guard.callers.verdict(given)
+    assert guard.asked is not None  # noqa: S101 - there is no form otherwise
+    verdict = guard.asked.verdict(given)
     if isinstance(verdict, rights.Refused):
         return flask.Response(rendering.login(verdict.why, after), verdict.code)
     answer = flask.redirect(after, 303)

@@ -3,7 +3,7 @@
 import prometheus_client as prometheus
 
 ROUTES = (
-    "overview", "node", "gpu", "claims", "claim", "waiting", "pod", "queues", "queue",
+    "overview", "node", "gpu", "claims", "claim", "waiting", "pods", "pod", "queues", "queue",
     "reservations", "reservation", "timeline", "fleet", "static", "login", "other",
 )  # fmt: skip
 FORMS = ("page", "json")
@@ -22,9 +22,7 @@ class Metrics:
         )
         self._requests = {
             key: requests.labels(*key)
-            for key in (
-                (route, form, code) for route in ROUTES for form in FORMS for code in CODES
-            )
+            for key in ((route, form, code) for route in ROUTES for form in FORMS for code in CODES)
         }
         self.seconds = prometheus.Histogram(
             "dra_gpu_page_request_seconds",

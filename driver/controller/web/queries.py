@@ -6,11 +6,11 @@ from typing import Literal, TypeVar
 import pydantic
 
 from driver import errors
+from driver.controller.reports import paging
 
-PAGE = 100
-MOST = 1000
 MOMENTS = 200
 State = Literal["", "free", "used", "idle", "kept", "cordoned", "unhealthy"]
+Health = Literal["", "healthy", "cordoned", "unhealthy"]
 Mode = Literal["", "free", "whole", "mig", "mps", "time-slicing", "monitor"]
 T = TypeVar("T", bound="Query")
 
@@ -21,7 +21,7 @@ class Query(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     live: Literal["on", "off"] = "on"
-    limit: int = pydantic.Field(default=PAGE, ge=1, le=MOST)
+    limit: int = pydantic.Field(default=paging.USUAL, ge=1, le=paging.MOST)
     after: str = pydantic.Field(default="", alias="continue")
 
     def told(self) -> dict[str, object]:
@@ -35,18 +35,19 @@ class Query(pydantic.BaseModel):
 
 
 class Nodes(Query):
-    """Of the overview: part of a node's name, a product, a mode, a state."""
+    """Of the overview: part of a node's name, and what one GPU of the node is all of."""
 
-    node: str = ""
+    name: str = ""
     product: str = ""
     mode: Mode = ""
+    health: Health = ""
     state: State = ""
     sort: Literal["name", "free", "used"] = "name"
 
     @property
     def narrows(self) -> bool:
         """Whether it asks for certain GPUs."""
-        return bool(self.product or self.mode or self.state)
+        return bool(self.product or self.mode or self.health or self.state)
 
 
 class Things(Query):
@@ -59,7 +60,7 @@ class Things(Query):
 class Moments(Query):
     """Of the timeline."""
 
-    limit: int = pydantic.Field(default=MOMENTS, ge=1, le=MOST)
+    limit: int = pydantic.Field(default=MOMENTS, ge=1, le=paging.MOST)
     namespace: str = ""
     name: str = ""
     reason: str = ""

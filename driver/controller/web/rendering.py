@@ -5,10 +5,11 @@ from typing import Any
 
 import flask
 import jinja2
+import markupsafe
 
 from driver import clock
-from driver.controller.reports import model
-from driver.controller.web import bars, listing, paths, ports, queries, views, words
+from driver.controller.reports import model, reading
+from driver.controller.web import bars, listing, paths, queries, views, words
 
 EVERY_S = 5
 """How often a page reads itself anew."""
@@ -33,9 +34,17 @@ def equip(app: flask.Flask, time: clock.Clock) -> None:
         memory=words.memory,
         mode=words.mode,
         at=words.at,
+        coded=coded,
         ago=lambda stamp: words.age(stamp, time.now()),
     )
     env.globals["now"] = lambda: clock.rfc3339(time.now())
+
+
+def coded(text: str) -> markupsafe.Markup:
+    """Words in which `programs` are marked as reasons and advice mark them."""
+    parts = [markupsafe.escape(one) for one in text.split("`")]
+    marked = (f"<code>{one}</code>" if place % 2 else one for place, one in enumerate(parts))
+    return markupsafe.Markup("".join(marked))  # noqa: S704 - every part was escaped
 
 
 def page(
@@ -43,7 +52,7 @@ def page(
     names: Mapping[str, str],
     query: queries.Query,
     document: model.Document,
-    reports: ports.Reports,
+    reports: reading.Reading,
 ) -> str:
     """A view as a page."""
     more = _MORE.get(view.name, _nothing)(reports, document, query)
@@ -69,17 +78,18 @@ def _rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever t
     return flask.render_template(template, here=flask.request.full_path.rstrip("?"), **values)
 
 
-_More = Callable[[ports.Reports, Any, Any], dict[str, object]]
+_More = Callable[[reading.Reading, Any, Any], dict[str, object]]
 
 
-def _nothing(_: ports.Reports, __: model.Document, ___: queries.Query) -> dict[str, object]:
+def _nothing(_: reading.Reading, __: model.Document, ___: queries.Query) -> dict[str, object]:
     return {}
 
 
 def _overview(
-    reports: ports.Reports, document: model.Nodes, query: queries.Nodes
+    reports: reading.Reading, document: model.Nodes, query: queries.Nodes
 ) -> dict[str, object]:
     fleet = reports.fleet()
+    first = reports.waiting(part=reading.Part(limit=_FIRST)).items
     dimmed = {
         (gpu.node, gpu.name)
         for node in document.items
@@ -88,39 +98,37 @@ def _overview(
     }
     return {
         "fleet": fleet,
-        "waiting": reports.waiting()[:_FIRST],
+        "waiting": [reports.pod(one.key) for one in first],
         "products": [one.product for one in fleet.products],
         "dimmed": dimmed,
     }
 
 
-def _node(_: ports.Reports, document: model.Node, __: queries.Query) -> dict[str, object]:
+def _node(_: reading.Reading, document: model.Node, __: queries.Query) -> dict[str, object]:
     return {"reach": bars.reaches(document.gpus)}
 
 
-def _claim(reports: ports.Reports, document: model.Claim, _: queries.Query) -> dict[str, object]:
+def _claim(reports: reading.Reading, document: model.Claim, _: queries.Query) -> dict[str, object]:
     """The GPUs that it has something of."""
     places = dict.fromkeys((one.node, one.gpu) for one in document.devices if one.gpu)
     found = [reports.gpu(*place) for place in places]
     return {"gpus": [one for one in found if one is not None]}
 
 
-def _pod(reports: ports.Reports, document: model.Pod, _: queries.Query) -> dict[str, object]:
+def _pod(reports: reading.Reading, document: model.Pod, _: queries.Query) -> dict[str, object]:
     return {"claims": [one for one in map(reports.claim, document.claims) if one is not None]}
 
 
-def _queues(reports: ports.Reports, _: model.Queues, __: queries.Query) -> dict[str, object]:
-    return {"drawn": bars.queue_bars(reports.queues())}
+def _queues(_: reading.Reading, document: model.Queues, __: queries.Query) -> dict[str, object]:
+    return {"drawn": bars.queue_bars(document.items)}
 
 
-def _queue(_: ports.Reports, document: model.Queue, __: queries.Query) -> dict[str, object]:
+def _queue(_: reading.Reading, document: model.Queue, __: queries.Query) -> dict[str, object]:
     return {"drawn": bars.queue_bars([document])}
 
 
-def _timeline(
-    reports: ports.Reports, _: model.Timeline, __: queries.Query
-) -> dict[str, object]:
-    found = reports.timeline()
+def _timeline(reports: reading.Reading, _: model.Timeline, __: queries.Query) -> dict[str, object]:
+    found = reports.timeline(views.EVERY).items
     return {
         "reasons": sorted({one.reason for one in found}),
         "kinds": sorted({one.kind for one in found}),
