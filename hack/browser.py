@@ -77,5 +77,5 @@ def coloured(browser: Browser, *, dark: bool) -> None:
 
 def said(browser: Browser) -> list[str]:
     """What the console has said since it was last asked: errors and warnings."""
-    entries: list[dict[str, Any]] = browser.get_log("browser")
+    entries: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
     return [str(one["message"]) for one in entries if one["level"] in {"SEVERE", "WARNING"}]

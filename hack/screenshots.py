@@ -32,7 +32,7 @@ def take(base: str, paths: dict[str, str], folder: Path) -> list[Path]:
 def _one(browser: browsers.Browser, url: str, file: Path) -> None:
     browsers.sized(browser, WIDTH, 400)
     browser.get(url)
-    high = int(browser.execute_script("return document.documentElement.scrollHeight"))  # type: ignore[no-untyped-call]
+    high = int(browser.execute_script("return document.documentElement.scrollHeight"))
     browsers.sized(browser, WIDTH, min(high, _MOST_HIGH))
     browser.save_screenshot(str(file))
 

@@ -5,7 +5,7 @@ from typing import Protocol
 from driver.controller.reports import reading
 
 
-class Away(Exception):  # noqa: N818 - as the house's errors, by what happened
+class Away(Exception):
     """This replica cannot tell: `leader` may, where one is known; `problem` says what is amiss."""
 
     def __init__(self, problem: str, leader: str = "") -> None:

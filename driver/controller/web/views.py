@@ -16,7 +16,7 @@ EVERY = reading.Part(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
-class Unknown(Exception):  # noqa: N818 - as the house's errors, by what happened
+class Unknown(Exception):
     """There is no such object: `what`, in words."""
 
     def __init__(self, what: str) -> None:

@@ -46,6 +46,7 @@ def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flag
         "driver.controller",
         f"--kubeconfig={api.kubeconfig(folder)}",
         f"--identity=replica-{len(running)}",
+        "--web-address=127.0.0.1:0",
         *flags,
     ]
     log = (folder / f"log-{len(running)}").open("w")
