@@ -19,6 +19,7 @@ from driver.controller.admission import config as admission_config
 from driver.controller.admission import metrics as admission_metrics
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
+from driver.controller.web import metrics as web_metrics
 from driver.kubeletplugin import metrics as plugin_metrics
 from driver.mps import config as mps_config
 from driver.mps import metrics as mps_metrics
@@ -110,7 +111,10 @@ def metrics_page() -> str:
     head = "# Metrics\n\nServed at `--metrics-address` under `/metrics`.\n"
     return (
         head
-        + _metrics("controller", controller_metrics.Metrics)
+        + _metrics(
+            "controller",
+            lambda known: (controller_metrics.Metrics(known), web_metrics.Metrics(known)),
+        )
         + _metrics("admission", admission_metrics.Metrics)
         + _metrics("kubeletplugin", plugin_metrics.Metrics)
         + _metrics("mps", mps_metrics.Metrics)

@@ -92,9 +92,8 @@ def _measure(app: flask.Flask, parts: Parts) -> None:
     def end(answer: flask.Response) -> flask.Response:
         endpoint = (flask.request.endpoint or "other").rpartition(".")[2]
         route = "overview" if endpoint == "first" else endpoint
-        form = "json" if flask.request.path.startswith(paths.API) else "page"
         seconds = parts.clock.monotonic() - flask.g.began
-        parts.metrics.answered(route, form, answer.status_code, seconds)
+        parts.metrics.answered(route, answer.status_code, seconds)
         return answer
 
     # Before all others, whoever answers.

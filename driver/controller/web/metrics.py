@@ -6,7 +6,6 @@ ROUTES = (
     "overview", "node", "gpu", "claims", "claim", "waiting", "pods", "pod", "queues", "queue",
     "reservations", "reservation", "timeline", "fleet", "static", "login", "other",
 )  # fmt: skip
-FORMS = ("page", "json")
 CODES = ("2xx", "3xx", "4xx", "5xx")
 
 
@@ -16,13 +15,14 @@ class Metrics:
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
         requests = prometheus.Counter(
             "dra_gpu_page_requests",
-            "Requests of the page and the JSON API by what was asked for, form and class of code.",
-            ["route", "form", "code"],
+            "Requests of the page and the JSON API by what was asked for and class of code.",
+            ["route", "code"],
             registry=registry,
         )
         self._requests = {
-            key: requests.labels(*key)
-            for key in ((route, form, code) for route in ROUTES for form in FORMS for code in CODES)
+            (route, code): requests.labels(route=route, code=code)
+            for route in ROUTES
+            for code in CODES
         }
         self.seconds = prometheus.Histogram(
             "dra_gpu_page_request_seconds",
@@ -31,8 +31,8 @@ class Metrics:
             registry=registry,
         )
 
-    def answered(self, route: str, form: str, code: int, seconds: float) -> None:
+    def answered(self, route: str, code: int, seconds: float) -> None:
         """Count a request; a route that is not of the closed set is `other`."""
         known = route if route in ROUTES else "other"
-        self._requests[known, form, f"{code // 100}xx"].inc()
+        self._requests[known, f"{code // 100}xx"].inc()
         self.seconds.observe(seconds)
