@@ -17,9 +17,9 @@ from driver.controller import config as controller_config
 from driver.controller import metrics as controller_metrics
 from driver.controller.admission import config as admission_config
 from driver.controller.admission import metrics as admission_metrics
+from driver.controller.web import metrics as web_metrics
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
-from driver.controller.web import metrics as web_metrics
 from driver.kubeletplugin import metrics as plugin_metrics
 from driver.mps import config as mps_config
 from driver.mps import metrics as mps_metrics

@@ -1,7 +1,7 @@
 """The page's settings, which are the controller's: flag, else environment, else default."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import pydantic
 
@@ -36,17 +36,20 @@ class PageSettings(settings.ClusterSettings):
             settings.host_port(value)
         return value
 
-    @pydantic.model_validator(mode="after")
-    def _is_guarded(self) -> Self:
-        host = settings.host_port(self.web_address)[0] if self.web_address else "localhost"
-        if self.web_auth == "none" and not rights.is_loopback(host):
-            raise ValueError(
-                f"--web-address {self.web_address} is reached by others, so --web-auth=token is "
-                "needed"
-            )
-        if (self.web_tls_cert_file is None) != (self.web_tls_key_file is None):
-            raise ValueError("--web-tls-cert-file and --web-tls-key-file go together")
-        return self
+    @pydantic.field_validator("web_auth")
+    @classmethod
+    def _is_guarded(cls, value: str, info: pydantic.ValidationInfo) -> str:
+        address = info.data.get("web_address")
+        if value == "none" and address and not rights.is_loopback(settings.host_port(address)[0]):
+            raise ValueError(f"has to be token where others reach the page, at {address}")
+        return value
+
+    @pydantic.field_validator("web_tls_key_file")
+    @classmethod
+    def _is_a_pair(cls, value: Path | None, info: pydantic.ValidationInfo) -> Path | None:
+        if (value is None) != (info.data.get("web_tls_cert_file") is None):
+            raise ValueError("goes together with --web-tls-cert-file")
+        return value
 
     @property
     def page(self) -> page.Place | None:

@@ -59,31 +59,32 @@ def test_every_view_is_a_page_and_the_twin_it_names_is_json(path: str) -> None:
     assert isinstance(told.json, dict)
 
 
+def links(page: str) -> set[str]:
+    found = re.findall(r'(?:href|src|hx-get)="(/[^"]*)"', page)
+    return {link.replace("&amp;", "&") for link in found}
+
+
 def test_every_link_of_every_page_leads_somewhere() -> None:
     one = client()
     left, known = ["/"], {"/"}
     while left:
-        page = one.get(left.pop())
-        assert page.status_code == 200
-        for link in re.findall(r'(?:href|src|hx-get)="(/[^"]*)"', page.text):
-            path = link.replace("&amp;", "&")
-            if path not in known:
-                known.add(path)
-                with one.get(path) as found:
-                    assert found.status_code == 200, path
-                if not path.startswith(("/api", "/static")) and "?" not in path:
-                    left.append(path)
+        found = links(one.get(left.pop()).text) - known
+        known |= found
+        for path in found:
+            with one.get(path) as answer:
+                assert answer.status_code == 200, path
+        left += [at for at in found if not at.startswith(("/api", "/static")) and "?" not in at]
     assert len(known) > 60
 
 
 def test_json_is_the_document() -> None:
-    told = client().get("/api/v1/nodes/gpu-1").json
+    told = client().get("/api/v1/nodes/gpu-1").get_json()
     node = R.node("gpu-1")
     assert node is not None
     assert told == node.model_dump(mode="json", by_alias=True)
-    fleet = client().get("/api/v1/fleet").json
+    fleet = client().get("/api/v1/fleet").get_json()
     assert fleet["memoryAllocated"] == R.fleet().memory_allocated
-    assert "/api/v1/fleet" in client().get("/api/v1").json["paths"]
+    assert "/api/v1/fleet" in client().get("/api/v1").get_json()["paths"]
 
 
 def test_no_page_has_a_script_or_a_style_of_its_own() -> None:
@@ -137,9 +138,9 @@ def test_htmx_is_what_its_readme_says() -> None:
 )
 def test_an_error_is_one_line_in_json_and_words_on_a_page(path: str, code: int, words: str) -> None:
     told = client().get(f"/api/v1{path}")
-    assert told.status_code == told.json["code"] == code
-    assert told.json["error"].startswith(words)
-    assert "\n" not in told.json["error"]
+    assert told.status_code == told.get_json()["code"] == code
+    assert told.get_json()["error"].startswith(words)
+    assert "\n" not in told.get_json()["error"]
     page = client().get(path if path != "/fleet?x=1" else "/nodes?x=1")
     assert (page.status_code, page.mimetype) == (code, "text/html")
     assert 'id="live"' in page.text
@@ -162,7 +163,7 @@ def test_only_reading_is_answered() -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         answer = one.open("/api/v1/fleet", method=method)
         assert answer.status_code == 405
-        assert answer.json["error"] == "the page is for reading: expected GET or HEAD"
+        assert answer.get_json()["error"] == "the page is for reading: expected GET or HEAD"
         assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
     assert one.head("/").status_code == 200
     assert one.head("/").data == b""
@@ -171,7 +172,7 @@ def test_only_reading_is_answered() -> None:
 def test_a_standby_says_who_leads() -> None:
     one = client(pages.Fixed(ports.Away("this replica stands by; x-1 leads", "x-1")))
     told = one.get("/api/v1/fleet")
-    assert (told.status_code, told.json["leader"]) == (503, "x-1")
+    assert (told.status_code, told.get_json()["leader"]) == (503, "x-1")
     page = one.get("/")
     assert page.status_code == 503
     assert "kubectl port-forward pod/x-1 8081" in page.text
@@ -234,7 +235,7 @@ def test_a_page_of_ours_is_read_by_its_own_name_only() -> None:
     one = client()
     rebound = one.get("/api/v1/fleet", headers={"Host": "rebound.example.com:8081"})
     assert rebound.status_code == 403
-    assert rebound.json["error"] == (
+    assert rebound.get_json()["error"] == (
         "rebound.example.com:8081 is not this page's name: use localhost"
     )
     assert one.get("/", headers={"Host": "127.0.0.1:9"}).status_code == 200
@@ -256,7 +257,7 @@ def test_a_guarded_page_asks_for_a_token() -> None:
     told = one.get("/api/v1/fleet")
     assert told.status_code == 401
     assert told.headers["WWW-Authenticate"] == 'Bearer realm="ration"'
-    assert told.json["error"] == rights.NO_TOKEN.why
+    assert told.get_json()["error"] == rights.NO_TOKEN.why
     page = one.get("/claims?name=x")
     assert page.status_code == 401
     assert 'name="next" value="/claims?name=x"' in page.text
@@ -277,7 +278,7 @@ def test_whoever_lacks_a_right_is_told_which() -> None:
     api.may = False
     answer = guarded(api).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
     assert answer.status_code == 403
-    assert answer.json["error"] == (
+    assert answer.get_json()["error"] == (
         "ada may not list resourceclaims.resource.k8s.io in all namespaces"
     )
 
@@ -323,12 +324,12 @@ def test_a_page_whose_token_has_gone_takes_its_reader_to_the_form() -> None:
 
 def test_an_api_server_that_does_not_answer_is_told() -> None:
     class Silent(test_rights.Api):
-        def create(self, resource: Any, body: dict[str, Any]) -> dict[str, Any]:
+        def create(self, *_: Any) -> dict[str, Any]:
             raise errors.Unreachable(0, "", "timed out")
 
     answer = guarded(Silent()).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
     assert answer.status_code == 502
-    assert "the API server could not be asked" in answer.json["error"]
+    assert "the API server could not be asked" in answer.get_json()["error"]
 
 
 def test_requests_are_counted_by_what_was_asked_and_how_it_went() -> None:

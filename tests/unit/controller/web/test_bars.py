@@ -49,7 +49,7 @@ def test_no_segment_lies_beyond_its_gpu() -> None:
         for gpu in NODE.gpus:
             yield from bars.segments(gpu)
 
-    assert all(0 <= one.start and one.start + one.width <= bars.WHOLE for one in every())
+    assert all(one.start >= 0 and one.start + one.width <= bars.WHOLE for one in every())
 
 
 def test_queues_are_drawn_to_one_scale_and_what_is_borrowed_is_the_end() -> None:

@@ -6,6 +6,7 @@ from driver.controller.web import callers, rights
 from driver.kube import resource
 from tests.fakes import clock as clocks
 
+GOOD = "good"
 WHO = {"username": "ada", "groups": ["team"], "uid": "1", "extra": {"scopes": ["x"]}}
 
 
@@ -88,7 +89,7 @@ class Api:
     def create(self, resource: resource.Resource, body: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(resource.plural)
         if resource.plural == "tokenreviews":
-            known = body["spec"]["token"] == "good"
+            known = body["spec"]["token"] == GOOD
             return {"status": {"authenticated": known, "user": WHO if known else None}}
         return allowed(yes=self.may)
 
