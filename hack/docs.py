@@ -17,6 +17,7 @@ from driver.controller import config as controller_config
 from driver.controller import metrics as controller_metrics
 from driver.controller.admission import config as admission_config
 from driver.controller.admission import metrics as admission_metrics
+from driver.controller.web import metrics as web_metrics
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
 from driver.kubeletplugin import metrics as plugin_metrics
@@ -111,7 +112,10 @@ def metrics_page() -> str:
     head = "# Metrics\n\nServed at `--metrics-address` under `/metrics`.\n"
     return (
         head
-        + _metrics("controller", controller_metrics.Metrics)
+        + _metrics(
+            "controller",
+            lambda known: (controller_metrics.Metrics(known), web_metrics.Metrics(known)),
+        )
         + _metrics("admission", admission_metrics.Metrics)
         + _metrics("kubeletplugin", plugin_metrics.Metrics)
         + _metrics("mps", mps_metrics.Metrics)

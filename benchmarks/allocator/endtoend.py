@@ -137,6 +137,7 @@ def _controller() -> Iterator[_Watched]:
         command = [
             *(sys.executable, "-m", "driver.controller"),
             *(f"--kubeconfig={kubeconfig}", "--metrics-address=127.0.0.1:0", "--log-level=warning"),
+            "--web-address=",
         ]
         process = subprocess.Popen(command, cwd=ROOT)
         watched = _Watched(api)

@@ -12,7 +12,7 @@ import prometheus_client
 import structlog
 import yaml
 
-from driver import clock, errors, lifecycle
+from driver import clock, errors, ids, lifecycle
 from driver.api import workloads
 from driver.controller import (
     collecting,
@@ -32,6 +32,8 @@ from driver.controller import (
 from driver.controller.allocation import configured, filters, ranking, settings
 from driver.controller.allocation.policies import mix
 from driver.controller.config import ControllerConfig
+from driver.controller.reports import explaining, model
+from driver.controller.web import leader, looking, moments, page
 from driver.kube import (
     backoff,
     client,
@@ -45,6 +47,7 @@ from driver.telemetry import server
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
+_LEASE = "ration-controller"
 
 
 class App:
@@ -69,7 +72,7 @@ class App:
         self._elector = lease.Elector(
             kube,
             config.namespace,
-            "ration-controller",
+            _LEASE,
             identity,
             self._clock,
             lease.Timings(jitter=jitter),
@@ -79,6 +82,7 @@ class App:
         )
         self._fenced = writer.FencedWriter(kube, self._elector.term)
         self._saying = saying.Saying(self._fenced, self._clock)
+        self._told = moments.Moments(self._recorder, self._clock)
         self._stores = stores.empty()
         self._items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self._clock, jitter)
 
@@ -118,7 +122,15 @@ class App:
         if self._config.label_nodes:
             labels = lifecycle.after(self._leading, self._labelling().run, self._clock)
             life.thread("labelling", labels)
-        _log.info("started", metrics_port=telemetry.port, policies=self._config.policies)
+        shown = self._page(reflectors, decider)
+        for thread in shown.threads() if shown else ():
+            life.thread(thread.name, thread.run, interrupt=thread.interrupt)
+        _log.info(
+            "started",
+            metrics_port=telemetry.port,
+            page_port=shown.port if shown else None,
+            policies=self._config.policies,
+        )
         return life.run()
 
     def _elect(self, stop: threading.Event) -> None:
@@ -136,7 +148,7 @@ class App:
             self._fenced,
             commit.Commit(self._fenced, self._stores.observe_claim),
             pool,
-            telling.Teller(self._recorder, self._saying),
+            telling.Teller(self._told, self._saying),
             self._metrics,
         )
         how = reconcile.Settings(
@@ -154,9 +166,7 @@ class App:
     def _unconverted(self) -> unconverted.Unconverted:
         """Standbys have no pods, and tell nobody."""
         labels = unconverted.labels_of(self._kube)
-        return unconverted.Unconverted(
-            self._stores.pods.snapshot, labels, self._recorder, self._clock
-        )
+        return unconverted.Unconverted(self._stores.pods.snapshot, labels, self._told, self._clock)
 
     def _labelling(self) -> labelling.Labelling:
         found, driver = self._stores, self._config.driver_name
@@ -164,17 +174,42 @@ class App:
             self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
         )
 
+    def _page(
+        self, reflectors: dict[str, reflector.Reflector[object]], decider: reconcile.Reconciler
+    ) -> page.Page | None:
+        config = self._config
+        if config.page is None:
+            return None
+        who = leader.Leader(self._kube, _LEASE, config.namespace, self._clock)
+
+        def away() -> None:
+            looking.standing_by(self._leading.is_set, who.pod)
+            looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
+
+        def explain(pod: ids.Key) -> model.Explanation | None:
+            found = decider.explained(pod)
+            return explaining.document(found) if found else None
+
+        minded = looking.Minded(away, lambda: _silent(reflectors), explain, self._told.newest)
+        source = looking.Looking(self._stores, config.driver_name, minded, self._clock)
+        return page.Page(config.page, self._kube, source, who, self._registry, self._clock)
+
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:
             if not self._leading.is_set():
                 return None
-            old = [name for name, one in reflectors.items() if one.age_s() > _STALE_S]
-            return f"no word for {_STALE_S:.0f} s on {', '.join(old)}" if old else None
+            return "; ".join(_silent(reflectors)) or None
 
         host, port = self._config.metrics_host_port
         return server.Telemetry(
             host, port, self._registry, health={"caches": stale}, ready={"caches": stale}
         )
+
+
+def _silent(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[str, ...]:
+    """The kinds that nothing was heard of for too long, in words."""
+    old = [name for name, one in reflectors.items() if one.age_s() > _STALE_S]
+    return (f"no word for {_STALE_S:.0f} s on {', '.join(old)}",) if old else ()
 
 
 def _decide(

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import pydantic
 
-from driver import errors, names, settings
+from driver import errors, names
 from driver.controller.allocation import policies, ranking
+from driver.controller.web import config
 
 
-class ControllerConfig(settings.ClusterSettings):
+class ControllerConfig(config.PageSettings):
     """Decides which GPU each pod's claims get, and writes the allocations."""
 
     PROGRAM: ClassVar[str] = "ration-controller"

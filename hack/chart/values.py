@@ -124,6 +124,37 @@ class PodDisruptionBudget(parts.Part):
     enabled: bool = pydantic.Field(default=True, description="Install it.")
 
 
+class Web(parts.Part):
+    """The page and the JSON API, for reading only."""
+
+    enabled: bool = pydantic.Field(
+        default=True, description="Serve it, by default to `kubectl port-forward` alone."
+    )
+    port: Annotated[int, pydantic.Field(ge=1, le=65535)] = pydantic.Field(
+        default=8081, description="Its port in the controller's pods."
+    )
+    exposed: bool = pydantic.Field(
+        default=False,
+        description="Let others reach it, by a Service: readers show a token of the cluster, and "
+        "may list resourceclaims and pods in all namespaces.",
+    )
+    service_type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = pydantic.Field(
+        default="ClusterIP", description="Of that Service."
+    )
+    service_annotations: dict[str, str] = pydantic.Field(
+        default={}, description="Annotations of that Service."
+    )
+    tls_secret_name: parts.NameOrNone = pydantic.Field(
+        default="",
+        description="Secret (kubernetes.io/tls) of its certificate; empty: plain HTTP, for a proxy "
+        "that has one.",
+    )
+    peers: list[parts.Free] = pydantic.Field(
+        default=[],
+        description="Of its NetworkPolicy: peers that may reach it; empty: all.",
+    )
+
+
 class ControllerOwn(parts.Component):
     """The controller: decides which GPU each pod's claims get."""
 
@@ -141,6 +172,7 @@ class ControllerOwn(parts.Component):
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)
     )
+    web: Web = pydantic.Field(default=Web(), description=parts.first_line(Web))
 
 
 class PluginOwn(parts.Component):

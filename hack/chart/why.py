@@ -7,6 +7,8 @@ PODGROUPS = "controller.podGroups=true"
 _CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
 _OWN, _BUDGETS = "ration.dev", "policy"
 _GROUPS, _OTHER_GROUPS = "scheduling.k8s.io", "scheduling.x-k8s.io"
+PAGE = "controller.web.exposed=true"
+_WHO, _MAY = "authentication.k8s.io", "authorization.k8s.io"
 _EVENTS, _LEASES, _HOOKS = "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"
 
 
@@ -122,6 +124,15 @@ WHY: dict[Rule, Why] = {
     ),
     Rule("controller", _OTHER_GROUPS, "podgroups", "list, watch"): Why(
         _GANG_SIZES + "the coscheduling plugin's, where it is installed."
+    ),
+    Rule("controller", _WHO, "tokenreviews", "create"): Why(
+        "Whose token a reader of the page shows.", PAGE
+    ),
+    Rule("controller", _MAY, "subjectaccessreviews", "create"): Why(
+        "Whether a reader of the page may list claims and pods in all namespaces.", PAGE
+    ),
+    Rule("controller", _CORE, "pods", "get"): Why(
+        "The address of the replica that leads: the others ask it for the page.", PAGE
     ),
     Rule("controller", _EVENTS, "events", "create, patch"): Why(_EVENT),
     Rule("controller", _LEASES, "leases", "create"): Why(_LEASE_MADE),

@@ -185,6 +185,7 @@ def controller(python: str, where: layout.Layout, name: str, ports: Ports) -> Ar
         "--identity": name,
         "--namespace": NAMESPACE,
         "--metrics-address": f"127.0.0.1:{ports[name]}",
+        "--web-address": f"127.0.0.1:{ports[f'{name}-page']}",
     }
     words = (str(word) for pair in flags.items() for word in pair)
     return (python, "-m", "driver.controller", *words)

@@ -59,8 +59,8 @@ def node_listeners(name: str) -> tuple[str, ...]:
 
 
 def controller_listeners(count: int) -> tuple[str, ...]:
-    """The metrics listeners of the controllers."""
-    return tuple(f"controller-{number}" for number in range(count))
+    """The metrics listeners of the controllers, and those of their pages."""
+    return tuple(f"controller-{number}{what}" for number in range(count) for what in ("", "-page"))
 
 
 def choose_ports(

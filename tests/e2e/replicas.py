@@ -79,6 +79,7 @@ class Replicas:
             "driver.controller",
             f"--kubeconfig={self.proxies[index].kubeconfig(folder, self.token)}",
             f"--identity=replica-{index}",
+            "--web-address=",
             *self._flags,
         ]
         with (folder / "log").open("ab") as log:

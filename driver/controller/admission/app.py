@@ -17,11 +17,14 @@ from driver.controller.admission import (
     conversion,
     handling,
     metrics,
-    server,
     templates,
     world,
 )
+from driver.controller.admission import (
+    server as door,
+)
 from driver.controller.admission.config import AdmissionConfig
+from driver.controller.serving import following, server
 from driver.kube import backoff, client, lease
 from driver.telemetry import server as telemetry
 
@@ -49,7 +52,9 @@ class App:
         self._leadership = Leadership(kube, config.namespace, identity, self._clock, jitter)
         self._world = world.ClusterWorld(kube, config.driver_name)
         self._reflectors = self._world.reflectors(kube, self._clock, jitter)
-        self._server = server.Server(config.webhook_host_port, self._application(), self._clock)
+        self._server = server.Server(
+            config.webhook_host_port, self._application(), self._clock, door.LIMITS
+        )
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""
@@ -74,7 +79,7 @@ class App:
         self._metrics.leading.set(leads)
         return leads
 
-    def _application(self) -> server.Application:
+    def _application(self) -> door.Application:
         config = self._config
         ages = templates.Ages(unused_s=config.template_seconds)
         made = templates.Templates(self._kube.within(_CALL_S), self._clock, ages)
@@ -93,12 +98,12 @@ class App:
             self._metrics,
             self._clock,
         )
-        return server.Application({"/validate": validate, "/mutate": mutate})
+        return door.Application({"/validate": validate, "/mutate": mutate})
 
-    def _certificates(self) -> certificates.InSecret | certificates.InFiles:
+    def _certificates(self) -> certificates.InSecret | following.InFiles:
         config, use = self._config, self._server.use
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
-            return certificates.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
+            return following.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
         place = certificates.Place(
             config.namespace, config.secret, config.hosts, config.configuration
         )

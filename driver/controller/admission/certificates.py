@@ -10,22 +10,17 @@ import binascii
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import structlog
 
 from driver import clock, errors
 from driver.controller.admission import issuing
+from driver.controller.serving import following
 from driver.kube import client, resource
 
 _log = structlog.get_logger(__name__)
-LOOK_S = 15.0
-_SOON_S = 1.0
-"""Until there is a certificate."""
 MANAGER = "ration-admission"
-Use = Callable[[bytes, bytes], None]
-"""Serves a certificate and its key (PEM). Raises BadInput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class InSecret:
         kube: client.KubeClient,
         place: Place,
         leads: Callable[[], bool],
-        use: Use,
+        use: following.Use,
         time: clock.Clock,
     ) -> None:
         self._kube = kube
@@ -63,7 +58,7 @@ class InSecret:
                 self.look()
             except errors.RationError as error:
                 _log.warning("certificate not kept", error=str(error))
-            self._clock.wait(stop, LOOK_S if self._served else _SOON_S)
+            self._clock.wait(stop, following.LOOK_S if self._served else following.SOON_S)
 
     def look(self) -> None:
         """Write what is due, where we lead; serve what is there.
@@ -143,42 +138,6 @@ class InSecret:
             field_manager=MANAGER,
         )
         _log.info("authority published", configuration=kind.plural)
-
-
-class InFiles:
-    """Follows two files, however they are replaced. `run` is a thread's target."""
-
-    def __init__(self, certificate: Path, key: Path, use: Use, time: clock.Clock) -> None:
-        self._certificate = certificate
-        self._key = key
-        self._use = use
-        self._clock = time
-        self._served: tuple[bytes, bytes] | None = None
-
-    def run(self, stop: threading.Event) -> None:
-        """Read them every fifteen seconds until `stop` is set."""
-        while not stop.is_set():
-            try:
-                self.look()
-            except errors.RationError as error:
-                _log.warning("certificate not read", error=str(error))
-            self._clock.wait(stop, LOOK_S if self._served else _SOON_S)
-
-    def look(self) -> None:
-        """Serve what the files hold, if it is new.
-
-        Raises:
-            NodeFault: one cannot be read.
-            BadInput: they are not a pair, as when one of the two has been replaced so far.
-        """
-        try:
-            found = self._certificate.read_bytes(), self._key.read_bytes()
-        except OSError as error:
-            raise errors.NodeFault("read", str(error.filename), str(error.strerror)) from error
-        if found != self._served:
-            self._use(*found)
-            _log.info("certificate served", file=str(self._certificate))
-            self._served = found
 
 
 def _decoded(data: Mapping[str, str]) -> dict[str, bytes]:

@@ -77,6 +77,7 @@ def controllers(api: api_server.ApiServer, tmp_path: Path) -> Iterator[proxy.Fau
             "driver.controller",
             f"--kubeconfig={between.kubeconfig(tmp_path)}",
             "--relist-seconds=10",
+            "--web-address=",
         ]
         for index in range(2):
             with (tmp_path / f"log-{index}").open("w") as log:

@@ -1,5 +1,6 @@
 """The controller as a process, against an API server in memory."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from driver import clock, names
 from driver.kube import resource
@@ -46,6 +48,7 @@ def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flag
         "driver.controller",
         f"--kubeconfig={api.kubeconfig(folder)}",
         f"--identity=replica-{len(running)}",
+        "--web-address=127.0.0.1:0",
         *flags,
     ]
     log = (folder / f"log-{len(running)}").open("w")
@@ -224,3 +227,49 @@ def test_a_flag_that_makes_no_sense_is_named() -> None:
     assert done.returncode == 1
     assert "'best' is no policy; expected some of fragmentation, islands," in done.stderr
     assert "'x' is not address:port" in done.stderr
+
+
+def page_port(log: Path) -> int:
+    """The page's port, as a process says it at its start."""
+    lines = (json.loads(one) for one in log.read_text().splitlines() if one.startswith("{"))
+    return next((int(one["page_port"]) for one in lines if one["event"] == "started"), 0)
+
+
+def page(port: int, path: str) -> urllib3.BaseHTTPResponse:
+    return urllib3.request("GET", f"http://localhost:{port}{path}", retries=False, timeout=5)
+
+
+def test_the_leader_shows_what_it_allocated_and_a_standby_who_leads(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path)
+    ask(api, "mine")
+    waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
+    leader = page_port(tmp_path / "log-0")
+
+    def shown() -> dict[str, Any]:
+        return dict(json.loads(page(leader, "/api/v1/claims/default/mine").data))
+
+    waiting.until(lambda: shown()["state"] != "pending", within_s=5)
+    assert shown()["devices"][0]["gpu"]
+    assert b"Allocated" in page(leader, "/timeline").data
+    why = json.loads(page(leader, "/api/v1/pods/default/pod-mine").data)
+    assert why["explanation"]["node"] == why["node"]
+    metrics = page(leader, "/").headers
+    assert metrics["Cache-Control"] == "no-store"
+
+    start(controllers, api, tmp_path)
+    waiting.until(lambda: page_port(tmp_path / "log-1"), within_s=25)
+    told = page(page_port(tmp_path / "log-1"), "/api/v1/fleet")
+    assert (told.status, json.loads(told.data)["leader"]) == (503, "replica-0")
+
+
+def test_a_page_that_others_reach_without_a_token_is_refused_at_the_start(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    process = start(controllers, api, tmp_path, "--web-address=0.0.0.0:0")
+    assert process.wait(timeout=25) == 1
+    assert (
+        "--web-auth has to be token where others reach the page, at 0.0.0.0:0"
+        in (tmp_path / "log-0").read_text()
+    )

@@ -194,6 +194,7 @@ VALUES: tuple[tuple[str, ...], ...] = (
     (),
     ("controller.labelNodes=true",),
     ("controller.podGroups=true",),
+    ("controller.web.exposed=true",),
     ("controller.enabled=false", "allocator=scheduler"),
     ("admission.enabled=false",),
     ("admission.tls.mode=cert-manager",),

@@ -171,7 +171,7 @@ def expected(*flags: str) -> workloads.UsualWorkloads:
     found = rendered.objects(*flags)
     named = [x for x in found if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
     spec = workload(found, "controller")["spec"]["template"]["spec"]
-    (volume,) = spec["volumes"]
+    (volume,) = [one for one in spec["volumes"] if one["name"] == "usual"]
     assert volume["configMap"]["name"] == named[0]["metadata"]["name"]
     assert "--usual=/etc/ration/usual.yaml" in container(found, "controller")["args"]
     return workloads.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")

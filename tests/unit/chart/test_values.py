@@ -11,6 +11,10 @@ from hack.chart import values, written
 
 THE_CHARTS = {
     "metrics_address",  # metricsPort
+    "web_address",  # web.enabled, web.port, web.exposed
+    "web_auth",
+    "web_tls_cert_file",  # web.tlsSecretName
+    "web_tls_key_file",
     "kubeconfig",  # the pod's own credentials
     "driver_name",
     "identity",

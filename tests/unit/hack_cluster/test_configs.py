@@ -19,6 +19,7 @@ PORTS = {
     **{name: 21000 + number for number, name in enumerate(plan.CORE_LISTENERS)},
     "plugin.node-1": 21100,
     "controller-0": 21101,
+    "controller-0-page": 21102,
 }
 
 
@@ -78,6 +79,7 @@ def test_a_controller_is_known_by_its_component_name() -> None:
     words = argv.controller("python", WHERE, "controller-0", PORTS)
     assert words[words.index("--identity") + 1] == "controller-0"
     assert words[words.index("--namespace") + 1] == "ration-system"
+    assert words[words.index("--web-address") + 1] == "127.0.0.1:21102"
 
 
 def test_a_plugin_s_token_is_bound_to_its_node() -> None:

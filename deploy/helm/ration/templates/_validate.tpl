@@ -3,6 +3,9 @@
 {{- if and (not .Values.controller.enabled) (eq .Values.allocator "controller") }}
 {{- fail "controller.enabled is false and allocator is controller, so nobody would allocate a GPU: set allocator=scheduler, or enable the controller" }}
 {{- end }}
+{{- if and .Values.controller.web.enabled (eq (int .Values.controller.web.port) (int .Values.controller.metricsPort)) }}
+{{- fail "controller.web.port and controller.metricsPort are the same: give the page a port of its own" }}
+{{- end }}
 {{- if and .Values.deviceClasses.mps.enabled (not .Values.mps.enabled) }}
 {{- fail "mps.enabled is false, so nobody would run MPS daemons: set deviceClasses.mps.enabled=false too" }}
 {{- end }}

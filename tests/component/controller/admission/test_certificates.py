@@ -11,7 +11,9 @@ import urllib3
 
 from driver import clock as clocks
 from driver import errors
-from driver.controller.admission import certificates, issuing, server
+from driver.controller.admission import certificates, issuing
+from driver.controller.admission import server as door_of
+from driver.controller.serving import following, server
 from driver.kube import client, resource
 from tests.fakes import clock
 from tests.fakes.apiserver import server as api_server
@@ -213,7 +215,7 @@ def test_an_api_server_that_is_away_is_waited_for(
 
 @pytest.fixture
 def door() -> Iterator[server.Server]:
-    found = server.Server((HOST, 0), server.Application({}), clocks.SystemClock())
+    found = server.Server((HOST, 0), door_of.Application({}), clocks.SystemClock(), door_of.LIMITS)
     stop = threading.Event()
     thread = threading.Thread(target=found.run, args=(stop,))
     thread.start()
@@ -246,19 +248,19 @@ def test_files_are_followed_and_a_half_replaced_pair_is_not_served(
     authority = trustme.CA()
     trusted, certificate, key = (tmp_path / name for name in ("ca", "tls.crt", "tls.key"))
     authority.cert_pem.write_to_path(trusted)
-    following = certificates.InFiles(certificate, key, door.use, clocks.SystemClock())
+    followed = following.InFiles(certificate, key, door.use, clocks.SystemClock())
     with pytest.raises(errors.NodeFault, match=r"tls\.crt"):
-        following.look()
+        followed.look()
     first, second = authority.issue_cert(HOST), authority.issue_cert(HOST)
     first.cert_chain_pems[0].write_to_path(certificate)
     first.private_key_pem.write_to_path(key)
-    following.look()
+    followed.look()
     assert asked(door, trusted) == 200
     second.cert_chain_pems[0].write_to_path(certificate)
     with pytest.raises(errors.BadInput):
-        following.look()
+        followed.look()
     assert asked(door, trusted) == 200
     second.private_key_pem.write_to_path(key)
-    following.look()
-    assert following._served == (certificate.read_bytes(), key.read_bytes())
+    followed.look()
+    assert followed._served == (certificate.read_bytes(), key.read_bytes())
     assert asked(door, trusted) == 200

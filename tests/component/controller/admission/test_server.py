@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import socket
 import ssl
@@ -10,21 +11,24 @@ import trustme
 import urllib3
 
 from driver import clock, errors
-from driver.controller.admission import review, server
+from driver.controller.admission import review
+from driver.controller.admission import server as door
+from driver.controller.serving import server
 
 HOST = "127.0.0.1"
 DEADLINE_S = 2.0
+LIMITS = dataclasses.replace(door.LIMITS, deadline_s=DEADLINE_S)
 
 
 class Running:
     """A server with an authority's certificate, and clients of it."""
 
-    def __init__(self, folder: Path, handlers: dict[str, server.Handler]) -> None:
+    def __init__(self, folder: Path, handlers: dict[str, door.Handler]) -> None:
         self.authority = trustme.CA()
         self.trusted = folder / "ca.pem"
         self.authority.cert_pem.write_to_path(self.trusted)
-        application = server.Application(handlers)
-        self.server = server.Server((HOST, 0), application, clock.SystemClock(), DEADLINE_S)
+        application = door.Application(handlers)
+        self.server = server.Server((HOST, 0), application, clock.SystemClock(), LIMITS)
         self.rotate()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.server.run, args=(self._stop,))
@@ -194,7 +198,7 @@ def test_a_certificate_that_is_none_changes_nothing(running: Running) -> None:
 
 
 def test_without_a_certificate_connections_end_at_once() -> None:
-    bare = server.Server((HOST, 0), server.Application({}), clock.SystemClock())
+    bare = server.Server((HOST, 0), door.Application({}), clock.SystemClock(), LIMITS)
     assert not bare.ready
     stop = threading.Event()
     thread = threading.Thread(target=bare.run, args=(stop,))
@@ -208,4 +212,6 @@ def test_without_a_certificate_connections_end_at_once() -> None:
 
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server((HOST, 0)) as taken, pytest.raises(errors.NodeFault):
-        server.Server((HOST, taken.getsockname()[1]), server.Application({}), clock.SystemClock())
+        server.Server(
+            (HOST, taken.getsockname()[1]), door.Application({}), clock.SystemClock(), LIMITS
+        )

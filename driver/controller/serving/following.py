@@ -1,0 +1,52 @@
+"""A certificate in two files, which are read again whenever they change."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from driver import clock, errors
+
+_log = structlog.get_logger(__name__)
+LOOK_S = 15.0
+SOON_S = 1.0
+"""Until there is a certificate."""
+Use = Callable[[bytes, bytes], None]
+"""Serves a certificate and its key (PEM). Raises BadInput."""
+
+
+class InFiles:
+    """Follows two files, however they are replaced. `run` is a thread's target."""
+
+    def __init__(self, certificate: Path, key: Path, use: Use, time: clock.Clock) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._use = use
+        self._clock = time
+        self._served: tuple[bytes, bytes] | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Read them every fifteen seconds until `stop` is set."""
+        while not stop.is_set():
+            try:
+                self.look()
+            except errors.RationError as error:
+                _log.warning("certificate not read", error=str(error))
+            self._clock.wait(stop, LOOK_S if self._served else SOON_S)
+
+    def look(self) -> None:
+        """Serve what the files hold, if it is new.
+
+        Raises:
+            NodeFault: one cannot be read.
+            BadInput: they are not a pair, as when one of the two has been replaced so far.
+        """
+        try:
+            found = self._certificate.read_bytes(), self._key.read_bytes()
+        except OSError as error:
+            raise errors.NodeFault("read", str(error.filename), str(error.strerror)) from error
+        if found != self._served:
+            self._use(*found)
+            _log.info("certificate served", file=str(self._certificate))
+            self._served = found

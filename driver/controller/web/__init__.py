@@ -1,0 +1,1 @@
+"""The page and the JSON API: what there is to see, over HTTP, for reading only."""

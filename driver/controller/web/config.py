@@ -1,0 +1,64 @@
+"""The page's settings, which are the controller's: flag, else environment, else default."""
+
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+
+from driver import settings
+from driver.controller.web import page, rights
+
+
+class PageSettings(settings.ClusterSettings):
+    """Where the page is, and who may read it."""
+
+    web_address: str = pydantic.Field(
+        default="127.0.0.1:8081",
+        description="address:port of the page and the JSON API; empty: none. On a loopback address "
+        "nobody is asked who they are: `kubectl port-forward` leads there, whose right is the "
+        "guard.",
+    )
+    web_auth: Literal["none", "token"] = pydantic.Field(
+        default="none",
+        description="`token`: readers show a token of the cluster, and may list resourceclaims and "
+        "pods in all namespaces; needed beyond loopback addresses.",
+    )
+    web_tls_cert_file: Path | None = pydantic.Field(
+        default=None,
+        description="The page's certificate, with its chain, in PEM; none: plain HTTP.",
+    )
+    web_tls_key_file: Path | None = pydantic.Field(default=None, description="Its key, in PEM.")
+
+    @pydantic.field_validator("web_address")
+    @classmethod
+    def _listens(cls, value: str) -> str:
+        if value:
+            settings.host_port(value)
+        return value
+
+    @pydantic.field_validator("web_auth")
+    @classmethod
+    def _is_guarded(cls, value: str, info: pydantic.ValidationInfo) -> str:
+        address = info.data.get("web_address")
+        if value == "none" and address and not rights.is_loopback(settings.host_port(address)[0]):
+            raise ValueError(f"has to be token where others reach the page, at {address}")
+        return value
+
+    @pydantic.field_validator("web_tls_key_file")
+    @classmethod
+    def _is_a_pair(cls, value: Path | None, info: pydantic.ValidationInfo) -> Path | None:
+        if (value is None) != (info.data.get("web_tls_cert_file") is None):
+            raise ValueError("goes together with --web-tls-cert-file")
+        return value
+
+    @property
+    def page(self) -> page.Place | None:
+        """Where the page is; None: nowhere."""
+        if not self.web_address:
+            return None
+        return page.Place(
+            settings.host_port(self.web_address),
+            self.web_auth == "token",
+            self.web_tls_cert_file,
+            self.web_tls_key_file,
+        )

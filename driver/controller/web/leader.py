@@ -1,0 +1,67 @@
+"""Who leads, by the Lease: a standby sends its readers there."""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from driver import clock, errors
+from driver.kube import client, resource
+
+_log = structlog.get_logger(__name__)
+KEPT_S = 2.0
+_CALL_S = 2.0
+
+
+class Leader:
+    """The holder of the controllers' Lease, read at most every two seconds. Thread safe."""
+
+    def __init__(
+        self, kube: client.KubeClient, lease: str, namespace: str, time: clock.Clock
+    ) -> None:
+        self._kube = kube.within(_CALL_S)
+        self._place = lease, namespace
+        self._clock = time
+        self._lock = threading.Lock()
+        self._pod = _Kept(time, self._read_pod)
+        self._address = _Kept(time, self._read_address)
+
+    def pod(self) -> str:
+        """The name of its pod: its identity without what is new in every process; "" for nobody."""
+        with self._lock:
+            return self._pod.value()
+
+    def address(self) -> str:
+        """The address of its pod; "" where it is not known."""
+        with self._lock:
+            return self._address.value()
+
+    def _read_pod(self) -> str:
+        found = self._kube.get(resource.LEASES, *self._place)
+        return str((found.get("spec") or {}).get("holderIdentity") or "").rpartition("-")[0]
+
+    def _read_address(self) -> str:
+        name = self._pod.value()
+        if not name:
+            return ""
+        found = self._kube.get(resource.PODS, name, self._place[1])
+        return str((found.get("status") or {}).get("podIP") or "")
+
+
+class _Kept:
+    """A value that is read anew after two seconds; "" while it cannot be read."""
+
+    def __init__(self, time: clock.Clock, read: Callable[[], str]) -> None:
+        self._clock = time
+        self._read = read
+        self._known: tuple[float, str] | None = None
+
+    def value(self) -> str:
+        now = self._clock.monotonic()
+        if self._known is None or now - self._known[0] >= KEPT_S:
+            try:
+                self._known = now, self._read()
+            except errors.ApiError as error:
+                _log.info("leader not known", error=str(error))
+                self._known = now, ""
+        return self._known[1]

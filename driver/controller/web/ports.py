@@ -1,0 +1,22 @@
+"""What the page asks of the room around it."""
+
+from typing import Protocol
+
+from driver.controller.reports import reading
+
+
+class Away(Exception):
+    """This replica cannot tell: `leader` may, where one is known; `problem` says what is amiss."""
+
+    def __init__(self, problem: str, leader: str = "") -> None:
+        self.problem = problem
+        self.leader = leader
+        super().__init__(problem)
+
+
+class Source(Protocol):
+    """Where reports come from."""
+
+    def now(self) -> reading.Reading:
+        """What there is to see now, or was a moment ago. Raises Away."""
+        ...

@@ -1,0 +1,146 @@
+"""What each URL shows: its query, its document, its name. One table for the page and the JSON."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from driver.controller.reports import model, reading
+from driver.controller.web import listing, queries
+
+Names: TypeAlias = Mapping[str, str]
+"""What the URL's path names."""
+Tell: TypeAlias = Callable[[reading.Reading, Names, Any], model.Document]
+"""The document of a query of the view's own kind. Raises Unknown."""
+EVERY = reading.Part(limit=sys.maxsize)
+D = TypeVar("D", bound=model.Document)
+
+
+class Unknown(Exception):
+    """There is no such object: `what`, in words."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"there is no {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One report. `name` is its template's too; `title` takes the names of the path."""
+
+    name: str
+    rule: str
+    query: type[queries.Query]
+    tell: Tell
+    title: str
+
+
+def _there(found: D | None, what: str) -> D:
+    if found is None:
+        raise Unknown(what)
+    return found
+
+
+def _key(names: Names) -> str:
+    return f"{names['namespace']}/{names['name']}"
+
+
+def _part(query: queries.Query) -> reading.Part:
+    return reading.Part(query.after, query.limit)
+
+
+def _by_key(one: model.Claim | model.Pod) -> str:
+    return one.key
+
+
+def _fleet(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+    return reports.fleet()
+
+
+def _nodes(reports: reading.Reading, _: Names, query: queries.Nodes) -> model.Document:
+    return listing.nodes(reports.nodes(EVERY).items, query)
+
+
+def _node(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    return _there(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
+
+
+def _gpu(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    what = f"GPU {names['gpu']} on node {names['node']}"
+    return _there(reports.gpu(names["node"], names["gpu"]), what)
+
+
+def _claims(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+    if not query.name:
+        return reports.claims(query.namespace, _part(query))
+    found = reports.claims(query.namespace, EVERY).items
+    return model.Claims(**listing.named(found, _by_key, query)._asdict())
+
+
+def _claim(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    return _there(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
+
+
+def _waiting(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+    if not query.name:
+        return reports.waiting(query.namespace, _part(query))
+    found = reports.waiting(query.namespace, EVERY).items
+    return model.Pods(**listing.named(found, _by_key, query)._asdict())
+
+
+def _pods(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+    if not query.name:
+        return reports.pods(query.namespace, _part(query))
+    found = reports.pods(query.namespace, EVERY).items
+    return model.Pods(**listing.named(found, _by_key, query)._asdict())
+
+
+def _pod(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    return _there(reports.pod(_key(names)), f"pod {_key(names)}")
+
+
+def _queues(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+    return reports.queues()
+
+
+def _queue(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    return _there(reports.queue(names["name"]), f"Queue {names['name']}")
+
+
+def _reservations(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+    return reports.reservations()
+
+
+def _reservation(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+    key = _key(names)
+    there = (one for one in reports.reservations().items if f"{one.namespace}/{one.name}" == key)
+    return _there(next(there, None), f"Reservation {key}")
+
+
+def _timeline(reports: reading.Reading, _: Names, query: queries.Moments) -> model.Document:
+    return listing.timeline(reports.timeline(EVERY).items, query)
+
+
+_ONE, _THINGS = queries.One, queries.Things
+_KEYED = "<namespace>/<name>"
+FLEET = View("fleet", "/fleet", _ONE, _fleet, "Fleet")
+VIEWS = (
+    FLEET,
+    View("overview", "/nodes", queries.Nodes, _nodes, "Overview"),
+    View("node", "/nodes/<node>", _ONE, _node, "Node {node}"),
+    View("gpu", "/nodes/<node>/gpus/<gpu>", _ONE, _gpu, "{gpu} on {node}"),
+    View("claims", "/claims", _THINGS, _claims, "Claims"),
+    View("claim", f"/claims/{_KEYED}", _ONE, _claim, "Claim {namespace}/{name}"),
+    View("waiting", "/waiting", _THINGS, _waiting, "Waiting pods"),
+    View("pods", "/pods", _THINGS, _pods, "Pods"),
+    View("pod", f"/pods/{_KEYED}", _ONE, _pod, "Pod {namespace}/{name}"),
+    View("queues", "/queues", _ONE, _queues, "Queues"),
+    View("queue", "/queues/<name>", _ONE, _queue, "Queue {name}"),
+    View("reservations", "/reservations", _ONE, _reservations, "Reservations"),
+    View(
+        "reservation", f"/reservations/{_KEYED}", _ONE, _reservation,
+        "Reservation {namespace}/{name}",
+    ),
+    View("timeline", "/timeline", queries.Moments, _timeline, "Timeline"),
+)  # fmt: skip
+"""Each is at its rule as a page, and as JSON below `paths.API`."""

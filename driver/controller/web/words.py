@@ -1,0 +1,75 @@
+"""Values as people read them. Pure."""
+
+import datetime as dt
+
+_MODES = {
+    "whole": "Whole GPU",
+    "mig": "MIG",
+    "mps": "MPS",
+    "time-slicing": "Time slicing",
+    "monitor": "Monitoring",
+    "free": "Free",
+}
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024.0
+_WIDE = 100
+_AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def mode(name: str) -> str:
+    """How a GPU is given, as it is spelled in text."""
+    return _MODES.get(name, name)
+
+
+def memory(size: int) -> str:
+    """`79.6 GiB`, `512 MiB`; whole numbers from 100 on."""
+    left, at = float(size), 0
+    while left >= _STEP and at < len(_UNITS) - 1:
+        left, at = left / _STEP, at + 1
+    shown = f"{left:.0f}" if left >= _WIDE or left == int(left) else f"{left:.1f}"
+    return f"{shown.removesuffix('.0')} {_UNITS[at]}"
+
+
+def percent(part: float, whole: float) -> str:
+    """`62%`; 0% of nothing."""
+    return f"{round(100 * part / whole) if whole else 0}%"
+
+
+def age(stamp: str, now: dt.datetime) -> str:
+    """How long ago an RFC 3339 time was: `3 h`, `12 s`; "" for none."""
+    then = moment(stamp)
+    if then is None:
+        return ""
+    seconds = max(0, int((now - then).total_seconds()))
+    for size, unit in _AGES:
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return "0 s"
+
+
+def moment(stamp: str) -> dt.datetime | None:
+    """An RFC 3339 time; None for what is none."""
+    try:
+        found = dt.datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+
+
+def at(stamp: str) -> str:
+    """`2026-11-22 14:05:09`, in UTC; what is no time, as it is."""
+    found = moment(stamp)
+    return found.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S") if found else stamp
+
+
+def number(text: str) -> float | None:
+    """`12.5`; None for none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def many(count: int, one: str, several: str = "") -> str:
+    """`1 node`, `3 nodes`."""
+    return f"{count} {one if count == 1 else several or one + 's'}"

@@ -1,0 +1,152 @@
+"""The page over the small fleet of `tests.fleets`; `python -m tests.pages` serves it."""
+
+import contextlib
+import dataclasses
+import sys
+import threading
+from collections.abc import Iterator
+
+import flask
+import prometheus_client
+
+from driver import clock, ids, names
+from driver.controller.reports import model, reading
+from driver.controller.serving import server
+from driver.controller.web import application, guard, metrics, ports
+from tests import fleets
+
+HOST = "127.0.0.1"
+LIMITS = server.Limits(deadline_s=2.0, body=guard.MOST_BYTES, threads=4, connections=64)
+_REFUSALS = (
+    model.Refusal(
+        count=1,
+        nodes=("gpu-1",),
+        fits=3,
+        wanted=16,
+        devices={"DeviceAllocated": 3, "DeviceTainted": 2},
+    ),
+    model.Refusal(count=1, nodes=("gpu-2",), fits=7, wanted=16, devices={"Reserved": 1}),
+    model.Refusal(
+        count=1,
+        nodes=("gpu-3",),
+        reason="NodeUnschedulable",
+        detail="the node is cordoned",
+        wanted=16,
+    ),
+)
+WAITS = model.Explanation(
+    at=fleets.AT,
+    refusals=_REFUSALS,
+    nearest=model.Nearest(
+        node="gpu-2",
+        summary="7 of 16 GPUs; 1 more once vision/nightly is over, and no node has 16",
+        ever=False,
+        leaving=("vision/train",),
+    ),
+)
+PLACED = model.Explanation(
+    at=fleets.AT,
+    why="gpu-1 leaves the most whole GPUs together",
+    node="gpu-1",
+    considered=(
+        model.Considered(node="gpu-1", scores={"pack": 92.5, "nvlink": 100.0}),
+        model.Considered(node="gpu-2", scores={"pack": 40.0, "nvlink": 100.0}),
+    ),
+)
+
+
+def _moment(at: str, reason: str, key: str, message: str, kind: str = "Pod") -> model.Moment:
+    namespace, _, name = key.partition("/")
+    told = reason in {"NoFit", "PodPreempted"}
+    return model.Moment(
+        at=f"2026-11-22T{at}Z",
+        reason=reason,
+        warning=told,
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        message=message,
+    )
+
+
+MOMENTS = (
+    _moment("11:58:03", "NoFit", "nlp/big", "no node has 16 GPUs; gpu-2 comes nearest with 7"),
+    _moment("11:40:12", "PodPreempted", "dev/notebook", "made room for vision/train"),
+    _moment("11:40:20", "Allocated", "vision/train", "4 GPUs on gpu-1", "ResourceClaim"),
+    _moment("09:00:05", "Allocated", "nlp/serve", "20 GiB of gpu-1", "ResourceClaim"),
+)
+
+
+def explained(pod: ids.Key) -> model.Explanation | None:
+    """Of one that waits and one that runs."""
+    return {"nlp/big": WAITS, "vision/train": PLACED}.get(pod)
+
+
+def a_reading(found: list[fleets.Raw] | None = None) -> reading.Reading:
+    """The fleet, with what happened and why."""
+    known = fleets.a_reading(found)
+    return dataclasses.replace(known, explain=explained, moments=MOMENTS)
+
+
+@dataclasses.dataclass
+class Fixed:
+    """A source that says the same, or that it is away."""
+
+    found: reading.Reading | ports.Away
+
+    def now(self) -> reading.Reading:
+        if isinstance(self.found, ports.Away):
+            raise self.found
+        return self.found
+
+
+def an_application(
+    source: ports.Source,
+    guarded: guard.Guard | None = None,
+    forward: application.Forward | None = None,
+    time: clock.Clock | None = None,
+) -> flask.Flask:
+    """The application, with a registry of its own in `extensions`."""
+    registry = prometheus_client.CollectorRegistry()
+    counted = metrics.Metrics(registry)
+    parts = application.Parts(
+        source, guarded or guard.Guard(), counted, time or clock.SystemClock(), forward
+    )
+    made = application.make(parts)
+    made.extensions["registry"] = registry
+    return made
+
+
+@contextlib.contextmanager
+def served(
+    app: flask.Flask,
+    limits: server.Limits = LIMITS,
+    pair: tuple[bytes, bytes] | None = None,
+    port: int = 0,
+) -> Iterator[int]:
+    """A real server on a port of this host, with TLS where there is a certificate and its key."""
+    door = server.Server((HOST, port), app, clock.SystemClock(), limits, tls=pair is not None)
+    if pair is not None:
+        door.use(*pair)
+    stop = threading.Event()
+    thread = threading.Thread(target=door.run, args=(stop,))
+    thread.start()
+    try:
+        yield door.port
+    finally:
+        stop.set()
+        door.interrupt()
+        thread.join(10)
+
+
+def main() -> None:
+    """Serve it on port 8081 until interrupted."""
+    with served(an_application(Fixed(a_reading())), port=8081) as port:
+        sys.stdout.write(f"http://localhost:{port}/ ({names.DRIVER})\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
