@@ -12,7 +12,7 @@ import prometheus_client
 import structlog
 import yaml
 
-from driver import clock, errors, ids, lifecycle
+from driver import clock, errors, lifecycle
 from driver.api import workloads
 from driver.controller import (
     collecting,
@@ -32,7 +32,7 @@ from driver.controller import (
 from driver.controller.allocation import configured, filters, ranking, settings
 from driver.controller.allocation.policies import mix
 from driver.controller.config import ControllerConfig
-from driver.controller.reports import explaining, model
+from driver.controller.reports import explaining
 from driver.controller.web import leader, looking, moments, page
 from driver.kube import (
     backoff,
@@ -186,10 +186,7 @@ class App:
             looking.standing_by(self._leading.is_set, who.pod)
             looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
 
-        def explain(pod: ids.Key) -> model.Explanation | None:
-            found = decider.explained(pod)
-            return explaining.document(found) if found else None
-
+        explain = explaining.by(decider.explained)
         minded = looking.Minded(away, lambda: _silent(reflectors), explain, self._told.newest)
         source = looking.Looking(self._stores, config.driver_name, minded, self._clock)
         return page.Page(config.page, self._kube, source, who, self._registry, self._clock)

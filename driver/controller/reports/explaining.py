@@ -1,18 +1,25 @@
 """Why a pod is where it is, or is nowhere, as a document. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from driver import ids
 from driver.controller.allocation import explanation, outcome
 from driver.controller.allocation.whatif import nearest, words
 from driver.controller.reports import model
 
+Answers = Callable[[ids.Key], explanation.Explanation | None]
 _MOST_NAMED = 8
 _MOST_REFUSALS = 50
 
 
-def document(found: explanation.Explanation) -> model.Explanation:
-    """An answer of the controller's, or one that was worked out the same way."""
-    return of(found.answer, found.at, found.near)
+def by(answers: Answers) -> Callable[[ids.Key], model.Explanation | None]:
+    """The decider's last answer to a pod (`Reconciler.explained`) as a document."""
+
+    def explain(pod: ids.Key) -> model.Explanation | None:
+        found = answers(pod)
+        return of(found.answer, found.at, found.near) if found else None
+
+    return explain
 
 
 def of(

@@ -8,8 +8,8 @@ import pytest
 
 from driver import names
 from driver.cli.explaining import telling
-from driver.controller import seeing
-from driver.controller.reports import model, reading
+from driver.controller.reports import explaining, model
+from driver.controller.web import looking
 from driver.reasons import Reason
 from tests import objects
 from tests.fakes import deciding
@@ -157,9 +157,8 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
     while world.saying.write_one():
         continue
     world.settle()
-    told = seeing.Remembering(world.told, world.clock)
-    of = seeing.Seeing(names.DRIVER, world.stores, world.decider.explained, told, world.clock)
-    found: reading.Reading = of.reading()
+    minded = looking.Minded(lambda: None, tuple, explaining.by(world.decider.explained), tuple)
+    found = looking.Looking(world.stores, names.DRIVER, minded, world.clock).now()
     (pod,) = (one for one in found.waiting().items if one.name != "one")
     whole = found.pod(pod.key)
     assert whole is not None
