@@ -7,6 +7,7 @@ import pytest
 
 from driver import errors, names
 from driver.kube import resource
+from driver.kubeletplugin import metrics
 from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
@@ -33,7 +34,10 @@ def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
     assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
     assert len(found["spec"]["devices"]) == 8 * FACES
-    assert registry.get_sample_value("dra_gpu_plugin_devices") == 8 * FACES
+    assert sum(
+        registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": one}) or 0.0
+        for one in metrics.ALLOCATORS
+    ) == 8 * FACES
     waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 2)
 
 

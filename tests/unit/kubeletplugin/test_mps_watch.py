@@ -1,10 +1,11 @@
 import dataclasses
 from pathlib import Path
 
+import prometheus_client
 import pytest
 
 from driver.devices import mps
-from driver.kubeletplugin import mps_watch, telling
+from driver.kubeletplugin import metrics, mps_watch, telling
 from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
@@ -65,7 +66,13 @@ def world(tmp_path: Path) -> World:
     told = plugin_shell.Events()
     said = Said(node)
     records = node.process().executor.records.all
-    watch = mps_watch.MpsWatch(records, said, telling.Teller(told), fake_clock.FakeClock())
+    watch = mps_watch.MpsWatch(
+        records,
+        said,
+        telling.Teller(told),
+        metrics.Metrics(prometheus_client.CollectorRegistry()),
+        fake_clock.FakeClock(),
+    )
     return World(node, said, told, watch)
 
 
