@@ -16,6 +16,7 @@ from driver.controller.admission import (
     certificates,
     conversion,
     handling,
+    issuing,
     metrics,
     server,
     templates,
@@ -95,8 +96,13 @@ class App:
         )
         return server.Application({"/validate": validate, "/mutate": mutate})
 
+    def _serve(self, certificate: bytes, key: bytes) -> None:
+        """Serve a certificate. Raises BadInput."""
+        self._server.use(certificate, key)
+        self._metrics.expires.set(issuing.end_of(certificate))
+
     def _certificates(self) -> certificates.InSecret | certificates.InFiles:
-        config, use = self._config, self._server.use
+        config, use = self._config, self._serve
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
             return certificates.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
         place = certificates.Place(

@@ -34,10 +34,13 @@ def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
     assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
     assert len(found["spec"]["devices"]) == 8 * FACES
-    assert sum(
-        registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": one}) or 0.0
-        for one in metrics.ALLOCATORS
-    ) == 8 * FACES
+    assert (
+        sum(
+            registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": one}) or 0.0
+            for one in metrics.ALLOCATORS
+        )
+        == 8 * FACES
+    )
     waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 2)
 
 
