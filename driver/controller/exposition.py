@@ -12,7 +12,7 @@ from typing import Final
 from driver import clock
 from driver.controller import stores
 from driver.controller.figures import fleet, queues, waiting
-from driver.telemetry.families import Family, Figures
+from driver.telemetry.families import Family, Figures, Labels
 
 FLEET_S: Final = 10.0
 CACHE_AGE: Final = Family(
@@ -52,7 +52,9 @@ class Exposition:
         if not ask.leads():
             return {}
         reserved = ask.stores.reserved.snapshot().values()
-        ages = {(name,): age for name, age in ask.ages_s().items() if age < math.inf}
+        ages: dict[Labels, float] = {
+            (name,): age for name, age in ask.ages_s().items() if age < math.inf
+        }
         return {
             **self._of_fleet(),
             **ask.queues(),

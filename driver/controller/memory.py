@@ -32,8 +32,9 @@ class Memory:
 
     `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
     gang's condition is being written.
-    `told` is why a pod found no place, `why` the reason of it, `unadvised` are those to whom the nearest fit is still to be
-    told. `explained` is the last answer to each pod in full, for as long as the pod is there.
+    `told` is why a pod found no place, `why` the reason of it, `unadvised` are those to whom the
+    nearest fit is still to be told. `explained` is the last answer to each pod in full, for as long
+    as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
     """
 

@@ -64,11 +64,7 @@ class Metrics:
         )
         self._devices = _devices(registry)
         self._errors = _errors(registry)
-        self.failing_daemons = prometheus.Gauge(
-            "dra_gpu_plugin_mps_daemons_failing",
-            "MPS daemons that serve no claim although they should, as their supervisor says.",
-            registry=registry,
-        )
+        self.failing_daemons = _failing(registry)
         writes = prometheus.Counter(
             "dra_gpu_plugin_slice_writes",
             "Writes of ResourceSlices that the API server took.",
@@ -130,6 +126,14 @@ def _devices(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gau
         registry=registry,
     )
     return {allocator: gauge.labels(allocator=allocator) for allocator in ALLOCATORS}
+
+
+def _failing(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+    return prometheus.Gauge(
+        "dra_gpu_plugin_mps_daemons_failing",
+        "MPS daemons that serve no claim although they should, as their supervisor says.",
+        registry=registry,
+    )
 
 
 def _errors(

@@ -33,19 +33,27 @@ def of_slice(found: slices.Slice) -> tuple[Card, ...]:
     """The GPUs of a slice; one's devices are in one slice (D1)."""
     groups: dict[ids.DeviceName, list[slices.Device]] = {}
     for device in found.devices:
-        name = faces.gpu_name(device.name)
-        if name is not None and device.name != faces.monitor_name(name):
+        name = gpu_of(device.name)
+        if device.name != faces.monitor_name(name):
             groups.setdefault(name, []).append(device)
     return tuple(_card(found.driver, name, group) for name, group in groups.items())
 
 
+def gpu_of(device: str) -> ids.DeviceName:
+    """The name of the GPU that a device is of; one that is named otherwise is one by itself."""
+    return faces.gpu_name(device) or ids.DeviceName(device)
+
+
 def _card(driver: str, name: ids.DeviceName, group: list[slices.Device]) -> Card:
-    parts = {one.name: _memory(one) for one in group if mode_of(name, one.name) == MIG}
-    undivided = [_memory(one) for one in group if one.name not in parts]
+    parts: dict[str, int] = {
+        one.name: _memory(one) for one in group if mode_of(name, one.name) == MIG
+    }
+    whole = (_memory(one) for one in group if mode_of(name, one.name) == WHOLE)
+    shared = (_memory(one) for one in group if one.name not in parts)
     return Card(
         name,
         _product(driver, group),
-        max([*undivided, *_of_parts(group, parts)], default=0) if not undivided else undivided[0],
+        next(whole, 0) or max([*shared, *_of_parts(group, parts)], default=0),
         all(_blocked(one) for one in group),
         parts,
     )

@@ -6,7 +6,6 @@ from typing import Final
 
 from driver import ids, names
 from driver.controller.figures import cards
-from driver.devices import faces
 from driver.resources import claims, quantity, slices, taint_rules
 from driver.telemetry.families import Family, Figures
 
@@ -101,8 +100,7 @@ class Fleet:
         )
         for result in results:
             device = result.device
-            name = faces.gpu_name(device.device)
-            card = known.get((device.pool, name)) if name else None
+            card = known.get((device.pool, cards.gpu_of(device.device)))
             if card is None or device.driver != self._driver or result.admin_access:
                 continue
             mode = cards.mode_of(card.name, device.device)

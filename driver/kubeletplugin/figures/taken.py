@@ -46,9 +46,8 @@ def of_records(
     for record in records:
         if record.state is checkpoint.State.COMPLETED:
             made = tuple(parts.places(record.steps, record.facts))
-            for device in record.devices:
-                if not device.admin_access:
-                    yield _of_device(record.claim, device, gpus.get(device.gpu), made)
+            mine = (one for one in record.devices if not one.admin_access)
+            yield from (_of_device(record.claim, one, gpus.get(one.gpu), made) for one in mine)
 
 
 def _of_device(

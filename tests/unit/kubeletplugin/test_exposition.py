@@ -47,7 +47,7 @@ class Scraped(World):
         sources = exposition.Sources(
             all_records,  # type: ignore[arg-type]
             records.written,
-            lambda: (None, self.node.nvml.inventory().gpus),
+            lambda: (None, process.gpus.refresh().gpus),
             lambda: self.ails,
             self.watch.readings,
             lambda: self.lag_s,
@@ -158,7 +158,8 @@ def test_a_mig_device_has_its_profile_and_uuid_its_memory_and_no_utilization(
     assert world.claim_is(claim_figures.LIMIT)["claim-1"] == pytest.approx(40 * GIB, rel=0.02)
     assert not world.figures()[claim_figures.BUSY.name]
     assert not world.figures()[claim_figures.POWER.name]
-    assert world.gpu_is(gpus.INSTANCES, "ration") == 0  # discovery alone knows whose they are
+    assert world.gpu_is(gpus.INSTANCES, "ration") == 1
+    assert world.gpu_is(gpus.INSTANCES, "other") == 0
 
 
 def test_two_shares_of_one_gpu_are_one_series_with_the_sum(world: Scraped) -> None:
@@ -174,7 +175,7 @@ def test_the_series_of_a_claim_end_with_the_claim(world: Scraped) -> None:
     release(world.node, claim)
     left = world.figures()
     named = [one.name for one in claim_figures.FAMILIES if CLAIM in one.labels]
-    assert {name: dict(left[name]) for name in named} == dict.fromkeys(named, {})
+    assert {name: dict(left[name]) for name in named} == {name: {} for name in named}
 
 
 def test_more_claims_than_series_are_counted_and_left_out(
