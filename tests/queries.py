@@ -104,7 +104,7 @@ def labels(node: Any) -> frozenset[str] | None:
             return _of_binary(node)
         case promql.Call():
             return _of_call(node)
-        case promql.ParenExpr():
+        case promql.ParenExpr() | promql.SubqueryExpr():
             return labels(node.expr)
         case _:
             if not isinstance(node, promql.NumberLiteral):
