@@ -134,6 +134,21 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
 
 
 @pytest.mark.usefixtures("node")
+def test_slices_lag_for_as_long_as_they_cannot_be_published(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    one = start()
+    publishing.published(one)
+    assert one.publisher.lag_s() == 0
+    api.faults.add(faults.Answer(500), faults.writes, times=1000)
+    api.remove(SLICES, "node-a-gpu.ration.dev-00001")
+    waiting.until(lambda: one.publisher.lag_s() > 1, within_s=10)
+    api.faults.clear()
+    waiting.until(lambda: one.publisher.lag_s() == 0, within_s=20)
+    assert len(api.all(SLICES)) == 2
+
+
+@pytest.mark.usefixtures("node")
 def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
     api: api_server.ApiServer,
     start: Start,
