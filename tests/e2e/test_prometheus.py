@@ -128,6 +128,7 @@ def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
     assert fired == []
     assert watch.number(OURS) == before
     assert most <= before + (MOST + 2) * 9 + 200
+    assert watch.over("up == 0", began) == []
     assert [name for name, error in watch.targets().items() if error] == []
 
 
