@@ -4,26 +4,20 @@
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import prometheus_client
 import pydantic
 
 from driver import reasons, remedies, settings
 from driver.api import v1alpha1
 from driver.controller import config as controller_config
-from driver.controller import metrics as controller_metrics
 from driver.controller.admission import config as admission_config
-from driver.controller.admission import metrics as admission_metrics
-from driver.controller.web import metrics as web_metrics
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
-from driver.kubeletplugin import metrics as plugin_metrics
 from driver.mps import config as mps_config
-from driver.mps import metrics as mps_metrics
-from hack import cli_page
+from hack import cli_page, exposed
 from hack.chart import rights_page, written
 from hack.crds import written as crds
 
@@ -109,29 +103,18 @@ def _default(field: Any) -> str:  # noqa: ANN401 - pydantic's FieldInfo
 
 def metrics_page() -> str:
     """Every metric of every process, from their registries."""
-    head = "# Metrics\n\nServed at `--metrics-address` under `/metrics`.\n"
-    return (
-        head
-        + _metrics(
-            "controller",
-            lambda known: (controller_metrics.Metrics(known), web_metrics.Metrics(known)),
-        )
-        + _metrics("admission", admission_metrics.Metrics)
-        + _metrics("kubeletplugin", plugin_metrics.Metrics)
-        + _metrics("mps", mps_metrics.Metrics)
+    head = (
+        "# Metrics\n\nServed at `--metrics-address` under `/metrics`. What they are for: "
+        "[Metrics, dashboards and alerts](../how-to/metrics.md).\n"
     )
+    return head + "".join(_metrics(app) for app in exposed.APPS)
 
 
-def _metrics(app: str, make: Callable[[prometheus_client.CollectorRegistry], object]) -> str:
-    registry = prometheus_client.CollectorRegistry()
-    kept = make(registry)
+def _metrics(app: str) -> str:
     rows = []
-    for family in registry.collect():
-        labels = {name for one in family.samples for name in one.labels} - {"le"}
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        shown = ", ".join(f"`{label}`" for label in sorted(labels))
-        rows.append(f"| `{name}` | {family.type} | {shown} | {family.documentation} |")
-    del kept
+    for one in exposed.of(app):
+        shown = ", ".join(f"`{label}`" for label in sorted(one.labels))
+        rows.append(f"| `{one.name}` | {one.kind} | {shown} | {one.about} |")
     table = "\n".join(sorted(rows))
     return f"\n## {app}\n\n| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n{table}\n"
 

@@ -17,6 +17,7 @@ from driver.api import workloads
 from driver.controller import (
     collecting,
     commit,
+    exposition,
     labelling,
     metrics,
     reconcile,
@@ -43,7 +44,7 @@ from driver.kube import (
     workqueue,
     writer,
 )
-from driver.telemetry import server
+from driver.telemetry import server, shown
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
@@ -100,6 +101,7 @@ class App:
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[watching.SLICES])
+        self._show(decider, reflectors)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
         triggers.Triggers(self._items).attach(self._stores)
         life.thread("telemetry", telemetry.run)
@@ -132,6 +134,21 @@ class App:
             policies=self._config.policies,
         )
         return life.run()
+
+    def _show(
+        self,
+        decider: reconcile.Reconciler,
+        reflectors: dict[str, reflector.Reflector[object]],
+    ) -> None:
+        sources = exposition.Sources(
+            self._leading.is_set,
+            self._stores,
+            decider.standing,
+            self._metrics.queues,
+            lambda: {name: one.age_s() for name, one in reflectors.items()},
+        )
+        made = exposition.Exposition(self._config.driver_name, sources, self._clock)
+        self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
         self._elector.run(stop, self._lead, self._lose)

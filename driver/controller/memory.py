@@ -5,7 +5,7 @@ Owned by the decider's thread alone.
 
 from dataclasses import dataclass, field
 
-from driver import ids
+from driver import ids, reasons
 from driver.controller import turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation
@@ -32,8 +32,9 @@ class Memory:
 
     `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
     gang's condition is being written.
-    `told` is why a pod found no place, `unadvised` are those to whom the nearest fit is still to be
-    told. `explained` is the last answer to each pod in full, for as long as the pod is there.
+    `told` is why a pod found no place, `why` the reason of it, `unadvised` are those to whom the
+    nearest fit is still to be told. `explained` is the last answer to each pod in full, for as long
+    as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
     """
 
@@ -43,6 +44,7 @@ class Memory:
     placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
     backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
     told: dict[ids.PodUid, str] = field(default_factory=dict)
+    why: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
     explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Memory:
     def hush(self, uid: ids.PodUid) -> None:
         """What a pod was told does not hold any more."""
         self.told.pop(uid, None)
+        self.why.pop(uid, None)
         self.explained.pop(uid, None)
         self.unadvised.discard(uid)
 

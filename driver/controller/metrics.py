@@ -1,7 +1,59 @@
 """The controller's metrics. Base units, closed label sets, every series there from the start."""
 
+from collections.abc import Iterable
+from typing import Final
+
 import prometheus_client as prometheus
 
+from driver import reasons
+from driver.telemetry.families import Figures
+
+REFUSALS: Final = (
+    reasons.Reason.CAPACITY_SHORT,
+    reasons.Reason.CLASS_MISSING,
+    reasons.Reason.CONFIG_INVALID,
+    reasons.Reason.CONSTRAINT_UNMET,
+    reasons.Reason.CONTAINER_DAEMONS,
+    reasons.Reason.COUNTERS_TAKEN,
+    reasons.Reason.DEVICE_BEYOND,
+    reasons.Reason.DEVICE_NOT_OURS,
+    reasons.Reason.DEVICE_OVERLAP,
+    reasons.Reason.DEVICE_TAINTED,
+    reasons.Reason.DEVICE_TAKEN,
+    reasons.Reason.FOREIGN_DEVICES,
+    reasons.Reason.GANG_INVALID,
+    reasons.Reason.GANG_WAITS,
+    reasons.Reason.ISOLATION_TOO_WEAK,
+    reasons.Reason.NAMESPACES_APART,
+    reasons.Reason.NODE_BACKED_OFF,
+    reasons.Reason.NODE_CORDONED,
+    reasons.Reason.NODE_FULL,
+    reasons.Reason.NODE_MISMATCH,
+    reasons.Reason.NODE_NOT_READY,
+    reasons.Reason.NODE_PINNED,
+    reasons.Reason.NODE_PORT_TAKEN,
+    reasons.Reason.NODE_TAINTED,
+    reasons.Reason.NODE_VOLUME,
+    reasons.Reason.NOT_SUPPORTED,
+    reasons.Reason.NO_FIT,
+    reasons.Reason.POOL_INCOMPLETE,
+    reasons.Reason.QUEUE_LIMIT,
+    reasons.Reason.SEARCH_BROKEN,
+    reasons.Reason.SEARCH_GIVEN_UP,
+    reasons.Reason.SELECTOR_FAILED,
+    reasons.Reason.SELECTOR_MISMATCH,
+    reasons.Reason.SELECTOR_UNUSABLE,
+    reasons.Reason.SHARING_DISAGREES,
+    reasons.Reason.TOO_MANY_DEVICES,
+)
+"""Why a pod is not placed."""
+EVICTIONS: Final = (
+    reasons.Reason.POD_EVICTED,
+    reasons.Reason.PREEMPTED,
+    reasons.Reason.IDLE_EVICTED,
+)
+OTHER: Final = "Other"
+_WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 _RESULTS = ("allocated", "no_fit", "waits", "write_failed", "taken_back", "nudged", "evicted")
 
 
@@ -22,6 +74,28 @@ class Metrics:
             buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
             registry=registry,
         )
+        self.pod_seconds = prometheus.Histogram(
+            "dra_gpu_controller_pod_allocation_seconds",
+            "From the creation of a pod until its claims were allocated; the API server tells the "
+            "moment of creation in whole seconds.",
+            buckets=_WAITS,
+            registry=registry,
+        )
+        self._refusals = _by_reason(
+            "dra_gpu_controller_refusals",
+            "Decisions that found no place or made a pod wait, by reason; one that has several, "
+            "such as those of different nodes, counts once for each.",
+            REFUSALS,
+            registry,
+        )
+        self._evictions = _by_reason(
+            "dra_gpu_controller_evictions",
+            "Pods that were evicted: as others go first, as they were idle, or as their claims "
+            "cannot be prepared or are used beyond their share, by the event's reason.",
+            EVICTIONS,
+            registry,
+        )
+        self._queues: Figures = {}
         self.failed_turns = prometheus.Counter(
             "dra_gpu_controller_failed_turns",
             "Turns of the work loop that ended in a fault of ours.",
@@ -36,3 +110,31 @@ class Metrics:
     def decided(self, result: str) -> None:
         """Count a decision; `result` is one of the closed set."""
         self._decisions[result].inc()
+
+    def refused(self, why: Iterable[reasons.Reason]) -> None:
+        """A pod was not placed; each reason counts once."""
+        for reason in dict.fromkeys(one if one in REFUSALS else None for one in why):
+            self._refusals[OTHER if reason is None else reason.value].inc()
+
+    def evicted(self, reason: reasons.Reason) -> None:
+        """A pod was evicted."""
+        self.decided("evicted")
+        self._evictions[reason.value if reason in EVICTIONS else OTHER].inc()
+
+    def show_queues(self, figures: Figures) -> None:
+        """How queues stand now, all of them."""
+        self._queues = figures
+
+    def queues(self) -> Figures:
+        """How queues stood last; from any thread."""
+        return self._queues
+
+
+def _by_reason(
+    name: str,
+    about: str,
+    known: Iterable[reasons.Reason],
+    registry: prometheus.CollectorRegistry,
+) -> dict[str, prometheus.Counter]:
+    counter = prometheus.Counter(name, about, ["reason"], registry=registry)
+    return {one: counter.labels(reason=one) for one in (*(one.value for one in known), OTHER)}

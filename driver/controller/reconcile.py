@@ -28,6 +28,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation, settings
+from driver.controller.figures import waiting
 from driver.controller.gangs import roster
 from driver.controller.queueing import engine
 from driver.controller.room import preemption, reclaiming, replacing, reserving
@@ -107,7 +108,7 @@ class Reconciler:
         self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
-        self._accounting = accounting.Accounting(known, fair, charges, hands)
+        self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
         self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
@@ -123,6 +124,18 @@ class Reconciler:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
         uid = self._memory.uids.get(pod)
         return None if uid is None else self._memory.explained.get(uid)
+
+    def standing(self) -> waiting.Standing:
+        """What waits and what is being written, for its figures; from any thread."""
+        memory = self._memory
+        return waiting.Standing(
+            tuple(memory.waiting.copy().items()),
+            memory.uids.copy(),
+            memory.why.copy(),
+            len(self._roster),
+            len(memory.in_flight),
+            len(memory.in_doubt),
+        )
 
     def _more(self) -> list[writers.Item]:
         found: list[writers.Item] = []
@@ -207,12 +220,16 @@ class Reconciler:
                 continue
             self._land(done.pod.uid)
             if done.error is None:
+                self._tools.metrics.pod_seconds.observe(self._waited_s(done.pod))
                 node, said = done.decision.placement.node, done.pod.verdict.message
                 self._memory.placed[done.pod.uid] = turn.Placed(node, now, said)
                 self._items.forget(done.item)
                 self._items.add(done.item)
             else:
                 self._items.retry(done.item)
+
+    def _waited_s(self, pod: pods.Pod) -> float:
+        return max(0.0, self._clock.now().timestamp() - candidates.moment(pod.created))
 
     def _land(self, uid: ids.PodUid) -> None:
         """A write ended: from now on its claims are what the caches say, its own words included."""

@@ -92,7 +92,7 @@ class Scribe:
 
         def write() -> None:
             self._tools.commit.evict(pod)
-            self._tools.metrics.decided("evicted")
+            self._tools.metrics.evicted(reason)
             _log.info("pod evicted", pod=pod.key, why=message)
             self._tools.tell.warning(pod, found, reason, message)
 

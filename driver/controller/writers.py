@@ -186,7 +186,7 @@ class Writers:
 
     def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
         self._tools.commit.evict(pod)
-        self._tools.metrics.decided("evicted")
+        self._tools.metrics.evicted(reasons.Reason.POD_EVICTED)
         _log.info("pod evicted", pod=pod.key, why=message)
         self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
 

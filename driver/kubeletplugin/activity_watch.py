@@ -2,7 +2,8 @@
 
 Of a GPU that a claim has alone, all that runs on it is the claim's; of one that is shared, what the
 processes of its pods do. MIG devices are not told of: NVML samples no processes while MIG is on. On
-doubt a device counts as at work: who is told to be idle may be evicted.
+doubt a device counts as at work: who is told to be idle may be evicted. What the last look found,
+of MIG devices their memory too, is kept for the metrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,10 @@ import structlog
 
 from driver import clock, errors, ids
 from driver.kubeletplugin import activity, checkpoint, consumers, ports, usage
+from driver.kubeletplugin.figures import claims, taken
 
 _log = structlog.get_logger(__name__)
+_WHOLE = 100
 _Key = tuple[ids.ClaimUid, ports.DeviceKey]
 
 
@@ -26,6 +29,7 @@ class Node:
     workers: ports.Workers
     pods_of: ports.PodsOf
     reader: ports.ClaimReader
+    meter: ports.Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,11 @@ class ActivityWatch:
         self._courses: dict[_Key, activity.Course] = {}
         self._told: dict[_Key, tuple[ports.Seen, float]] = {}
         self._before: frozenset[ids.ClaimUid] | None = None
+        self._readings = claims.Readings()
+
+    def readings(self) -> claims.Readings:
+        """What the last look found; from any thread."""
+        return self._readings
 
     def look(self) -> None:
         """Look at every device of a claim, and tell what is worth it. Raises NodeFault."""
@@ -69,11 +78,13 @@ class ActivityWatch:
         self._consumers.begin(records)
         on = _devices(records)
         self._forget({one.of for devices in on.values() for one in devices})
+        found: dict[claims.Use, claims.Reading] = {}
         for gpu, devices in on.items():
             try:
-                self._look_at(gpu, devices)
+                found |= self._look_at(gpu, devices)
             except errors.DeviceFault as e:
                 _log.warning("what a GPU does is not known", gpu=gpu, error=str(e))
+        self._read(records, found)
         self._before = frozenset(one.uid for one in records)
         for record in records:
             self._say(record.claim)
@@ -82,7 +93,27 @@ class ActivityWatch:
         self._courses = {key: one for key, one in self._courses.items() if key in there}
         self._told = {key: one for key, one in self._told.items() if key in there}
 
-    def _look_at(self, gpu: ids.GpuUuid, devices: Sequence[_Device]) -> None:
+    def _read(
+        self, records: Sequence[checkpoint.Record], found: dict[claims.Use, claims.Reading]
+    ) -> None:
+        """Keep what was found, with what only the meter tells."""
+        watts: dict[ids.GpuUuid, float | None] = {}
+        for one in taken.of_records(records, {}):
+            try:
+                if one.gpu not in watts:
+                    watts[one.gpu] = None
+                    watts[one.gpu] = self._node.meter.watts(one.gpu)
+                if one.mig_uuid:
+                    used = self._node.meter.used_bytes(ids.MigUuid(one.mig_uuid))
+                    found[one.claim.uid, one.key.device] = claims.Reading(used=used)
+            except errors.DeviceFault as e:
+                _log.warning("a meter of a GPU not read", gpu=one.gpu, error=str(e))
+        known = {gpu: one for gpu, one in watts.items() if one is not None}
+        self._readings = claims.Readings(found, known)
+
+    def _look_at(
+        self, gpu: ids.GpuUuid, devices: Sequence[_Device]
+    ) -> Mapping[claims.Use, claims.Reading]:
         alone = all(one.alone for one in devices)
         samples = self._node.workers.since(gpu, self._stamps.get(gpu, 0))
         for one in samples or ():
@@ -92,9 +123,10 @@ class ActivityWatch:
             shares = self._shares(gpu, devices, samples)
         else:
             shares = {one.claim.uid: found for one in devices if found is not None}
-        for device in devices:
-            if device.claim.uid in shares:
-                self._take(device, shares[device.claim.uid])
+        seen = [one for one in devices if one.claim.uid in shares]
+        for device in seen:
+            self._take(device, shares[device.claim.uid])
+        return {(one.claim.uid, one.key.device): _reading(shares[one.claim.uid]) for one in seen}
 
     def _whole(self, gpu: ids.GpuUuid, samples: Sequence[ports.Sample] | None) -> _Found | None:
         """Everything on the GPU."""
@@ -150,6 +182,11 @@ class ActivityWatch:
         if news:
             self._told.update((key, (seen, now_s)) for key, seen in mine.items())
             self._tell.tell(ref, {key: seen for (_, key), seen in mine.items()})
+
+
+def _reading(found: _Found) -> claims.Reading:
+    busy = None if found.percent is None else found.percent / _WHOLE
+    return claims.Reading(busy, found.used_bytes)
 
 
 def _devices(

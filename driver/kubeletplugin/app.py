@@ -19,6 +19,7 @@ from driver.kubeletplugin import (
     claim_reader,
     cordons,
     device_conditions,
+    exposition,
     health_news,
     health_report,
     health_stream,
@@ -48,6 +49,7 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.config import PluginConfig
 from driver.resources import ailing, nodes
 from driver.telemetry import server as telemetry_server
+from driver.telemetry import shown
 
 _log = structlog.get_logger(__name__)
 COMPONENT: Final = "ration-kubeletplugin"
@@ -86,7 +88,7 @@ class App:
         self._recovery = stages.Recovery(
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
-        self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, self._clock)
+        self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, counters, self._clock)
         self._conditions = _conditions(config, outside)
         watch = usage_watch.Tools(teller, self._conditions, counters)
         works = activity_watch.ActivityWatch(core.workers, self._conditions, self._clock)
@@ -124,6 +126,20 @@ class App:
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
         self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
+        self._show(works)
+
+    def _show(self, works: activity_watch.ActivityWatch) -> None:
+        config = self._config
+        sources = exposition.Sources(
+            self._core.records,
+            self._core.written,
+            self._supply.shown,
+            self._health.ailments,
+            works.readings,
+            self._publisher.lag_s,
+        )
+        made = exposition.Exposition(config.driver_name, config.node_name, sources, self._clock)
+        self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
 
     def _publishing(
         self,

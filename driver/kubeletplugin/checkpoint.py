@@ -163,6 +163,13 @@ class Checkpoint:
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
+    def written(self, uid: ids.ClaimUid) -> float | None:
+        """When the claim's record was written last, in seconds since 1970; None without one."""
+        try:
+            return self._path(uid).stat().st_mtime
+        except OSError:
+            return None
+
     def damaged(self) -> tuple[ids.ClaimUid, ...]:
         """Claims of which a damaged record was moved aside and not cleared since."""
         marks = (name.partition(f"{_SUFFIX}.damaged-") for name in _names(self._directory))

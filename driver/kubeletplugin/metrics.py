@@ -1,15 +1,37 @@
 """The plugin's metrics. Base units, closed label sets, every series there from the start."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import prometheus_client as prometheus
 
+from driver import reasons
 from driver.devices import xids
+from driver.resources import slices
 
 CALLS: Final = ("prepare", "unprepare")
 RESULTS: Final = ("done", "refused", "failed", "cancelled")
 RESETS: Final = ("done", "failed")
 WRITES: Final = ("create", "update", "delete")
+REASONS: Final = (
+    reasons.Reason.ADMIN_ONLY,
+    reasons.Reason.CLAIM_LET_GO,
+    reasons.Reason.CLAIM_NOT_ALLOCATED,
+    reasons.Reason.CLAIM_REPLACED,
+    reasons.Reason.CONFIG_INVALID,
+    reasons.Reason.DEVICE_OVERLAP,
+    reasons.Reason.DEVICE_UNKNOWN,
+    reasons.Reason.DRIVER_NOT_READY,
+    reasons.Reason.ISOLATION_TOO_WEAK,
+    reasons.Reason.NAMESPACES_APART,
+    reasons.Reason.PREPARE_FAILED,
+    reasons.Reason.SHARING_DISAGREES,
+    reasons.Reason.STILL_RUNNING,
+    reasons.Reason.UNPREPARE_FAILED,
+)
+"""Why a claim is not prepared, or not given up."""
+OTHER: Final = "Other"
+ALLOCATORS: Final = ("controller", "scheduler")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 
 
@@ -40,9 +62,9 @@ class Metrics:
             "ResourceSlices of this node that are there.",
             registry=registry,
         )
-        self.devices = prometheus.Gauge(
-            "dra_gpu_plugin_devices", "Devices this node means to publish.", registry=registry
-        )
+        self._devices = _devices(registry)
+        self._errors = _errors(registry)
+        self.failing_daemons = _failing(registry)
         writes = prometheus.Counter(
             "dra_gpu_plugin_slice_writes",
             "Writes of ResourceSlices that the API server took.",
@@ -79,9 +101,55 @@ class Metrics:
         code = str(row.code) if row.code in xids.TABLE else "other"
         self._xids.labels(row.xid_class.value, code).inc()
 
+    def offered(self, devices: Sequence[slices.Device]) -> None:
+        """These are meant to be published."""
+        for allocator, gauge in self._devices.items():
+            mine = allocator == "controller"
+            gauge.set(sum(one.tainted_for("controller") is mine for one in devices))
+
+    def failed(self, call: str, reason: reasons.Reason) -> None:
+        """A claim was refused, or the call failed."""
+        known = reason.value if reason in REASONS else OTHER
+        self._errors[call, known].inc()
+
     def finished(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""
         self._seconds[call][result].observe(seconds)
+
+
+def _devices(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gauge]:
+    gauge = prometheus.Gauge(
+        "dra_gpu_plugin_devices",
+        "Devices this node means to publish, by who allocates them; monitors, which only "
+        "administrators get, count as the scheduler's.",
+        ["allocator"],
+        registry=registry,
+    )
+    return {allocator: gauge.labels(allocator=allocator) for allocator in ALLOCATORS}
+
+
+def _failing(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+    return prometheus.Gauge(
+        "dra_gpu_plugin_mps_daemons_failing",
+        "MPS daemons that serve no claim although they should, as their supervisor says.",
+        registry=registry,
+    )
+
+
+def _errors(
+    registry: prometheus.CollectorRegistry,
+) -> dict[tuple[str, str], prometheus.Counter]:
+    counter = prometheus.Counter(
+        "dra_gpu_plugin_claim_errors",
+        "Claims that were not prepared, or not given up, by reason.",
+        ["call", "reason"],
+        registry=registry,
+    )
+    return {
+        (call, reason): counter.labels(call=call, reason=reason)
+        for call in CALLS
+        for reason in (*(one.value for one in REASONS), OTHER)
+    }
 
 
 def _quarantined(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:

@@ -7,7 +7,7 @@ import structlog
 
 from driver import clock, errors, reasons
 from driver.devices import mps
-from driver.kubeletplugin import checkpoint, ports, telling
+from driver.kubeletplugin import checkpoint, metrics, ports, telling
 
 _log = structlog.get_logger(__name__)
 _EVERY_S = 2.0
@@ -22,8 +22,10 @@ class MpsWatch:
         records: Callable[[], tuple[checkpoint.Record, ...]],
         daemons: ports.Daemons,
         teller: telling.Teller,
+        counters: metrics.Metrics,
         time: clock.Clock,
     ) -> None:
+        self._counters = counters
         self._records = records
         self._daemons = daemons
         self._teller = teller
@@ -50,6 +52,7 @@ class MpsWatch:
         self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
         for key, refs in clients.items():
             self._compare(key, tuple(refs))
+        self._counters.failing_daemons.set(len(self._failing))
 
     def _compare(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
         status = self._daemons.status(key)

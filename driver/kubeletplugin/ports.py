@@ -183,6 +183,18 @@ class Workers(Protocol):
         ...
 
 
+class Meter(Protocol):
+    """What a GPU draws, and what is used of its parts. Raises DeviceFault."""
+
+    def watts(self, gpu: ids.GpuUuid) -> float | None:
+        """What the whole GPU draws; None: it does not tell."""
+        ...
+
+    def used_bytes(self, device: ids.MigUuid) -> int | None:
+        """The memory of a MIG device that is used; None: it does not tell."""
+        ...
+
+
 PodsOf = Callable[[int], tuple[ids.PodUid, ...]]
 """The pods that a process of the host may be of, the outermost first; () when it is of none."""
 

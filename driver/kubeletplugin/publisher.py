@@ -111,11 +111,17 @@ class Publisher:
         self._quiet = False
         self._notices = notices.Notices(tools.teller)
         self._problem: str | None = "the slices have not been published yet"
+        self._behind_at: float | None = None
         self.slices = self._reflector()
 
     def problem(self) -> str | None:
         """Why the slices are not as they should be; None when they are."""
         return self._problem
+
+    def lag_s(self) -> float:
+        """Seconds since what is wanted and what is stored differ; 0 while they do not."""
+        since = self._behind_at
+        return 0.0 if since is None else self._tools.clock.monotonic() - since
 
     def idle_s(self) -> float:
         """Seconds since the loop last came round; waiting for the API server is coming round."""
@@ -199,6 +205,8 @@ class Publisher:
         now = self._tools.clock.monotonic()
         if now - self._wrote_at > self._settings.quiet_s:
             self._writing.reset()
+        if self._behind_at is None:
+            self._behind_at = now
         try:
             wrote = self._pass() if self._is_ours() else 0
         except (errors.ApiError, errors.NodeFault) as e:
@@ -209,6 +217,7 @@ class Publisher:
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
             self._tools.clock.wait(stop, wait_s)
             return True
+        self._behind_at = None
         self._failing.reset()
         self._tools.metrics.slices.set(len(self._store))
         if wrote:
@@ -246,7 +255,7 @@ class Publisher:
         if offer.pool is not None and refused and not offer.pool.devices:
             wrote = self._withdraw(node)
         elif offer.pool is not None:
-            self._tools.metrics.devices.set(len(offer.pool.devices))
+            self._tools.metrics.offered(offer.pool.devices)
             self._allocator.begin(shown)
             wrote = self._make(offer.pool, node)
             self._allocator.done(shown, node)
@@ -266,7 +275,7 @@ class Publisher:
 
     def _withdraw(self, node: nodes.Node) -> int:
         """Leave no slice of ours; how many writes it took."""
-        self._tools.metrics.devices.set(0)
+        self._tools.metrics.offered(())
         self._allocator.leave()
         current = list(self.stored())
         self._generation = max(self._generation, slice_plan.generation_of(current))

@@ -187,6 +187,7 @@ class DraService:
         self._tools.metrics.finished(call, result, duration_s)
         _log.info("claim worked on", result=result, duration_s=round(duration_s, 4))
         if isinstance(outcome, ports.Refused | Failed):
+            self._tools.metrics.failed(call, outcome.reason)
             self._tools.teller.claim_warning(ref, outcome.reason, outcome.message)
         if call == "prepare":
             self._say(ref, outcome)

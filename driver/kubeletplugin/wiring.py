@@ -42,13 +42,17 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
-from driver.kubeletplugin.nvml import activity, busy, instances, modes, resetter
+from driver.kubeletplugin.nvml import activity, busy, instances, meter, modes, resetter
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import session as sessions
 from driver.kubeletplugin.sharing import mig as parts
 
 _log = structlog.get_logger(__name__)
+
+
+def _never(_uid: ids.ClaimUid) -> None:
+    """No record was ever written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Core:
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
     `leftovers` is for what outlives its claim, `sharers` for who uses more than its share,
-    `workers` for what devices do, `resets` for GPUs that ask for a reset.
+    `workers` for what devices do, `resets` for GPUs that ask for a reset. `written` is when a
+    claim's record was written, in seconds since 1970.
     """
 
     preparation: ports.Preparation
@@ -74,6 +79,7 @@ class Core:
     sharers: usage_watch.Node
     workers: activity_watch.Node
     resets: reset_watch.Node
+    written: Callable[[ids.ClaimUid], float | None] = _never
 
     def held(self) -> frozenset[ids.DeviceName]:
         """The devices that claims hold, by the records. Raises NodeFault."""
@@ -156,12 +162,20 @@ def core(
             hands.mend,
         ),
         usage_watch.Node(everyone, on_gpus, pods_of, reader),
-        activity_watch.Node(everyone, on_gpus, activity.Activity(session), pods_of, reader),
+        activity_watch.Node(
+            everyone,
+            on_gpus,
+            activity.Activity(session),
+            pods_of,
+            reader,
+            meter.Meter(session),
+        ),
         reset_watch.Node(
             occupancy.Occupancy(hands.acting, hands.gpus, hands.door, _senses(session)).of,
             resetter.Resetter(session, hands.smi.reset).reset,
             hands.holding,
         ),
+        hands.records.written,
     )
 
 

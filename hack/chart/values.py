@@ -281,6 +281,33 @@ class ServiceMonitor(parts.Part):
     )
 
 
+class PrometheusRule(parts.Part):
+    """Alerts for a Prometheus operator."""
+
+    enabled: bool = pydantic.Field(
+        default=False, description="Install them; their CRD has to be there."
+    )
+    labels: dict[str, str] = pydantic.Field(
+        default={}, description="Labels by which a Prometheus selects them."
+    )
+    docs: Annotated[str, pydantic.Field(pattern=r"^https?://[^ ]*[^/ ]$")] = pydantic.Field(
+        default="https://ration.dev/docs",
+        description="Where the documentation is served: alerts name the page that says what to do.",
+    )
+
+
+class Dashboards(parts.Part):
+    """Dashboards for a Grafana whose sidecar looks for ConfigMaps."""
+
+    enabled: bool = pydantic.Field(default=False, description="Install them.")
+    labels: dict[str, str] = pydantic.Field(
+        default={"grafana_dashboard": "1"}, description="Labels by which the sidecar finds them."
+    )
+    annotations: dict[str, str] = pydantic.Field(
+        default={}, description="Annotations, such as grafana_folder."
+    )
+
+
 class OpenShift(parts.Part):
     """What OpenShift asks for beside RBAC."""
 
@@ -453,6 +480,8 @@ _SECTIONS: parts.Fields = {
     "policies": parts.held(Policies),
     "network_policy": parts.held(NetworkPolicy),
     "service_monitor": parts.held(ServiceMonitor),
+    "prometheus_rule": parts.held(PrometheusRule),
+    "dashboards": parts.held(Dashboards),
     "openshift": parts.held(OpenShift),
     "critical_pods_quota": parts.held(CriticalPodsQuota),
     "uninstall": parts.held(Uninstall),

@@ -246,12 +246,14 @@ class World:
         self.saying = saying.Saying(self.server, self.clock)
         self._read()
         triggers.Triggers(self.items).attach(self.stores)
+        self.registry = prometheus_client.CollectorRegistry()
+        self.metrics = metrics.Metrics(self.registry)
         tools = writers.Tools(
             self.server,
             commit.Commit(self.server, self.stores.observe_claim),
             Inline(),
             telling.Teller(self.told, self.saying),
-            metrics.Metrics(prometheus_client.CollectorRegistry()),
+            self.metrics,
         )
         settings = reconcile.Settings(
             names.DRIVER, worlds.DECIDING, lambda: self.stale, evict_over_share=evict_over_share

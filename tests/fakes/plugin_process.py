@@ -62,7 +62,12 @@ def main() -> int:
         reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
         usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
         activity_watch.Node(
-            tuple, users.Nobody(), users.Idle(), lambda _: (), gpunode.FakeReader()
+            tuple,
+            users.Nobody(),
+            users.Idle(),
+            lambda _: (),
+            gpunode.FakeReader(),
+            users.Idle(),
         ),
         reset_watch.Node(
             lambda _: resetting.Use(domain.Signs()),

@@ -64,11 +64,38 @@ class FakeWorkers:
             raise errors.DeviceFault(gpu, "how busy it is", e.code, str(e)) from e
 
 
+class FakeMeter:
+    """Implements `ports.Meter`."""
+
+    def __init__(self, ask: library.Library) -> None:
+        self._ask = ask
+
+    def watts(self, gpu: ids.GpuUuid) -> float | None:
+        try:
+            handle = self._ask.device_get_handle_by_uuid(gpu)
+            return self._ask.device_get_power_usage(handle) / 1000
+        except codes.NvmlError as e:
+            raise errors.DeviceFault(gpu, "what it draws", e.code, str(e)) from e
+
+    def used_bytes(self, device: ids.MigUuid) -> int | None:
+        try:
+            handle = self._ask.device_get_handle_by_uuid(device)
+            return self._ask.device_get_memory_info(handle).used
+        except codes.NvmlError as e:
+            raise errors.DeviceFault(device, "what is used", e.code, str(e)) from e
+
+
 class Idle:
-    """There is nothing to look at."""
+    """There is nothing to look at; nothing to meter."""
 
     def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         raise AssertionError(f"{gpu} was looked at, from {stamp_us} on")
 
     def percent(self, gpu: ids.GpuUuid) -> int | None:
         raise AssertionError(f"{gpu} was looked at")
+
+    def watts(self, gpu: ids.GpuUuid) -> float | None:
+        raise AssertionError(f"{gpu} was looked at")
+
+    def used_bytes(self, device: ids.MigUuid) -> int | None:
+        raise AssertionError(f"{device} was looked at")

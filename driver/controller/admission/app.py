@@ -16,6 +16,7 @@ from driver.controller.admission import (
     certificates,
     conversion,
     handling,
+    issuing,
     metrics,
     templates,
     world,
@@ -100,8 +101,13 @@ class App:
         )
         return door.Application({"/validate": validate, "/mutate": mutate})
 
+    def _serve(self, certificate: bytes, key: bytes) -> None:
+        """Serve a certificate. Raises BadInput."""
+        self._server.use(certificate, key)
+        self._metrics.expires.set(issuing.end_of(certificate))
+
     def _certificates(self) -> certificates.InSecret | following.InFiles:
-        config, use = self._config, self._server.use
+        config, use = self._config, self._serve
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
             return following.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
         place = certificates.Place(

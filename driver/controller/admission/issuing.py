@@ -213,6 +213,11 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
+def end_of(certificate: bytes) -> float:
+    """When a certificate in PEM ends, of a chain the first, in seconds since 1970."""
+    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp()
+
+
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 

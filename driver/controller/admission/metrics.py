@@ -34,6 +34,12 @@ class Metrics:
             registry=registry,
         )
 
+        self.expires = prometheus.Gauge(
+            "dra_gpu_admission_certificate_expiry_timestamp_seconds",
+            "When the certificate that is served ends, in seconds since 1970; 0 without one.",
+            registry=registry,
+        )
+
     def answered(self, webhook: str, verdict: str) -> None:
         """Count a review; both are of the closed sets."""
         self._requests[webhook, verdict].inc()

@@ -104,6 +104,13 @@ class NoFit:
     nodes: Mapping[Refusal, Sequence[ids.NodeName]] = field(default_factory=dict)
 
     @property
+    def reasons(self) -> frozenset[reasons.Reason]:
+        """Every reason that keeps a node or a device away."""
+        found = (self.blocker, *(one.node_reason for one in self.nodes))
+        devices = (reason for one in self.nodes for reason, _ in one.devices)
+        return frozenset(one for one in (*found, *devices) if one is not None)
+
+    @property
     def given_up(self) -> bool:
         """Whether a node might do after all: the search there ended at its budget."""
         return any(refusal.given_up for refusal in self.nodes)

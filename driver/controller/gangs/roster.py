@@ -55,6 +55,10 @@ class Roster:
         self._members: dict[ids.Key, dict[ids.Key, pods.Pod]] = {}
         self._gangs: dict[ids.Key, ids.Key] = {}
 
+    def __len__(self) -> int:
+        """How many gangs have live pods."""
+        return len(self._members)
+
     def put(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went; one that ended or ends does not count."""
         before = self._gangs.pop(key, None)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from driver.controller import scribe, state
+from driver.controller import metrics, scribe, state
+from driver.controller.figures import queues as figures
 from driver.controller.queueing import engine, status
 from driver.controller.waiting import charging
 from driver.resources import queues
@@ -22,7 +23,9 @@ class Accounting:
         fair: engine.Engine,
         charges: charging.Charging,
         hands: scribe.Scribe,
+        counters: metrics.Metrics,
     ) -> None:
+        self._counters = counters
         self._known = known
         self._engine = fair
         self._charges = charges
@@ -34,6 +37,7 @@ class Accounting:
         found = self._known.stores.teams.snapshot().values()
         if not found:
             self._written.clear()
+            self._counters.show_queues({})
             return None
         self._known.bring()
         now = self._known.clock.now()
@@ -45,6 +49,7 @@ class Accounting:
         now, moment = self._known.clock.now(), self._known.clock.monotonic()
         standings = self._engine.standings(now.timestamp())
         faults = self._engine.tree.faults
+        self._counters.show_queues(figures.of_standings(standings, self._engine.tree.accepted))
         for one in found:
             body = status.render(
                 standings.get(one.name), faults.get(one.name), one.generation, now, one.status

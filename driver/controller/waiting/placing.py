@@ -73,6 +73,7 @@ class Placing:
             self._explain(pod, answer, near)
             self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message, answer=answer)
         self._tools.metrics.decided("no_fit")
+        self._tools.metrics.refused(answer.reasons)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.clear(half)
 
@@ -86,6 +87,7 @@ class Placing:
     ) -> None:
         """Say why a pod is not placed that was not even tried, once for each new answer."""
         self._tools.metrics.decided("waits")
+        self._tools.metrics.refused((reason,))
         if self._known.memory.told.get(pod.uid) != message:
             self._known.memory.hush(pod.uid)
             told = whatif_words.joined(message, note)
@@ -106,6 +108,7 @@ class Placing:
         The pod's condition names what of an `answer` holds on every node.
         """
         self._known.memory.told[pod.uid] = same_as or message
+        self._known.memory.why[pod.uid] = reason
         self._tools.tell.warning(pod, found, reason, message)
         if pod.node is None and answer is not None and answer.blocker is not None:
             self._tools.tell.waits(pod, answer.blocker, answer.detail)

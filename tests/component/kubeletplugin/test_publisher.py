@@ -7,6 +7,7 @@ import pytest
 
 from driver import errors, names
 from driver.kube import resource
+from driver.kubeletplugin import metrics
 from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
@@ -33,7 +34,13 @@ def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
     assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
     assert len(found["spec"]["devices"]) == 8 * FACES
-    assert registry.get_sample_value("dra_gpu_plugin_devices") == 8 * FACES
+    assert (
+        sum(
+            registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": one}) or 0.0
+            for one in metrics.ALLOCATORS
+        )
+        == 8 * FACES
+    )
     waiting.until(lambda: registry.get_sample_value("dra_gpu_plugin_slices") == 2)
 
 
@@ -124,6 +131,21 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
     publishing.published(one)
     assert len(publishing.writes(api)) == 6
     assert registry.get_sample_value("dra_gpu_plugin_publish_failures_total") == 4
+
+
+@pytest.mark.usefixtures("node")
+def test_slices_lag_for_as_long_as_they_cannot_be_published(
+    api: api_server.ApiServer, start: Start
+) -> None:
+    one = start()
+    publishing.published(one)
+    assert one.publisher.lag_s() == 0
+    api.faults.add(faults.Answer(500), faults.writes, times=1000)
+    api.remove(SLICES, "node-a-gpu.ration.dev-00001")
+    waiting.until(lambda: one.publisher.lag_s() > 1, within_s=10)
+    api.faults.clear()
+    waiting.until(lambda: one.publisher.lag_s() == 0, within_s=20)
+    assert len(api.all(SLICES)) == 2
 
 
 @pytest.mark.usefixtures("node")

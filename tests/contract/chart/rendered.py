@@ -14,7 +14,7 @@ from hack.cluster import errors
 DATA = Path(__file__).parents[2] / "data" / "chart"
 EVERYTHING = DATA / "everything.yaml"
 LINES = ("1.36", "1.37")
-NOT_KUBERNETES = {"ServiceMonitor", "Certificate", "Issuer"}
+NOT_KUBERNETES = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
 BUILDS_HELM = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""
 

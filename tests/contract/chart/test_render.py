@@ -15,6 +15,8 @@ SWITCHES = (
     ("policies.gate=false",),
     ("networkPolicy.enabled=true",),
     ("serviceMonitor.enabled=true",),
+    ("prometheusRule.enabled=true",),
+    ("dashboards.enabled=true",),
     ("openshift.privileged=true",),
     ("criticalPodsQuota.enabled=true",),
     ("tests.enabled=false",),
@@ -99,6 +101,7 @@ def test_a_cluster_without_the_api_is_refused(kubernetes: str, *, taken: bool) -
     [
         ("networkPolicy.enabled=true", {"NetworkPolicy"}),
         ("serviceMonitor.enabled=true", {"ServiceMonitor"}),
+        ("prometheusRule.enabled=true", {"PrometheusRule"}),
         ("admission.tls.mode=cert-manager", {"Certificate", "Issuer"}),
         ("criticalPodsQuota.enabled=true", {"ResourceQuota"}),
     ],

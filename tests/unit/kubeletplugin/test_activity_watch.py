@@ -63,6 +63,7 @@ class World:
             self.workers,
             lambda pid: (self.pods[pid],) if pid in self.pods else (),
             self.node.reader,
+            users.FakeMeter(ask),
         )
         self.watch = activity_watch.ActivityWatch(node, self.told, self.time)
 

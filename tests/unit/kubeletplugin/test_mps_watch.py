@@ -1,10 +1,11 @@
 import dataclasses
 from pathlib import Path
 
+import prometheus_client
 import pytest
 
 from driver.devices import mps
-from driver.kubeletplugin import mps_watch, telling
+from driver.kubeletplugin import metrics, mps_watch, telling
 from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
@@ -50,6 +51,11 @@ class World:
     said: Said
     told: plugin_shell.Events
     watch: mps_watch.MpsWatch
+    registry: prometheus_client.CollectorRegistry
+
+    @property
+    def failing(self) -> float | None:
+        return self.registry.get_sample_value("dra_gpu_plugin_mps_daemons_failing")
 
     def look(self) -> list[tuple[str, str]]:
         """Who is told what."""
@@ -64,9 +70,16 @@ def world(tmp_path: Path) -> World:
     node = gpunode.GpuNode(tmp_path)
     told = plugin_shell.Events()
     said = Said(node)
+    registry = prometheus_client.CollectorRegistry()
     records = node.process().executor.records.all
-    watch = mps_watch.MpsWatch(records, said, telling.Teller(told), fake_clock.FakeClock())
-    return World(node, said, told, watch)
+    watch = mps_watch.MpsWatch(
+        records,
+        said,
+        telling.Teller(told),
+        metrics.Metrics(registry),
+        fake_clock.FakeClock(),
+    )
+    return World(node, said, told, watch, registry)
 
 
 def test_a_daemon_that_dies_is_told_to_each_of_its_claims_once(world: World) -> None:
@@ -84,8 +97,10 @@ def test_that_it_serves_again_is_told_too(world: World) -> None:
     world.said.state, world.said.problem = mps.State.FAILED, "it ended"
     world.look()
     world.said.state, world.said.problem = mps.State.READY, ""
+    assert world.failing == 1
     assert world.look() == [("claim-1", "MpsRecovered")]
     assert world.look() == []
+    assert world.failing == 0
 
 
 def test_claims_of_other_kinds_hear_nothing(world: World) -> None:

@@ -1,0 +1,76 @@
+"""The controller's metrics that are worked out at scrapes, of its caches and of what it remembers.
+
+Nobody is asked over a network. The fleet is counted no more often than every `FLEET_S`.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from driver import clock
+from driver.controller import stores
+from driver.controller.figures import fleet, queues, waiting
+from driver.telemetry.families import Family, Figures, Labels
+
+FLEET_S: Final = 10.0
+CACHE_AGE: Final = Family(
+    "dra_gpu_controller_cache_age_seconds",
+    "Since the last word of the API server on a kind of object, while this process leads.",
+    ("cache",),
+)
+FAMILIES: Final = (*fleet.FAMILIES, *queues.FAMILIES, *waiting.FAMILIES, CACHE_AGE)
+"""Standbys have no caches, and series of none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the figures come from; all may be asked by any thread and wait for nobody."""
+
+    leads: Callable[[], bool]
+    stores: stores.Stores
+    standing: Callable[[], waiting.Standing]
+    queues: Callable[[], Figures]
+    ages_s: Callable[[], Mapping[str, float]]
+
+
+class Exposition:
+    """`figures` is a `shown.Source`."""
+
+    def __init__(self, driver: str, sources: Sources, time: clock.Clock) -> None:
+        self._sources = sources
+        self._clock = time
+        self._fleet = fleet.Fleet(driver)
+        self._guard = threading.Lock()
+        self._counted: Figures = {}
+        self._counted_at = -math.inf
+
+    def figures(self) -> Figures:
+        """All of `FAMILIES`."""
+        ask = self._sources
+        if not ask.leads():
+            return {}
+        reserved = ask.stores.reserved.snapshot().values()
+        ages: dict[Labels, float] = {
+            (name,): age for name, age in ask.ages_s().items() if age < math.inf
+        }
+        return {
+            **self._of_fleet(),
+            **ask.queues(),
+            **waiting.of_standing(ask.standing(), reserved),
+            CACHE_AGE.name: ages,
+        }
+
+    def _of_fleet(self) -> Figures:
+        with self._guard:
+            now = self._clock.monotonic()
+            if now - self._counted_at >= FLEET_S:
+                found = self._sources.stores
+                self._counted = self._fleet.figures(
+                    found.slices.snapshot().values(),
+                    found.rules.snapshot().values(),
+                    found.claims.snapshot().values(),
+                )
+                self._counted_at = now
+            return self._counted

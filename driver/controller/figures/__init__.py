@@ -1,0 +1,1 @@
+"""What the controller's metrics say of the fleet, of queues and of what waits. Pure."""

@@ -1,0 +1,1 @@
+"""What the plugin's metrics say of GPUs and claims, worked out of values. Pure."""

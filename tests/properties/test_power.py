@@ -1,0 +1,19 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.kubeletplugin.figures import power
+
+PARTS = st.dictionaries(
+    st.integers(0, 7), st.tuples(st.none() | st.floats(0, 1), st.floats(0, 1)), max_size=8
+)
+
+
+@given(watts=st.floats(0, 2000), parts=PARTS)
+def test_the_watts_of_claims_add_up_to_no_more_than_their_gpu_draws(
+    watts: float, parts: dict[int, tuple[float | None, float]]
+) -> None:
+    busy = {who: did for who, (did, _) in parts.items()}
+    found = power.attributed(watts, busy, {who: had for who, (_, had) in parts.items()})
+    assert sum(found.values()) <= watts * (1 + 1e-9)
+    assert all(one >= 0 for one in found.values())
+    assert found.keys() <= parts.keys()
