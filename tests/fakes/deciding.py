@@ -314,7 +314,7 @@ class World:
             raise errors.NotFound(404, "NotFound", name)
         self.add(patches.strategic(self.pods[name], body))
 
-    def waits(self, name: str = "pod") -> pods.Waits | None:
+    def waiting_for(self, name: str = "pod") -> pods.Waits | None:
         """What a pod's condition says, once all that is due is written."""
         while self.saying.write_one():
             continue

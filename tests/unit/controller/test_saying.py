@@ -16,7 +16,7 @@ def a_world_with_a_pod_that_waits() -> deciding.World:
 
 
 def test_a_pod_without_a_place_says_why_in_its_condition() -> None:
-    waits = a_world_with_a_pod_that_waits().waits()
+    waits = a_world_with_a_pod_that_waits().waiting_for()
     assert waits is not None
     assert waits.reason == reasons.Reason.NO_FIT
     assert "2 of 3 devices fit" in waits.message
@@ -25,20 +25,20 @@ def test_a_pod_without_a_place_says_why_in_its_condition() -> None:
 
 def test_a_pod_that_is_placed_says_it_no_more() -> None:
     world = a_world_with_a_pod_that_waits()
-    assert world.waits() is not None
+    assert world.waiting_for() is not None
     world.stores.slices.apply(objects.a_slice("node-0", 4) | {"metadata": _newer("node-0")})
     world.settle()
     assert world.node_of() == "node-0"
-    assert world.waits() is None
+    assert world.waiting_for() is None
 
 
 def test_a_pod_that_another_allocator_served_says_it_no_more() -> None:
     world = a_world_with_a_pod_that_waits()
-    assert world.waits() is not None
+    assert world.waiting_for() is not None
     given = objects.allocated("node-0", "gpu-0", "gpu-1")
     world.add(objects.a_claim("claim", objects.a_request("gpu", 3), status=given))
     world.settle()
-    assert world.waits() is None
+    assert world.waiting_for() is None
 
 
 def test_what_was_not_written_yet_gives_way_to_a_newer_word() -> None:
