@@ -62,8 +62,9 @@ def page() -> str:
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's own
     """All that do something, with their full names."""
     if isinstance(command, typer.core.TyperGroup):
-        for word, one in sorted(command.commands.items()):
-            yield from commands(one, f"{name} {word}")
+        context: Any = None  # no group of ours looks at it
+        for word in sorted(command.list_commands(context)):
+            yield from commands(command.get_command(context, word), f"{name} {word}")
     else:
         yield name, command
 

@@ -104,3 +104,7 @@ def _print(made: "list[making.Raw]", output: Literal["yaml", "json"]) -> None:
         out.show_document(made[0], out.Format.JSON)
     else:
         print(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}, indent=2))
+
+
+app = typer.Typer(name="generate", help=GROUP_HELP, no_args_is_help=True)
+app.command("claim", help=HELP)(claim)
