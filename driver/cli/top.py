@@ -58,15 +58,18 @@ def lines(fleet: model.Fleet, nodes: Sequence[model.Node], *, busy: bool) -> Ite
         f"{words.share(fleet.memory_allocated, fleet.memory)}   {fleet.waiting} waiting   "
         f"{fleet.unhealthy} unhealthy   {fleet.idle} idle"
     )
+    wide = max(
+        (len(part.claim) for node in nodes for gpu in node.gpus for part in gpu.parts), default=0
+    )
     for node in nodes:
         told = f"   {node.problem}" if node.problem else ""
         yield f"{node.name}   {words.share(node.memory_allocated, node.memory)}{told}"
         for gpu in node.gpus:
             if gpu.parts or not busy:
-                yield from _gpu(gpu, fleet.at)
+                yield from _gpu(gpu, fleet.at, wide)
 
 
-def _gpu(gpu: model.Gpu, at: str) -> Iterator[str]:
+def _gpu(gpu: model.Gpu, at: str, wide: int) -> Iterator[str]:
     ill = "" if gpu.health == "healthy" else f"   {gpu.health} ({words.taints(gpu.taints)})"
     yield (
         f"  {gpu.index} [{words.bar(gpu)}] {gpu.mode:<12} "
@@ -75,4 +78,4 @@ def _gpu(gpu: model.Gpu, at: str) -> Iterator[str]:
     for part in gpu.parts:
         use = words.use(part.use, at)
         pods = words.several(part.pods) or "no pod"
-        yield f"      {part.claim:<28} {words.part(part):<12} {use:<12} {pods}"
+        yield f"      {part.claim:<{wide}}  {words.part(part):<12} {use:<12} {pods}"

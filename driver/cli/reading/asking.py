@@ -149,10 +149,10 @@ class Opened:
         asked = self._asked
         kube = cluster.connect(asked.kubeconfig).within(4.0)
         found = kube.get(resource.LEASES, _LEASE, asked.home)
-        holder = str(found.get("spec", {}).get("holderIdentity") or "")
+        # The pod's name, and what is new in every process.
+        holder = str(found.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]
         if not holder:
             raise errors.Unreachable(0, ending.CONTROLLER, "no controller leads")
-        kube.get(resource.PODS, holder, asked.home)
         config = cluster.named(asked.kubeconfig)
         made = remote.Remote(tunnel.Tunnel(config, asked.home, holder, _PORT).get)
         made.fleet()
