@@ -36,6 +36,7 @@ class Answer:
     status: int
     reason: str = "Injected"
     retry_after_s: int = 0
+    message: str = "injected"
 
 
 @dataclass(frozen=True)

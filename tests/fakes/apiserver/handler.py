@@ -81,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self, request: faults.Request, fault: faults.Fault | None) -> None:
         if isinstance(fault, faults.Answer):
-            raise rules.Refusal(fault.status, fault.reason, "injected", fault.retry_after_s)
+            raise rules.Refusal(fault.status, fault.reason, fault.message, fault.retry_after_s)
         self._admit(request)
         if request.path == "/version":
             major, minor, _ = self.state.git_version.removeprefix("v").split(".", 2)

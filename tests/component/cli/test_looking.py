@@ -1,0 +1,119 @@
+"""The commands that look, against an API server: by a kubeconfig alone, and what it refuses."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from driver.cli.__main__ import app
+from driver.kube import resource
+from tests import fleets
+from tests.fakes.apiserver import faults
+from tests.fakes.apiserver import server as api_server
+
+KINDS = {
+    "Node": resource.NODES,
+    "ResourceSlice": resource.RESOURCE_SLICES,
+    "DeviceClass": resource.DEVICE_CLASSES,
+    "ResourceClaim": resource.RESOURCE_CLAIMS,
+    "Pod": resource.PODS,
+    "Queue": resource.QUEUES,
+    "Reservation": resource.RESERVATIONS,
+}
+Ration = Callable[..., Result]
+
+
+@pytest.fixture
+def api() -> Iterator[api_server.ApiServer]:
+    with api_server.ApiServer() as running:
+        for one in fleets.raw():
+            running.put(KINDS[one["kind"]], one)
+        yield running
+
+
+@pytest.fixture
+def ration(api: api_server.ApiServer, tmp_path: Path) -> Ration:
+    kubeconfig = str(api.kubeconfig(tmp_path))
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "--kubeconfig", kubeconfig])
+
+    return run
+
+
+def refuse(api: api_server.ApiServer, verb: str, plural: str, group: str) -> None:
+    """As the API server does where a role lacks it."""
+    words = (
+        f'{plural}.{group} is forbidden: User "ann" cannot {verb} resource "{plural}" in API '
+        f'group "{group}" at the cluster scope'
+    )
+    refused = faults.Answer(403, "Forbidden", message=words)
+    api.faults.add(refused, lambda request: request.path.endswith(f"/{plural}"))
+
+
+def test_a_kubeconfig_alone_is_enough(ration: Ration) -> None:
+    here = fleets.a_reading()
+    answer = ration("devices", "-o", "json")
+    assert answer.exit_code == 0, answer.output
+    wanted = [gpu for node in here.nodes().items for gpu in node.gpus]
+    assert json.loads(answer.stdout) == [
+        one.model_dump(mode="json", by_alias=True) for one in wanted
+    ]
+    assert not answer.stderr
+
+
+def test_queues_and_reservations_are_read_too(ration: Ration) -> None:
+    found = json.loads(ration("queues", "-o", "json").stdout)
+    assert [one["name"] for one in found] == ["dev", "research", "nlp", "vision", "lost"]
+    node = json.loads(ration("explain", "node", "gpu-2", "-o", "json").stdout)
+    assert node["gpus"][0]["kept"][0]["reservation"] == "vision/nightly"
+
+
+def test_a_pod_that_waits_is_explained_by_working_it_out(ration: Ration) -> None:
+    answer = ration("explain", "pod", "big", "-n", "nlp", "-o", "json")
+    assert answer.exit_code == 1
+    explained = json.loads(answer.stdout)["explanation"]
+    assert explained["nearest"]["ever"] is False
+    assert {one["count"] for one in explained["refusals"]} == {1}
+
+
+def test_a_right_that_lacks_is_named_in_one_line(api: api_server.ApiServer, ration: Ration) -> None:
+    refuse(api, "list", "resourceslices", "resource.k8s.io")
+    answer = ration("devices")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "list resourceslices.resource.k8s.io" in answer.stderr
+
+
+def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
+    api: api_server.ApiServer, ration: Ration
+) -> None:
+    refuse(api, "list", "queues", "ration.dev")
+    answer = ration("who")
+    assert answer.exit_code == 0
+    assert "vision/train" in answer.stdout
+    assert "not seen: queues" in answer.stderr
+
+
+def test_an_old_server_is_told(api: api_server.ApiServer, ration: Ration) -> None:
+    api.pretend("v1.35.2")
+    answer = ration("devices")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "1.35.2" in answer.stderr
+
+
+def test_a_server_that_is_down_is_told(api: api_server.ApiServer, ration: Ration) -> None:
+    api.down()
+    answer = ration("who")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_controller_that_is_asked_for_and_does_not_lead_is_told(ration: Ration) -> None:
+    answer = ration("who", "--source", "controller")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "--source cluster does without it" in answer.stderr
