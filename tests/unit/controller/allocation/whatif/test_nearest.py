@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from driver import ids, names
+from driver import ids, names, reasons
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.whatif import asking, gaps, nearest, words
 from driver.resources import pods, publish, quantity
@@ -55,6 +55,19 @@ def fill(crowd: crowds.Crowd, node: str, count: int, memory: str = "48Gi") -> No
 def by_need(memory: str) -> outcome.Workload:
     asked = {"requests": {"memory": memory}}
     return crowds.asks(objects.a_request(deviceClassName=names.CLASS_SLICE, capacity=asked))
+
+
+def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> None:
+    cordoned = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
+    device = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned])
+    crowd = crowds.Crowd()
+    crowd.node("node-a", objects.a_slice("node-a", [device]))
+    answer = allocating.refused(allocate.allocate(crowd.view, crowds.gpus(), worlds.DECIDING))
+    (refusal,) = answer.nodes
+    assert refusal.devices == ((reasons.Reason.DEVICE_CORDONED, 1),)
+    meter = asking.Meter(nearest.STEPS)
+    near = nearest.of(crowd.view, crowds.gpus(), answer, crowd.people, worlds.DECIDING, meter)
+    assert near is None
 
 
 def test_memory_is_told_of_the_device_that_has_most() -> None:
