@@ -8,6 +8,7 @@ from driver.resources import fields
 
 COMPONENT: Final = "app.kubernetes.io/component"
 _DRA = "resource.k8s.io"
+_ALL = ("controller", "kubeletplugin", "mps", "admission")
 NEEDED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
     "controller": (
         *((_DRA, "resourceclaims", verb) for verb in ("list", "watch", "patch")),
@@ -36,7 +37,7 @@ def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
     for one in seen.pods:
         component = facts.labels(one).get(COMPONENT, "")
         for _, container in fields.objects(fields.mapping(one, "spec"), "containers"):
-            if component:
+            if component in _ALL:
                 by_image.setdefault(fields.text(container, "image"), set()).add(component)
     if len(by_image) > 1:
         told = "; ".join(f"{one}: {', '.join(sorted(by_image[one]))}" for one in sorted(by_image))
