@@ -75,11 +75,15 @@ def of(
 
 
 def _is_cordoned(refused: outcome.NoFit) -> bool:
-    return any(
-        reason is reasons.Reason.DEVICE_CORDONED
-        for refusal in refused.nodes
-        for reason, _ in refusal.devices
-    )
+    """Whether a node would have enough, used or not, if nothing of it were cordoned."""
+    return any(map(_would_do, refused.nodes))
+
+
+def _would_do(refusal: outcome.Refusal) -> bool:
+    counted = dict(refusal.devices)
+    others = sum(counted.values()) - counted.get(reasons.Reason.SELECTOR_MISMATCH, 0)
+    cordoned = reasons.Reason.DEVICE_CORDONED in counted
+    return cordoned and refusal.fits + others >= refusal.wanted
 
 
 def _leaving(people: tenants.Tenants, node: nodes.Node) -> list[tenants.Tenant]:

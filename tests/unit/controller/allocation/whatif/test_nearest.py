@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from driver import ids, names, reasons
+from driver import ids, names
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.whatif import asking, gaps, nearest, words
 from driver.resources import pods, publish, quantity
@@ -60,14 +60,17 @@ def by_need(memory: str) -> outcome.Workload:
 def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> None:
     cordoned = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
     device = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned])
-    crowd = crowds.Crowd()
-    crowd.node("node-a", objects.a_slice("node-a", [device]))
-    answer = allocating.refused(allocate.allocate(crowd.view, crowds.gpus(), worlds.DECIDING))
-    (refusal,) = answer.nodes
-    assert refusal.devices == ((reasons.Reason.DEVICE_CORDONED, 1),)
-    meter = asking.Meter(nearest.STEPS)
-    near = nearest.of(crowd.view, crowds.gpus(), answer, crowd.people, worlds.DECIDING, meter)
-    assert near is None
+    crowd = crowds.of_sizes({"node-b": 4})
+    crowd.node("node-a", objects.a_slice("node-a", [device, *map(objects.a_device, "abcd")]))
+
+    def found(count: int) -> nearest.Nearest | None:
+        wanted = crowds.gpus(count)
+        answer = allocating.refused(allocate.allocate(crowd.view, wanted, worlds.DECIDING))
+        meter = asking.Meter(nearest.STEPS)
+        return nearest.of(crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter)
+
+    assert found(5) is None
+    assert found(6) is not None
 
 
 def test_memory_is_told_of_the_device_that_has_most() -> None:
