@@ -19,7 +19,7 @@ HELP = (
     "Look for what keeps GPUs from being given out, and say what to do about it.\n\n"
     "It asks the API server only, and changes nothing. Of the cluster: is Kubernetes new enough, "
     "are its feature gates on, is there a DeviceClass, does a controller lead, are the pods ready "
-    "and of one version, may they do what they have to, do the webhook's certificates hold. Of "
+    "and of one image, may they do what they have to, do the webhook's certificates hold. Of "
     "each node with GPUs: what it publishes, or what its plugin says instead, who allocates it, "
     "and who else is there: another driver of the name, a device plugin, a MIG manager.\n\n"
     "With --host it looks at the machine that it runs on, and asks no API server: where the NVIDIA "

@@ -1,7 +1,6 @@
 """The shell of `ration doctor`: asks the API server for all that the checks are shown."""
 
 import datetime as dt
-import importlib.metadata
 import re
 from collections.abc import Mapping
 
@@ -41,7 +40,6 @@ class Gathering:
             events=self._list(resource.EVENTS, "default", "regarding.kind=Node"),
             given=self._rights(pods, namespace),
             gates=self._gates(),
-            own_version=importlib.metadata.version("ration"),
         )
 
     def _version(self) -> str | facts.Unseen:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driver.cli.checks import host
-from driver.files import driver_search
+from driver.files import driver_search, rooted
 
 Read = Callable[[Path], host.Numbers | None]
 _CDI = ("etc/cdi", "var/run/cdi")
@@ -27,21 +27,25 @@ def numbers(path: Path) -> host.Numbers | None:
 
 def look(root: Path, setting: driver_search.Setting, name: str, read: Read = numbers) -> host.Host:
     """What a node is like; `setting` is the plugin's --driver-root."""
-    search = driver_search.of(setting, root)
-    driver = search.look()
-    has_it = driver_search.lacking(driver) is None
-    below = driver.path.relative_to(root) if driver.path.is_relative_to(root) else driver.path
+    # A search's own look would log, into what is printed.
+    places = [rooted.Root(one) for one in driver_search.candidates(setting, root)]
+    driver = next((one.path for one in places if driver_search.lacking(one) is None), None)
     return host.Host(
         name=name,
-        driver=f"/{below}".replace("/.", "/").replace("//", "/") if has_it else None,
-        looked=search.words(),
-        devices=_devices(root / "dev", read),
+        driver=None if driver is None else _on_host(driver, root),
+        looked=driver_search.of(setting, root).words(),
+        devices={**_devices((driver or root) / "dev", read), **_devices(root / "dev", read)},
         links=frozenset(_names(root / "dev" / "char")),
         unified=(root / "sys/fs/cgroup/cgroup.controllers").exists(),
         cdi_folders=tuple(f"/{one}" for one in _CDI if (root / one).is_dir()),
         kubelet=_text(root / _KUBELET),
         containerd=_text(root / _CONTAINERD),
     )
+
+
+def _on_host(path: Path, root: Path) -> str:
+    below = path.relative_to(root.absolute()) if path.is_relative_to(root.absolute()) else path
+    return str(Path("/") / below)
 
 
 def _devices(folder: Path, read: Read) -> dict[str, host.Numbers]:

@@ -95,7 +95,7 @@ def test_a_cordoned_node_takes_nothing_new_until_it_is_uncordoned(
     field.create(playground.a_claim("after"))
     field.create(playground.a_pod("after", claims=("after",), nodeSelector=playground.on(NODE)))
     told, *_ = field.told("after", "NoFit")
-    assert "7 DeviceCordoned" in told
+    assert "8 DeviceCordoned" in told
     assert field.pod("before")["status"]["phase"] == "Running"
     assert condition(kube) == "True"
     assert ration("cordon", NODE).stdout == f"{NODE} is already cordoned\n"
@@ -166,8 +166,8 @@ def test_draining_evicts_what_would_be_made_again_and_waits_until_nothing_is_hel
     assert not _running(field)
 
     kube.delete(resource.DEPLOYMENTS, "web", field.namespace)
-    for one in kube.list(resource.PODS, namespace=field.namespace).items:
-        kube.delete(resource.PODS, one["metadata"]["name"], field.namespace)
+    kind = resource.PODS
+    playground.until(lambda: not kube.list(kind, namespace=field.namespace).items, 60, "no pods")
 
 
 def test_a_bare_pod_is_drained_by_force_only(field: playground.Playground, ration: Ration) -> None:

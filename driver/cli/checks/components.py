@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from driver.cli.checks import facts, findings
+from driver.resources import fields
 
 COMPONENT: Final = "app.kubernetes.io/component"
-_VERSION = "app.kubernetes.io/version"
 _DRA = "resource.k8s.io"
+_ALL = ("controller", "kubeletplugin", "mps", "admission")
 NEEDED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
     "controller": (
         *((_DRA, "resourceclaims", verb) for verb in ("list", "watch", "patch")),
@@ -29,31 +30,24 @@ NEEDED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 
 
 def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
-    """The pods of the chart, and the command line, are of one version."""
+    """All pods of the chart run one image."""
     if isinstance(seen.pods, facts.Unseen):
         return  # `pods` has told
-    by_version: dict[str, set[str]] = {}
+    by_image: dict[str, set[str]] = {}
     for one in seen.pods:
-        labels = facts.labels(one)
-        if COMPONENT in labels and _VERSION in labels:
-            by_version.setdefault(labels[_VERSION], set()).add(labels[COMPONENT])
-    if not by_version:
-        return
-    if len(by_version) > 1:
-        told = "; ".join(
-            f"{one}: {', '.join(sorted(by_version[one]))}" for one in sorted(by_version)
-        )
+        component = facts.labels(one).get(COMPONENT, "")
+        for _, container in fields.objects(fields.mapping(one, "spec"), "containers"):
+            if component in _ALL:
+                by_image.setdefault(fields.text(container, "image"), set()).add(component)
+    if len(by_image) > 1:
+        told = "; ".join(f"{one}: {', '.join(sorted(by_image[one]))}" for one in sorted(by_image))
         fix = f"an upgrade goes on, or got stuck: kubectl -n {seen.namespace} get pods"
-        text = f"components are of several versions: {told}"
+        text = f"components are of several images: {told}"
         yield findings.Finding("versions", findings.State.WRONG, text, fix)
-        return
-    (version,) = by_version
-    if seen.own_version not in {"", version}:
-        text = f"the components are {version}, this command line is {seen.own_version}"
-        fix = "take the command line of the components' release"
-        yield findings.Finding("versions", findings.State.NOTE, text, fix)
-    else:
-        yield findings.Finding("versions", findings.State.FINE, f"all components are {version}")
+    elif by_image:
+        (image,) = by_image
+        text = f"all components are of image {image}"
+        yield findings.Finding("versions", findings.State.FINE, text)
 
 
 def rights(seen: facts.Facts) -> Iterator[findings.Finding]:

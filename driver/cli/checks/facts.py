@@ -39,7 +39,7 @@ class Facts:
 
     `slices` are those of `driver`; `leases` and `pods` those of `namespace`; `now` is the caller's
     clock. `events` are those of nodes, `given` the rights that our components need, `gates` the API
-    server's feature gates as far as it tells them, `own_version` is the command line's.
+    server's feature gates as far as it tells them.
     """
 
     driver: str
@@ -57,7 +57,6 @@ class Facts:
     events: Listing = ()
     given: tuple[Right, ...] | Unseen = ()
     gates: Mapping[str, bool] = field(default_factory=dict)
-    own_version: str = ""
 
 
 def name(obj: fields.Raw) -> str:

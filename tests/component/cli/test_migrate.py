@@ -46,4 +46,4 @@ def test_a_configmap_and_the_nodes_are_read_from_a_cluster(
 def test_a_configmap_that_is_not_there_exits_2(api: server.ApiServer, tmp_path: Path) -> None:
     code, text = ask(api, tmp_path, "none")
     assert code == 2
-    assert "not found" in text
+    assert "not found: look at the name" in text

@@ -7,7 +7,7 @@ left out, so that another one may be nearer.
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from driver import ids
+from driver import ids, reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import answers, outcome, ranking, settings
 from driver.controller.allocation.whatif import absence, asking, freeing, gaps, prices, tenants
@@ -44,7 +44,10 @@ def of(
     deciding: settings.Settings,
     meter: asking.Meter,
 ) -> Nearest | None:
-    """None where no node lacks but room: then what was refused says it all."""
+    """None where no node lacks but room: then what was refused says it all.
+
+    So it does where a cordon is in the way: what there is would do once that is taken back.
+    """
     # Whether it fits is asked, not which devices are best.
     asked = asking.of(view, workload, replace(deciding, ranking=ranking.Ranking(())))
     found = [view.nodes[name] for name in _in_order(view, refused) if name in view.nodes]
@@ -55,7 +58,7 @@ def of(
     there = [node for node in found if could.fit(node) is not False]
     meter.count(bare.steps)
     if not there:
-        return could.nearest()
+        return None if _is_cordoned(refused) else could.nearest()
     search = freeing.Search(view, asked, prices.Fewest(view), meter)
     best = freeing.best(search, ((node, _leaving(people, node)) for node in there))
     if best.freed is not None and not best.freed.leaving:
@@ -69,6 +72,18 @@ def of(
         least=best.freed is not None and best.freed.least and best.all_seen,
         all_seen=best.all_seen,
     )
+
+
+def _is_cordoned(refused: outcome.NoFit) -> bool:
+    """Whether a node would have enough, used or not, if nothing of it were cordoned."""
+    return any(map(_would_do, refused.nodes))
+
+
+def _would_do(refusal: outcome.Refusal) -> bool:
+    counted = dict(refusal.devices)
+    others = sum(counted.values()) - counted.get(reasons.Reason.SELECTOR_MISMATCH, 0)
+    cordoned = reasons.Reason.DEVICE_CORDONED in counted
+    return cordoned and refusal.fits + others >= refusal.wanted
 
 
 def _leaving(people: tenants.Tenants, node: nodes.Node) -> list[tenants.Tenant]:

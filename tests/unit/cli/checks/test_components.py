@@ -12,25 +12,21 @@ GET_NODES = rights.Right("get", "nodes")
 CHART = Path(__file__).parents[4] / "tests" / "data" / "chart" / "default.yaml"
 
 
-def a_pod(component: str, version: str) -> doctored.Object:
+def a_pod(component: str, image: str) -> doctored.Object:
     pod = doctored.a_pod(component)
-    pod["metadata"]["labels"]["app.kubernetes.io/version"] = version
+    pod["spec"]["containers"] = [{"name": "main", "image": image}]
     return pod
 
 
-def test_components_of_several_versions_are_wrong() -> None:
-    pods = (a_pod("controller", "1.0.0"), a_pod("kubeletplugin", "1.1.0"))
+def test_components_of_several_images_are_wrong() -> None:
+    pods = (a_pod("controller", "ration:1"), a_pod("kubeletplugin", "ration:2"))
     one = doctored.found("versions", pods=pods)
     assert (one.state, one.told) == (
         State.WRONG,
-        "components are of several versions: 1.0.0: controller; 1.1.0: kubeletplugin",
+        "components are of several images: ration:1: controller; ration:2: kubeletplugin",
     )
-
-
-def test_a_command_line_of_another_version_is_worth_knowing() -> None:
-    pods = (a_pod("controller", "1.0.0"),)
-    assert doctored.found("versions", pods=pods, own_version="0.9.0").state is State.NOTE
-    assert doctored.found("versions", pods=pods, own_version="1.0.0").state is State.FINE
+    one = doctored.found("versions", pods=pods[:1])
+    assert (one.state, one.told) == (State.FINE, "all components are of image ration:1")
 
 
 def test_a_right_that_lacks_is_named_with_how_to_see_it() -> None:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,22 @@ def test_with_cgroupfs_nobody_misses_the_links_but_the_drivers_disagree(tmp_path
         State.WRONG,
         "the kubelet's cgroup driver is cgroupfs, containerd's systemd",
     )
+
+
+def test_the_device_files_of_a_driver_container_count(tmp_path: Path) -> None:
+    inside = a_host(tmp_path / "run/nvidia/driver", links=False)
+    (tmp_path / "dev/char").mkdir(parents=True)
+    told = found(tmp_path)
+    assert inside.is_dir()
+    assert told["driver root"].told == "the driver's libraries are below /run/nvidia/driver"
+    assert told["device files"].state is State.FINE
+    assert told["dev char"].state is State.WRONG
+
+
+def test_nothing_but_the_answer_is_printed(bare: Path) -> None:
+    a_host(bare / "run/nvidia/driver")
+    words = ["doctor", "--host", "-o", "json", f"--host-root={bare}"]
+    assert json.loads(CliRunner().invoke(app, words).stdout)
 
 
 def test_cdi_that_is_switched_off_is_wrong(tmp_path: Path) -> None:

@@ -57,6 +57,22 @@ def by_need(memory: str) -> outcome.Workload:
     return crowds.asks(objects.a_request(deviceClassName=names.CLASS_SLICE, capacity=asked))
 
 
+def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> None:
+    cordoned = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
+    device = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned])
+    crowd = crowds.of_sizes({"node-b": 4})
+    crowd.node("node-a", objects.a_slice("node-a", [device, *map(objects.a_device, "abcd")]))
+
+    def found(count: int) -> nearest.Nearest | None:
+        wanted = crowds.gpus(count)
+        answer = allocating.refused(allocate.allocate(crowd.view, wanted, worlds.DECIDING))
+        meter = asking.Meter(nearest.STEPS)
+        return nearest.of(crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter)
+
+    assert found(5) is None
+    assert found(6) is not None
+
+
 def test_memory_is_told_of_the_device_that_has_most() -> None:
     crowd = hgx("node-b")
     fill(crowd, "node-b", 8)

@@ -1,0 +1,32 @@
+"""What the how-to prints is what the commands print."""
+
+import re
+from pathlib import Path
+
+from tests import golden
+
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "see.md").read_text()
+
+
+def shown(command: str) -> str:
+    """The block of text below a command."""
+    found = re.search(rf"    {re.escape(command)}\n\n((?:    .*\n|\n)+)", PAGE)
+    assert found is not None
+    return "\n".join(line.removeprefix("    ") for line in found[1].rstrip().split("\n"))
+
+
+def recorded(name: str) -> str:
+    return (golden.FOLDER / name).read_text().rstrip()
+
+
+def test_explain_prints_what_the_page_shows() -> None:
+    text = shown("ration explain pod big -n nlp")
+    assert recorded("explain-pod-waiting.txt").startswith(text)
+
+
+def test_who_prints_what_the_page_shows() -> None:
+    assert shown("ration who gpu-1/gpu-0000-75-00-0") == recorded("who-of-a-gpu.txt")
+
+
+def test_idle_prints_what_the_page_shows() -> None:
+    assert shown("ration idle") == recorded("idle.txt")
