@@ -7,6 +7,7 @@ what did not change on a node; `again` is within the same second. Processor time
 
 import argparse
 import dataclasses
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -58,8 +59,8 @@ def main() -> None:
         first, again, size = [], [], 0
         for _ in range(chosen.rounds):
             source.change()
-            first.append(_ms(lambda path=path: client.get(path)))
-            again.append(_ms(lambda path=path: client.get(path)))
+            first.append(_ms(functools.partial(client.get, path)))
+            again.append(_ms(functools.partial(client.get, path)))
             size = len(client.get(path).data)
         figures += [
             record.figure(f"{what} ({size // 1024} KiB), first", "ms", first),

@@ -21,27 +21,20 @@ _REFUSALS = (
     model.Refusal(
         count=1,
         nodes=("gpu-1",),
-        fits=3,
-        wanted=16,
-        devices={"DeviceAllocated": 3, "DeviceTainted": 2},
+        fits=1,
+        wanted=9,
+        devices={"CountersTaken": 5, "DeviceTainted": 2},
     ),
-    model.Refusal(count=1, nodes=("gpu-2",), fits=7, wanted=16, devices={"Reserved": 1}),
+    model.Refusal(count=1, nodes=("gpu-2",), fits=3, wanted=9, devices={"CountersTaken": 5}),
     model.Refusal(
-        count=1,
-        nodes=("gpu-3",),
-        reason="NodeUnschedulable",
-        detail="the node is cordoned",
-        wanted=16,
+        count=1, nodes=("gpu-3",), reason="NodeUnschedulable", detail="the node is cordoned"
     ),
 )
 WAITS = model.Explanation(
     at=fleets.AT,
     refusals=_REFUSALS,
     nearest=model.Nearest(
-        node="gpu-2",
-        summary="7 of 16 GPUs; 1 more once vision/nightly is over, and no node has 16",
-        ever=False,
-        leaving=("vision/train",),
+        node="gpu-2", summary="3 of 9 GPUs are free there, and no node has more than 8", ever=False
     ),
 )
 PLACED = model.Explanation(
