@@ -13,7 +13,7 @@ from driver import clock, ids, names
 from driver.controller.reports import model, reading
 from driver.controller.serving import server
 from driver.controller.web import application, guard, metrics, ports
-from tests import fleets
+from tests import fleets, objects
 
 HOST = "127.0.0.1"
 LIMITS = server.Limits(deadline_s=2.0, body=guard.MOST_BYTES, threads=4, connections=64)
@@ -132,9 +132,32 @@ def served(
         thread.join(10)
 
 
+def busy() -> list[fleets.Raw]:
+    """The fleet with more at work: a picture of it shows something."""
+    made = fleets.raw()
+    for node, index, namespace, name in _MORE:
+        key = f"{name}-{node}-{index}"
+        user = {"resource": "pods", "name": key, "uid": objects.uid_of(key)}
+        told = {"reserved": [user], "allocationTimestamp": "2026-11-22T10:20:00Z"}
+        status = objects.allocated(node, fleets.gpu(node, index), **told)
+        claim = objects.a_claim(key, status=status, namespace=namespace)
+        pod = objects.a_pod(key, key, nodeName=node, status={"phase": "Running"})
+        pod["metadata"]["namespace"] = namespace
+        made.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim})
+        made.append({"apiVersion": "v1", "kind": "Pod", **pod})
+    return made
+
+
+_MORE = (
+    *(("gpu-2", index, "vision", "render") for index in (1, 2, 3, 4)),
+    ("gpu-2", 6, "nlp", "eval"),
+    *(("gpu-3", index, "nlp", "pretrain") for index in range(6)),
+)
+
+
 def main() -> None:
     """Serve it on port 8081 until interrupted."""
-    with served(an_application(Fixed(a_reading())), port=8081) as port:
+    with served(an_application(Fixed(a_reading(busy()))), port=8081) as port:
         sys.stdout.write(f"http://localhost:{port}/ ({names.DRIVER})\n")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
