@@ -7,6 +7,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from selenium.common import exceptions
+
 from hack import browser as browsers
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
@@ -49,7 +51,12 @@ def main() -> int:
         sys.stderr.write(f"screenshots: {amiss}\n")
         return 1
     paths = dict(one.split("=", 1) for one in given.path)
-    for file in take(given.url, paths, given.folder):
+    try:
+        made = take(given.url, paths, given.folder)
+    except exceptions.WebDriverException as error:
+        sys.stderr.write(f"screenshots: {given.url}: {str(error.msg).partition(chr(10))[0]}\n")
+        return 1
+    for file in made:
         print(f"{file} {file.stat().st_size // 1024} KiB")
     return 0
 

@@ -13,7 +13,7 @@ from driver import clock, ids, names
 from driver.controller.reports import model, reading
 from driver.controller.serving import server
 from driver.controller.web import application, guard, metrics, ports
-from tests import fleets
+from tests import fleets, objects
 
 HOST = "127.0.0.1"
 LIMITS = server.Limits(deadline_s=2.0, body=guard.MOST_BYTES, threads=4, connections=64)
@@ -21,27 +21,20 @@ _REFUSALS = (
     model.Refusal(
         count=1,
         nodes=("gpu-1",),
-        fits=3,
-        wanted=16,
-        devices={"DeviceAllocated": 3, "DeviceTainted": 2},
+        fits=1,
+        wanted=9,
+        devices={"CountersTaken": 5, "DeviceTainted": 2},
     ),
-    model.Refusal(count=1, nodes=("gpu-2",), fits=7, wanted=16, devices={"Reserved": 1}),
+    model.Refusal(count=1, nodes=("gpu-2",), fits=3, wanted=9, devices={"CountersTaken": 5}),
     model.Refusal(
-        count=1,
-        nodes=("gpu-3",),
-        reason="NodeUnschedulable",
-        detail="the node is cordoned",
-        wanted=16,
+        count=1, nodes=("gpu-3",), reason="NodeUnschedulable", detail="the node is cordoned"
     ),
 )
 WAITS = model.Explanation(
     at=fleets.AT,
     refusals=_REFUSALS,
     nearest=model.Nearest(
-        node="gpu-2",
-        summary="7 of 16 GPUs; 1 more once vision/nightly is over, and no node has 16",
-        ever=False,
-        leaving=("vision/train",),
+        node="gpu-2", summary="3 of 9 GPUs are free there, and no node has more than 8", ever=False
     ),
 )
 PLACED = model.Explanation(
@@ -139,9 +132,32 @@ def served(
         thread.join(10)
 
 
+def busy() -> list[fleets.Raw]:
+    """The fleet with more at work: a picture of it shows something."""
+    made = fleets.raw()
+    for node, index, namespace, name in _MORE:
+        key = f"{name}-{node}-{index}"
+        user = {"resource": "pods", "name": key, "uid": objects.uid_of(key)}
+        told = {"reserved": [user], "allocationTimestamp": "2026-11-22T10:20:00Z"}
+        status = objects.allocated(node, fleets.gpu(node, index), **told)
+        claim = objects.a_claim(key, status=status, namespace=namespace)
+        pod = objects.a_pod(key, key, nodeName=node, status={"phase": "Running"})
+        pod["metadata"]["namespace"] = namespace
+        made.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim})
+        made.append({"apiVersion": "v1", "kind": "Pod", **pod})
+    return made
+
+
+_MORE = (
+    *(("gpu-2", index, "vision", "render") for index in (1, 2, 3, 4)),
+    ("gpu-2", 6, "nlp", "eval"),
+    *(("gpu-3", index, "nlp", "pretrain") for index in range(6)),
+)
+
+
 def main() -> None:
     """Serve it on port 8081 until interrupted."""
-    with served(an_application(Fixed(a_reading())), port=8081) as port:
+    with served(an_application(Fixed(a_reading(busy()))), port=8081) as port:
         sys.stdout.write(f"http://localhost:{port}/ ({names.DRIVER})\n")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from hack.cluster import releases, shell, toolchain, versions
@@ -72,11 +73,11 @@ def _system(root: Path) -> None:
 
 
 def _key(checkout: Path) -> str:
-    """Changes with the driver's code, the lock, the interpreter and this room."""
+    """Changes with the driver's files, the lock, the interpreter and this room."""
     own = CHECKOUT / "hack" / "image"
     sources = {
         checkout: [
-            *sorted((checkout / "driver").rglob("*.py")),
+            *sorted(_packaged(checkout / "driver")),
             checkout / "pyproject.toml",
             checkout / _LOCK,
         ],
@@ -87,3 +88,10 @@ def _key(checkout: Path) -> str:
         for path in paths:
             parts += [str(path.relative_to(root)).encode(), path.read_bytes()]
     return versions.cache_key(parts)
+
+
+def _packaged(folder: Path) -> Iterator[Path]:
+    """Its files but for bytecode: templates and what the page sends beside the modules."""
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path

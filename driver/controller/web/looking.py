@@ -1,4 +1,4 @@
-"""What there is to see, by the controller's caches: at most one look a second."""
+"""What there is to see, by the controller's caches, looked at once a second at most."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,8 @@ from driver.controller.reports import model, reading, seen
 from driver.controller.web import ports
 
 LOOK_S = 1.0
-"""However often it is asked, so that readers take no more of the process than this."""
+_PART = 10
+"""Looks take at most a tenth of the time, however many ask: the decider has the same processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,19 @@ class Looking:
         self._minded = minded
         self._clock = time
         self._lock = threading.Lock()
-        self._last: tuple[float, reading.Reading] | None = None
+        self._last: reading.Reading | None = None
+        self._due = 0.0
 
     def now(self) -> reading.Reading:
         """What there is to see. Raises Away."""
         self._minded.away()
         with self._lock:
-            now = self._clock.monotonic()
-            if self._last is None or now - self._last[0] >= LOOK_S:
-                before = self._last[1].found if self._last else None
-                self._last = now, self._look(before)
-            return self._last[1]
+            began = self._clock.monotonic()
+            if self._last is None or began >= self._due:
+                self._last = self._look(self._last.found if self._last else None)
+                took_s = self._clock.monotonic() - began
+                self._due = began + max(LOOK_S, _PART * took_s)
+            return self._last
 
     def _look(self, before: seen.Seen | None) -> reading.Reading:
         found = self._stores
@@ -65,7 +68,9 @@ class Looking:
             missing=tuple(self._minded.stale()),
         )
         at, minded = clock.rfc3339(self._clock.now()), self._minded
-        return reading.Reading(seen.Seen(objects, before), at, minded.explain, minded.moments())
+        made = reading.Reading(seen.Seen(objects, before), at, minded.explain, minded.moments())
+        made.fleet()  # here, where it is timed: most of what any report takes
+        return made
 
 
 def standing_by(leads: Callable[[], bool], leader: Callable[[], str]) -> None:

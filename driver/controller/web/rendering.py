@@ -37,7 +37,6 @@ def equip(app: flask.Flask, time: clock.Clock) -> None:
         coded=coded,
         ago=lambda stamp: words.age(stamp, time.now()),
     )
-    env.globals["now"] = lambda: clock.rfc3339(time.now())
 
 
 def coded(text: str) -> markupsafe.Markup:
@@ -57,7 +56,8 @@ def page(
     """A view as a page."""
     more = _MORE.get(view.name, _nothing)(reports, document, query)
     title = view.title.format_map(names)
-    return _rendered(f"{view.name}.html", title=title, query=query, doc=document, **more)
+    shown = {"query": query, "doc": document, "as_of": reports.at}
+    return _rendered(f"{view.name}.html", title=title, **shown, **more)
 
 
 def error(code: int, problem: str, leader: str = "") -> str:
@@ -73,7 +73,7 @@ def login(why: str, after: str) -> str:
 
 def _rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
     asked = flask.request.query_string.decode(errors="replace")
-    values.setdefault("query", queries.One(live="off"))
+    values = {"query": queries.One(live="off"), "as_of": ""} | values
     values.setdefault("twin", paths.twin(flask.request.path, asked))
     return flask.render_template(template, here=flask.request.full_path.rstrip("?"), **values)
 

@@ -38,6 +38,22 @@ def test_it_looks_at_most_once_a_second() -> None:
     assert source.now().fleet().missing == ("no word on pods",)
 
 
+def test_looks_that_take_long_are_taken_seldom() -> None:
+    time = clocks.FakeClock()
+
+    def slow() -> list[str]:
+        time.advance(0.5)
+        return []
+
+    minded = looking.Minded(lambda: None, slow, reading.unexplained, tuple)
+    source = looking.Looking(stores.empty(), "gpu.ration.dev", minded, time)
+    first = source.now()
+    time.advance(4.4)
+    assert source.now() is first
+    time.advance(0.2)
+    assert source.now() is not first
+
+
 def test_who_does_not_lead_says_who_does() -> None:
     with pytest.raises(ports.Away) as caught:
         looking.standing_by(lambda: False, lambda: "ration-controller-1")

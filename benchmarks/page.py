@@ -1,0 +1,135 @@
+"""Measure the page and the JSON API at 1,000 nodes of 8 GPUs: `python -m benchmarks.page`.
+
+Every GPU is published as the plugin publishes it (whole, MIG, MPS, time-slicing); every second one
+has a claim with a pod. `first` is after the caches changed: everything is worked out anew but for
+what did not change on a node; `again` is within the same second. Processor time of one thread.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import time
+from collections.abc import Callable
+
+import prometheus_client
+
+from benchmarks import record
+from benchmarks.allocator import fixtures
+from driver import clock
+from driver.controller.reports import reading, seen
+from driver.controller.web import application, guard, metrics
+from tests import fleets, objects
+
+NODES, GPUS, USED = 1_000, 8, 4
+ROUNDS = 5
+_OK = 200
+_AT = "2026-11-22T12:00:00Z"
+_ASKED = {
+    "overview, a page of 100 nodes": "/",
+    "overview, filtered": "/?state=idle&mode=whole",
+    "JSON of 100 nodes": "/api/v1/nodes",
+    "JSON of 1,000 nodes": "/api/v1/nodes?limit=1000",
+    "JSON of the fleet": "/api/v1/fleet",
+    "a node": "/nodes/@NODE@",
+    "claims, a page of 100": "/claims",
+}
+
+
+def main() -> None:
+    """Measure, print, store."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--nodes", type=int, default=NODES)
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = arguments.parse_args()
+    source = _Changing(_cluster(chosen.nodes))
+    app = application.make(
+        application.Parts(
+            source,
+            guard.Guard(),
+            metrics.Metrics(prometheus_client.CollectorRegistry()),
+            clock.SystemClock(),
+        )
+    )
+    client = app.test_client()
+    source.change()
+    figures = []
+    node = fixtures.node_name(chosen.nodes // 2)
+    for what, rule in _ASKED.items():
+        path = rule.replace(fixtures.NODE, node)
+        first, again, size = [], [], 0
+        for _ in range(chosen.rounds):
+            source.change()
+            first.append(_ms(functools.partial(client.get, path)))
+            again.append(_ms(functools.partial(client.get, path)))
+            answer = client.get(path)
+            assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
+            size = len(answer.data)
+        figures += [
+            record.figure(f"{what} ({size // 1024} KiB), first", "ms", first),
+            record.figure(f"{what}, again", "ms", again),
+        ]
+    record.write("page", figures)
+
+
+def _ms(run: Callable[[], object]) -> float:
+    began = time.thread_time()
+    run()
+    return (time.thread_time() - began) * 1000
+
+
+class _Changing:
+    """A source whose next look is of caches in which one claim has changed."""
+
+    def __init__(self, objects: seen.Objects) -> None:
+        self._objects = objects
+        self._now = reading.Reading(seen.Seen(objects), _AT)
+
+    def change(self) -> None:
+        changed = dataclasses.replace(self._objects, claims=dict(self._objects.claims))
+        self._now = reading.Reading(seen.Seen(changed, self._now.found), _AT)
+
+    def now(self) -> reading.Reading:
+        return self._now
+
+
+def _cluster(count: int) -> seen.Objects:
+    """Nodes as the simulated machine publishes them; every second GPU has a claim with a pod."""
+    template = fixtures.every_face("controller")
+    raw: list[fleets.Raw] = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **one}
+        for one in fixtures.classes()
+    ]
+    for number in range(count):
+        node = fixtures.node_name(number)
+        raw.append({"apiVersion": "v1", "kind": "Node", **fixtures.node(number)})
+        published = json.loads(fixtures.filled(template, number))
+        raw += published
+        for gpu in _gpus(published)[:: GPUS // USED]:
+            raw += _user(node, gpu)
+    return fleets.objects_of(raw)
+
+
+def _gpus(published: list[fleets.Raw]) -> list[str]:
+    """The whole GPUs of a node's slices."""
+    devices = (device for one in published for device in one["spec"].get("devices", ()))
+    return [
+        device["name"] for device in devices if device["attributes"]["type"].get("string") == "gpu"
+    ]
+
+
+def _user(node: str, gpu: str) -> tuple[fleets.Raw, fleets.Raw]:
+    """A claim that has a GPU, and its pod."""
+    name = f"{node}-{gpu}"
+    user = {"resource": "pods", "name": name, "uid": objects.uid_of(name)}
+    status = objects.allocated(node, gpu, reserved=[user], allocationTimestamp=_AT)
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    pod = objects.a_pod(name, name, nodeName=node, status={"phase": "Running"})
+    return (
+        claim | objects.a_claim(name, status=status),
+        {"apiVersion": "v1", "kind": "Pod", **pod},
+    )
+
+
+if __name__ == "__main__":
+    main()

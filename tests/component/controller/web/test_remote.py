@@ -1,0 +1,52 @@
+"""What `ration` reads of the API is what it would read of the cluster itself."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from driver import errors
+from driver.cli.reading import remote, web
+from driver.controller.reports import reading
+from tests import pages
+
+R = pages.a_reading()
+
+
+@pytest.fixture
+def far() -> Iterator[remote.Remote]:
+    with pages.served(pages.an_application(pages.Fixed(R))) as port:
+        yield remote.Remote(web.Web(f"http://localhost:{port}", "").get)
+
+
+def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:
+    assert far.fleet() == R.fleet()
+    assert far.nodes() == R.nodes()
+    assert far.node("gpu-1") == R.node("gpu-1")
+    assert far.claims() == R.claims()
+    assert far.claims("batch") == R.claims("batch")
+    assert far.claim("nlp/serve") == R.claim("nlp/serve")
+    assert far.waiting() == R.waiting()
+    assert far.pods("nlp") == R.pods("nlp")
+    assert far.pod("nlp/big") == R.pod("nlp/big")
+    assert far.queues() == R.queues()
+    assert far.reservations() == R.reservations()
+
+
+def test_a_list_is_read_by_parts_and_filtered_alike(far: remote.Remote) -> None:
+    part = reading.Part(limit=2)
+    assert far.nodes(part) == R.nodes(part)
+    assert far.claims(part=part) == R.claims(part=part)
+    rest = reading.Part(after=R.claims(part=part).next, limit=2)
+    assert far.claims(part=rest) == R.claims(part=rest)
+    wanted = reading.Wanted(mode="free", health="unhealthy")
+    assert far.nodes(wanted=wanted) == R.nodes(wanted=wanted)
+
+
+def test_what_is_not_there_is_none(far: remote.Remote) -> None:
+    assert far.node("nowhere") is None
+    assert far.pod("a/b") is None
+
+
+def test_a_question_that_makes_no_sense_has_the_controllers_words(far: remote.Remote) -> None:
+    with pytest.raises(errors.ApiError, match="query: mode is 'quick'"):
+        far.nodes(wanted=reading.Wanted(mode="quick"))

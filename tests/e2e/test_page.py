@@ -1,0 +1,180 @@
+"""The page of the installed chart, in a browser and over HTTP, behind `kubectl port-forward`."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+from selenium.webdriver.common.by import By
+
+from driver.kube import client, resource
+from hack import browser as browsers
+from hack.chart import helm
+from hack.cluster import api
+from tests.e2e import playground, release
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+cluster = release.cluster
+EXPOSED = "--set=controller.web.exposed=true"
+_READER = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader, namespace: default}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: passer-by, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: e2e-page-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-page-reader}
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-page-reader}
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+- {apiGroups: [resource.k8s.io], resources: [resourceclaims], verbs: [list]}
+"""
+
+
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    ground = playground.Playground.open(
+        cluster, client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    )
+    try:
+        yield ground
+    finally:
+        release.install()
+        ground.close()
+
+
+@contextlib.contextmanager
+def forwarded(pod: str) -> Iterator[str]:
+    """The page of a pod, at a URL of this host."""
+    command = [str(release.WHERE.program("kubectl")), f"--namespace={helm.NAMESPACE}"]
+    environment = {**os.environ, "KUBECONFIG": str(release.WHERE.kubeconfig)}
+    process = subprocess.Popen(
+        [*command, "port-forward", f"pod/{pod}", ":8081"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert found, line
+        yield f"http://localhost:{found[1]}"
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def leader(field: playground.Playground) -> str:
+    def held() -> str:
+        lease = field.kube.get(resource.LEASES, "ration-controller", helm.NAMESPACE)
+        return str(lease["spec"].get("holderIdentity") or "").rpartition("-")[0]
+
+    def leads() -> str:
+        name = held()
+        return name if name in replicas(field) else ""
+
+    return playground.until(leads, 60, "a controller leads")
+
+
+def replicas(field: playground.Playground) -> list[str]:
+    selector = "app.kubernetes.io/component=controller"
+    found = field.kube.list(resource.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
+    return [
+        one["metadata"]["name"] for one in found if not one["metadata"].get("deletionTimestamp")
+    ]
+
+
+def told(base: str, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
+    """The JSON of a path."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    url = f"{base}/api/v1/{path}"
+    answer = urllib3.request("GET", url, headers=headers, retries=False, timeout=10)
+    return answer.status, json.loads(answer.data)
+
+
+def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    amiss = browsers.ensure()
+    if amiss:
+        pytest.skip(amiss)
+    for mode in release.MODES:
+        field.running(release.of_mode(field, mode))
+    field.create(playground.a_template("many", 9), release.a_pod("too-many", template="many"))
+    field.told("too-many", "NoFit", 30)
+    (claim,) = [
+        one["metadata"]["name"]
+        for one in field.claims()
+        if one["metadata"]["name"].startswith("gpu-mig-pod")
+    ]
+    with forwarded(leader(field)) as base, browsers.opened() as browser:
+        browser.get(f"{base}/claims/{field.namespace}/{claim}")
+        walked = (
+            (f"dd a[href='/pods/{field.namespace}/gpu-mig-pod']", "gpu-mig-pod"),
+            ("dd a[href^='/nodes/']", cluster.nodes()[0].rpartition("-")[0]),
+            ("h3 a[href*='/gpus/']", "gpu-"),
+        )
+        for selector, heading in walked:
+            browser.find_element(By.CSS_SELECTOR, selector).click()
+            assert browser.find_element(By.TAG_NAME, "h1").text.startswith(heading)
+        browser.get(f"{base}/")
+        drawn = {
+            str(one.get_attribute("class")).rpartition("m-")[2]
+            for one in browser.find_elements(By.CSS_SELECTOR, "svg.bar rect.part")
+        }
+        assert drawn == {"whole", "time-slicing", "mps", "mig"}
+        browser.find_element(By.CSS_SELECTOR, f"a[href='/pods/{field.namespace}/too-many']").click()
+        assert "NoFit" in browser.find_element(By.CSS_SELECTOR, ".note").text
+        assert browser.find_element(By.ID, "whynot").text == "Why not elsewhere"
+        assert browsers.said(browser) == []
+
+
+def test_a_standby_says_who_leads(field: playground.Playground) -> None:
+    name = leader(field)
+    (other,) = [one for one in replicas(field) if one != name]
+    with forwarded(other) as base:
+        code, document = told(base, "fleet")
+    assert (code, document["leader"]) == (503, name)
+
+
+def test_an_exposed_page_asks_for_tokens_and_every_replica_answers(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    release.install(EXPOSED)
+    cluster.kubectl("apply", "-f", "-", input=_READER)
+    try:
+        tokens = {
+            one: cluster.kubectl("create", "token", one, "-n", "default").strip()
+            for one in ("reader", "passer-by")
+        }
+        leader(field)
+        playground.until(lambda: len(replicas(field)) == 2, 60, "two replicas")
+        for pod in replicas(field):
+            with forwarded(pod) as base:
+                assert told(base, "fleet")[0] == 401
+                code, document = told(base, "fleet", tokens["passer-by"])
+                assert code == 403
+                assert "may not list resourceclaims.resource.k8s.io" in document["error"]
+
+                def answered(base: str = base) -> bool:
+                    return told(base, "fleet", tokens["reader"])[0] == 200
+
+                playground.until(answered, 40, f"{pod} answers")
+                assert told(base, "fleet", tokens["reader"])[1]["gpus"] == 16
+    finally:
+        cluster.kubectl("delete", "-f", "-", input=_READER)
