@@ -16,6 +16,7 @@ REFUSALS: Final = (
     reasons.Reason.CONTAINER_DAEMONS,
     reasons.Reason.COUNTERS_TAKEN,
     reasons.Reason.DEVICE_BEYOND,
+    reasons.Reason.DEVICE_CORDONED,
     reasons.Reason.DEVICE_NOT_OURS,
     reasons.Reason.DEVICE_OVERLAP,
     reasons.Reason.DEVICE_CORDONED,
