@@ -19,7 +19,6 @@ REFUSALS: Final = (
     reasons.Reason.DEVICE_CORDONED,
     reasons.Reason.DEVICE_NOT_OURS,
     reasons.Reason.DEVICE_OVERLAP,
-    reasons.Reason.DEVICE_CORDONED,
     reasons.Reason.DEVICE_TAINTED,
     reasons.Reason.DEVICE_TAKEN,
     reasons.Reason.FOREIGN_DEVICES,
