@@ -13,19 +13,20 @@ WHOLE, MIG, MPS, TIME_SLICING = (
     kind.value
     for kind in (faces.Kind.WHOLE, faces.Kind.MIG, faces.Kind.MPS, faces.Kind.TIME_SLICING)
 )
+TAINTED, CORDONED = "tainted", "cordoned"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """A GPU of a pool: `name` is its whole face's. `parts` is the memory of its MIG devices.
 
-    `tainted`: every face of it is kept from new claims by more than who allocates it.
+    `kept`: why every face of it is kept from new claims, TAINTED or CORDONED, "" where none is.
     """
 
     name: ids.DeviceName
     product: str
     memory: int
-    tainted: bool
+    kept: str
     parts: Mapping[str, int]
 
 
@@ -54,7 +55,7 @@ def _card(driver: str, name: ids.DeviceName, group: list[slices.Device]) -> Card
         name,
         _product(driver, group),
         next(whole, 0) or max([*shared, *_of_parts(group, parts)], default=0),
-        all(_blocked(one) for one in group),
+        _kept(group),
         parts,
     )
 
@@ -91,5 +92,9 @@ def _product(driver: str, group: Iterable[slices.Device]) -> str:
     return next((one for one in told if isinstance(one, str)), "")
 
 
-def _blocked(device: slices.Device) -> bool:
-    return any(one.blocks and one.key not in names.OWN_TAINTS for one in device.taints)
+def _kept(group: Iterable[slices.Device]) -> str:
+    """What ails a GPU counts before that somebody cordoned it."""
+    keys = [{one.key for one in device.taints if one.blocks} for device in group]
+    if all(found - names.NO_FAULTS for found in keys):
+        return TAINTED
+    return CORDONED if all(found - names.OWN_TAINTS for found in keys) else ""

@@ -9,19 +9,23 @@ from driver.controller.figures import cards
 from driver.resources import claims, quantity, slices, taint_rules
 from driver.telemetry.families import Family, Figures
 
-FREE, TAINTED = "free", "tainted"
-MODES: Final = (FREE, cards.WHOLE, cards.MIG, cards.MPS, cards.TIME_SLICING, TAINTED)
+FREE: Final = "free"
+MODES: Final = (
+    *(FREE, cards.WHOLE, cards.MIG, cards.MPS, cards.TIME_SLICING),
+    *(cards.TAINTED, cards.CORDONED),
+)
 GPUS: Final = Family(
     "dra_gpu_fleet_gpus",
-    "GPUs by product and by how claims have them; tainted are those that nobody has and that a "
-    "taint keeps from new claims. Whether their nodes take pods does not count.",
+    "GPUs by product and by how claims have them; of those that nobody has, free ones, and ones "
+    "kept from new claims: tainted, as they are ill, and cordoned. Whether nodes take pods does "
+    "not count.",
     ("modelName", "mode"),
 )
 MEMORY: Final = Family("dra_gpu_fleet_memory_bytes", "Memory of all GPUs.", ("modelName",))
 MEMORY_FREE: Final = Family(
     "dra_gpu_fleet_memory_free_bytes",
     "Memory of GPUs that no claim has: all of a free one, of a shared one or one in parts what is "
-    "left, of a tainted one nothing.",
+    "left, of one that is kept from new claims nothing.",
     ("modelName",),
 )
 FRAGMENTATION: Final = Family(
@@ -123,8 +127,8 @@ def _count(to: _Sum, card: cards.Card, use: _Use | None) -> None:
     if use is not None:
         to.gpus[use.mode] += 1
         to.pieces += max(0, card.memory - use.memory)
-    elif card.tainted:
-        to.gpus[TAINTED] += 1
+    elif card.kept:
+        to.gpus[card.kept] += 1
     else:
         to.gpus[FREE] += 1
         to.whole += card.memory

@@ -39,7 +39,8 @@ def command(app: str, api: api_server.ApiServer, folder: Path) -> list[str]:
     address, kubeconfig = "--metrics-address=127.0.0.1:0", f"--kubeconfig={api.kubeconfig(folder)}"
     match app:
         case "controller":
-            return ["driver.controller", "--identity=one", kubeconfig, address]
+            page = "--web-address=127.0.0.1:0"
+            return ["driver.controller", "--identity=one", page, kubeconfig, address]
         case "kubeletplugin":
             places = {"kubelet-root": "kubelet", "cdi-root": "cdi", "state-dir": "state"}
             for one in ("kubelet/plugins_registry", "cdi", "state"):

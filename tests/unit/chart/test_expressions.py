@@ -5,6 +5,7 @@ import re
 import promql_parser as promql
 import pytest
 
+from hack import exposed
 from hack.chart import helm
 from tests import queries
 
@@ -43,6 +44,18 @@ def test_every_variable_of_a_dashboard_is_declared_and_every_panel_says_its_unit
         assert used <= declared, path
         for panel in board["panels"]:
             assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+
+
+def test_what_a_variable_offers_is_a_label_of_a_metric_that_is_there() -> None:
+    offered = 0
+    for path in queries.DASHBOARDS.glob("*.json"):
+        for one in queries.read(path)["templating"]["list"]:
+            if one["type"] == "query":
+                found = re.fullmatch(r"label_values\((\w+), (\w+)\)", one["query"]["query"])
+                assert found is not None
+                assert found[2] in exposed.series()[found[1]]
+                offered += 1
+    assert offered == 3
 
 
 def test_dashboards_have_uids_of_their_own_and_panels_do_not_lie_on_each_other() -> None:

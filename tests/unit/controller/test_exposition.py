@@ -33,7 +33,7 @@ class Scraped(World):
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
 
-    def waits(self) -> dict[str, float]:
+    def waiting_by(self) -> dict[str, float]:
         found = self.figures()[waiting.PODS.name]
         return {reason: count for (reason,), count in found.items() if count}
 
@@ -42,12 +42,12 @@ def test_a_pod_without_a_place_waits_by_its_reason_until_it_has_one() -> None:
     world = Scraped(1)
     world.add(objects.a_claim("big", objects.a_request(count=2)), objects.a_pod("pod", "big"))
     world.settle()
-    assert world.waits() == {"NoFit": 1}
+    assert world.waiting_by() == {"NoFit": 1}
     assert world.counted("refusals_total", reason="CapacityShort") == 0
     world.stores.slices.apply(objects.a_slice("node-1", 2))
     world.stores.nodes.apply(objects.a_node("node-1"))
     world.settle()
-    assert world.waits() == {}
+    assert world.waiting_by() == {}
     assert world.counted("pod_allocation_seconds_count") == 1
 
 
@@ -68,7 +68,7 @@ def test_a_pod_that_is_gone_waits_no_more() -> None:
     world.settle()
     world.remove_pod("pod")
     world.settle()
-    assert world.waits() == {}
+    assert world.waiting_by() == {}
 
 
 def test_a_standby_has_no_series_of_what_only_a_leader_knows() -> None:

@@ -66,6 +66,15 @@ def test_a_tainted_gpu_that_nobody_has_is_neither_free_nor_its_memory() -> None:
     assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
 
 
+def test_a_cordoned_gpu_is_told_apart_from_an_ill_one() -> None:
+    cordoned = {"key": names.CORDONED_TAINT, "value": "", "effect": "NoSchedule"}
+    ill = {"key": names.TAINT_XID, "value": "79", "effect": "NoExecute"}
+    found = of_fleet(a_node_of_gpus(taints=[cordoned]))
+    assert modes(found) == {"cordoned": 4}
+    assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
+    assert modes(of_fleet(a_node_of_gpus(taints=[cordoned, ill]))) == {"tainted": 4}
+
+
 def test_a_taint_that_says_who_allocates_taints_no_gpu() -> None:
     ours = {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"}
     assert modes(of_fleet(a_node_of_gpus(taints=[ours]))) == {"free": 4}
