@@ -83,6 +83,7 @@ class App:
         )
         self._fenced = writer.FencedWriter(kube, self._elector.term)
         self._saying = saying.Saying(self._fenced, self._clock)
+        self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
         self._told = moments.Moments(self._recorder, self._clock)
         self._stores = stores.empty()
         self._items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self._clock, jitter)
@@ -101,7 +102,8 @@ class App:
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[watching.SLICES])
-        self._show(decider, reflectors)
+        source = self._looking(decider, reflectors)
+        self._show(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
         triggers.Triggers(self._items).attach(self._stores)
         life.thread("telemetry", telemetry.run)
@@ -124,7 +126,7 @@ class App:
         if self._config.label_nodes:
             labels = lifecycle.after(self._leading, self._labelling().run, self._clock)
             life.thread("labelling", labels)
-        shown = self._page(reflectors, decider)
+        shown = self._page(source)
         for thread in shown.threads() if shown else ():
             life.thread(thread.name, thread.run, interrupt=thread.interrupt)
         _log.info(
@@ -139,15 +141,17 @@ class App:
         self,
         decider: reconcile.Reconciler,
         reflectors: dict[str, reflector.Reflector[object]],
+        source: looking.Looking,
     ) -> None:
         sources = exposition.Sources(
             self._leading.is_set,
-            self._stores,
+            source.nodes,
+            lambda: self._stores.reserved.snapshot().values(),
             decider.standing,
             self._metrics.queues,
             lambda: {name: one.age_s() for name, one in reflectors.items()},
         )
-        made = exposition.Exposition(self._config.driver_name, sources, self._clock)
+        made = exposition.Exposition(sources, self._clock)
         self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
@@ -191,22 +195,24 @@ class App:
             self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
         )
 
-    def _page(
-        self, reflectors: dict[str, reflector.Reflector[object]], decider: reconcile.Reconciler
-    ) -> page.Page | None:
+    def _looking(
+        self, decider: reconcile.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
+    ) -> looking.Looking:
         config = self._config
-        if config.page is None:
-            return None
-        who = leader.Leader(self._kube, _LEASE, config.namespace, self._clock)
 
         def away() -> None:
-            looking.standing_by(self._leading.is_set, who.pod)
+            looking.standing_by(self._leading.is_set, self._leader.pod)
             looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
 
         explain = explaining.by(decider.explained)
         minded = looking.Minded(away, lambda: _silent(reflectors), explain, self._told.newest)
-        source = looking.Looking(self._stores, config.driver_name, minded, self._clock)
-        return page.Page(config.page, self._kube, source, who, self._registry, self._clock)
+        return looking.Looking(self._stores, config.driver_name, minded, self._clock)
+
+    def _page(self, source: looking.Looking) -> page.Page | None:
+        place = self._config.page
+        if place is None:
+            return None
+        return page.Page(place, self._kube, source, self._leader, self._registry, self._clock)
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:

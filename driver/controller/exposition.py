@@ -5,13 +5,14 @@ Nobody is asked over a network. The fleet is counted no more often than every `F
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from driver import clock
-from driver.controller import stores
 from driver.controller.figures import fleet, queues, waiting
+from driver.controller.reports import model
+from driver.resources import reservations
 from driver.telemetry.families import Family, Figures, Labels
 
 FLEET_S: Final = 10.0
@@ -29,7 +30,8 @@ class Sources:
     """Where the figures come from; all may be asked by any thread and wait for nobody."""
 
     leads: Callable[[], bool]
-    stores: stores.Stores
+    nodes: Callable[[], Sequence[model.Node]]
+    reserved: Callable[[], Iterable[reservations.Reservation]]
     standing: Callable[[], waiting.Standing]
     queues: Callable[[], Figures]
     ages_s: Callable[[], Mapping[str, float]]
@@ -38,10 +40,9 @@ class Sources:
 class Exposition:
     """`figures` is a `shown.Source`."""
 
-    def __init__(self, driver: str, sources: Sources, time: clock.Clock) -> None:
+    def __init__(self, sources: Sources, time: clock.Clock) -> None:
         self._sources = sources
         self._clock = time
-        self._fleet = fleet.Fleet(driver)
         self._guard = threading.Lock()
         self._counted: Figures = {}
         self._counted_at = -math.inf
@@ -51,14 +52,13 @@ class Exposition:
         ask = self._sources
         if not ask.leads():
             return {}
-        reserved = ask.stores.reserved.snapshot().values()
         ages: dict[Labels, float] = {
             (name,): age for name, age in ask.ages_s().items() if age < math.inf
         }
         return {
             **self._of_fleet(),
             **ask.queues(),
-            **waiting.of_standing(ask.standing(), reserved),
+            **waiting.of_standing(ask.standing(), ask.reserved()),
             CACHE_AGE.name: ages,
         }
 
@@ -66,11 +66,6 @@ class Exposition:
         with self._guard:
             now = self._clock.monotonic()
             if now - self._counted_at >= FLEET_S:
-                found = self._sources.stores
-                self._counted = self._fleet.figures(
-                    found.slices.snapshot().values(),
-                    found.rules.snapshot().values(),
-                    found.claims.snapshot().values(),
-                )
+                self._counted = fleet.figures(self._sources.nodes())
                 self._counted_at = now
             return self._counted

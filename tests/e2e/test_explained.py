@@ -103,7 +103,7 @@ def test_each_kind_of_pod_that_waits_is_told_its_true_cause(
             text = json.dumps(found)
             return found if found["reason"] == reason and words in text else None
 
-        found = playground.until(told, 30, f"{kind}: {reason}, {words}")
+        found = playground.until(told, 30, f"{kind}: {reason}, {words}") or {}
         assert found["advice"], kind
         assert found["state"] == "waiting", kind
 

@@ -67,10 +67,11 @@ class Shell:
 
     @property
     def health(self) -> model.Health:
-        """By its taints: ours that tell of a fault, or anybody's that keep new claims away."""
-        if any(one.key in _SICK for one in self.taints):
+        """By the taints that keep new claims away: ours that tell of a fault, or anybody's."""
+        keys = {one.key for one in self.taints if one.effect != "None"}
+        if keys & _SICK:
             return "unhealthy"
-        return "cordoned" if any(one.effect != "None" for one in self.taints) else "healthy"
+        return "cordoned" if keys else "healthy"
 
 
 class Pool:
@@ -127,7 +128,7 @@ def _shell(name: str, devices: list[slices.Device], memory_slices: int) -> Shell
         pci=str(facts.get(names.ATTR_PCI_BUS_ID, "")),
         pcie_root=str(facts.get(names.ATTR_PCIE_ROOT, "")),
         numa=numa if isinstance(numa, int) else None,
-        memory=max(whole or [_of_parts(slots)]),
+        memory=max(whole, default=0) or _of_parts(slots),
         memory_slices=memory_slices,
         peers=peers if isinstance(peers, int) else 0,
         allocator="controller"
@@ -190,8 +191,9 @@ def _amount(device: slices.Device, name: str) -> int:
 
 
 def _of_parts(slots: Iterable[Slot]) -> int:
-    """The memory of a GPU of which only MIG devices are published: at least that of the largest."""
-    return max((one.memory for one in slots), default=0)
+    """The memory of a GPU of which only MIG devices are published: what its slices have."""
+    most = (one.memory * model.WHOLE_BAR // one.width for one in slots if one.width)
+    return max(most, default=0)
 
 
 def _taints(devices: list[slices.Device]) -> tuple[model.Taint, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from driver import clock
 from driver.controller import stores
-from driver.controller.reports import model, reading, seen
+from driver.controller.reports import fleet, model, reading, seen
 from driver.controller.web import ports
 
 LOOK_S = 1.0
@@ -52,6 +52,13 @@ class Looking:
                 took_s = self._clock.monotonic() - began
                 self._due = began + max(LOOK_S, _PART * took_s)
             return self._last
+
+    def nodes(self) -> Sequence[model.Node]:
+        """Every node with GPUs, for what is counted; none while this replica cannot tell."""
+        try:
+            return fleet.nodes(self.now().found)
+        except ports.Away:
+            return ()
 
     def _look(self, before: seen.Seen | None) -> reading.Reading:
         found = self._stores

@@ -1,18 +1,26 @@
 """What a scrape of the controller says of a cluster whose decider runs without threads."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from driver import names, reasons
 from driver.controller import exposition, metrics
 from driver.controller.figures import fleet, queues, waiting
+from driver.controller.reports import model, reading
+from driver.controller.web import looking
 from driver.telemetry.families import Figures
 from tests import objects
 from tests.fakes.deciding import World
 from tests.unit.controller.waiting import test_serving
 
 HERE = Path(__file__).parents[3]
+
+
+def nodes_of(world: World) -> Callable[[], Sequence[model.Node]]:
+    """The fleet's nodes, as the page's source has them."""
+    minded = looking.Minded(lambda: None, tuple, reading.unexplained, tuple)
+    return looking.Looking(world.stores, names.DRIVER, minded, world.clock).nodes
 
 
 class Scraped(World):
@@ -23,12 +31,13 @@ class Scraped(World):
     def figures(self) -> Figures:
         sources = exposition.Sources(
             lambda: self.leads,
-            self.stores,
+            nodes_of(self),
+            lambda: self.stores.reserved.snapshot().values(),
             self.decider.standing,
             self.metrics.queues,
             lambda: {"pods": 2.0, "queues": float("inf")},
         )
-        return exposition.Exposition(names.DRIVER, sources, self.clock).figures()
+        return exposition.Exposition(sources, self.clock).figures()
 
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
@@ -87,8 +96,9 @@ def test_every_family_has_figures_and_no_figure_is_without_a_family() -> None:
 
 def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     world = Scraped(1)
-    sources = exposition.Sources(lambda: True, world.stores, world.decider.standing, dict, dict)
-    shown = exposition.Exposition(names.DRIVER, sources, world.clock)
+    standing = world.decider.standing
+    sources = exposition.Sources(lambda: True, nodes_of(world), tuple, standing, dict, dict)
+    shown = exposition.Exposition(sources, world.clock)
 
     def free() -> float:
         return sum(shown.figures()[fleet.MEMORY.name].values())

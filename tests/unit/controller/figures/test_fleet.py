@@ -1,10 +1,10 @@
 import dataclasses
 from typing import Any
 
-import pytest
-
 from driver import names
-from driver.controller.figures import cards, fleet
+from driver.controller.figures import fleet
+from driver.controller.reports import fleet as reports
+from driver.controller.reports import seen
 from driver.resources import claims, slices
 from driver.telemetry.families import Figures
 from tests import objects, worlds
@@ -13,7 +13,19 @@ GIB = 1 << 30
 
 
 def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
-    return fleet.Fleet(names.DRIVER).figures(found, (), held)
+    known = worlds.caches(found_slices=found, found_claims=held)
+    objects_of = seen.Objects(
+        driver=names.DRIVER,
+        nodes=known.nodes,
+        slices=known.slices,
+        classes=known.classes,
+        claims=known.claims,
+        pods=known.pods,
+        rules=known.rules,
+        queues={},
+        reservations={},
+    )
+    return fleet.figures(reports.nodes(seen.Seen(objects_of)))
 
 
 def modes(figures: Figures) -> dict[str, float]:
@@ -25,8 +37,10 @@ def a_node_of_gpus(**more: Any) -> slices.Slice:
     devices = []
     for number in range(4):
         name = f"gpu-0000-0{number}-00-0"
-        whole = {"name": name, "capacity": {"memory": {"value": "80Gi"}}, **more}
-        devices += [whole, {**whole, "name": f"{name}-mps"}, {**whole, "name": f"{name}-ts"}]
+        kept = {"taints": [], **more}
+        devices.append(objects.a_device(name, **kept))
+        devices.append(objects.a_share_device(f"{name}-mps", names.SHARING_MPS, **kept))
+        devices.append(objects.a_share_device(f"{name}-ts", **kept))
     return objects.a_parsed_slice("node-a", devices)
 
 
@@ -87,26 +101,19 @@ def test_of_a_pool_the_newest_generation_counts() -> None:
 
 
 def test_a_gpu_in_parts_has_the_memory_of_all_its_slices() -> None:
+    gpu = "gpu-0000-00-00-0"
     parts = [
-        objects.drawing(
-            f"gpu-0000-00-00-0-mig-1g10gb-{number}",
-            "gpu-0000-00-00-0",
-            **{f"memory-slice-{number}": "1"},
+        objects.with_values(
+            objects.drawing(f"{gpu}-mig-1g10gb-{at}", gpu, **{f"memory-slice-{at}": "1"}),
+            type=names.TYPE_MIG,
         )
         | {"capacity": {"memory": {"value": "10Gi"}}}
-        for number in range(8)
+        for at in range(8)
     ]
-    (card,) = cards.of_slice(objects.a_parsed_slice("node-a", parts))
-    assert card.memory == 80 * GIB
-    held = worlds.holding("part", "node-a", "gpu-0000-00-00-0-mig-1g10gb-3")
-    found = of_fleet(objects.a_parsed_slice("node-a", parts), held=(held,))
+    sets = {gpu: {f"memory-slice-{at}": "1" for at in range(8)}}
+    published = [slices.parse(one) for one in objects.counting(sets, parts)]
+    held = worlds.holding("part", "node-a", f"{gpu}-mig-1g10gb-3")
+    found = of_fleet(*published, held=(held,))
     assert modes(found) == {"mig": 1}
+    assert [*found[fleet.MEMORY.name].values()] == [80 * GIB]
     assert [*found[fleet.MEMORY_FREE.name].values()] == [70 * GIB]
-
-
-def test_a_slice_that_did_not_change_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = fleet.Fleet(names.DRIVER)
-    one = a_node_of_gpus()
-    first = counting.figures((one,), (), ())
-    monkeypatch.setattr(cards, "of_slice", None)
-    assert counting.figures((one,), (), ()) == first
