@@ -36,9 +36,10 @@ def lacking() -> tuple[str, ...]:
 def ensure() -> str:
     """Install it where the distribution has it; what is amiss then, "" for nothing."""
     if lacking() and os.geteuid() == 0 and shutil.which("apt-get"):
-        install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *PACKAGES]
+        patient = ("apt-get", "-q", "-o", "DPkg::Lock::Timeout=120")
+        install = [*patient, "install", "-y", "--no-install-recommends", *PACKAGES]
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["apt-get", "update", "-q"], install):
+        for command in ([*patient, "update"], install):
             subprocess.run(command, check=False, capture_output=True, env=environment)
     missing = lacking()
     return f"no {' and '.join(missing)}: install {', '.join(PACKAGES)}" if missing else ""

@@ -138,7 +138,10 @@ def _show(rows: list[Row]) -> None:
         "  kubectl -n quickstart get events --sort-by=.lastTimestamp   # why each GPU was chosen\n"
         "  kubectl get resourceslices -o yaml                          # what the nodes publish\n"
         "  kubectl -n quickstart delete pod either                      # and `too-big` runs\n"
-        "  make demo-down                                              # end the cluster\n",
+        "  make demo-down                                              # end the cluster\n"
+        "Who has which GPU, and why `too-big` waits, at http://localhost:8081:\n"
+        "  kubectl -n ration-system port-forward pod/$(kubectl -n ration-system get lease \\\n"
+        "    ration-controller -o jsonpath='{.spec.holderIdentity}' | sed 's/-[^-]*$//') 8081\n",
         highlight=False,
         markup=False,
     )

@@ -12,6 +12,8 @@ from hack import browser as browsers
 from tests import pages
 from tests.fakes import waiting
 
+# The first of all may have to install a browser.
+pytestmark = pytest.mark.timeout(400)
 R = pages.a_reading()
 GPU = next(one for one in R.nodes().items[0].gpus if one.mode == "mig")
 EVERY = (
