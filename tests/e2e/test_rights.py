@@ -6,7 +6,7 @@ what the API server finds out while it validates is 422.
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -397,6 +397,36 @@ def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: W
     assert controller.asks(patch(path, mine, PatchType.STRATEGIC))["metadata"]["name"] == world.a
 
 
+def test_of_a_pods_status_the_controller_writes_why_it_waits_and_nothing_else(world: World) -> None:
+    controller, field = world.of_controller, world.field
+    field.create(playground.a_pod("idle", command="exec sleep 3600"))
+    path = resource.PODS.path(field.namespace, "idle", "status")
+    spec = field.kube.get(resource.LEASES, "ration-controller", thief.NAMESPACE)["spec"]
+    leads = f"ration-controller/{spec['holderIdentity']}/{spec['leaseTransitions']}"
+    at = "2026-11-22T00:00:00Z"
+    words = {"reason": "Thief", "message": "", "lastTransitionTime": at}
+
+    def condition(kind: str) -> Raw:
+        return {"status": {"conditions": [{"type": kind, "status": "False", **words}]}}
+
+    refused: tuple[Raw, ...] = (
+        {"metadata": {"labels": {"example.com/a": "b"}}},
+        {"metadata": {"annotations": {"ration.dev/a": "b"}}},
+        {"status": {"phase": "Failed"}},
+        {"status": {"podIPs": [{"ip": "203.0.113.1"}]}},
+        {"status": {"nominatedNodeName": "elsewhere"}},
+        condition("Ready"),
+        condition("PodScheduled"),
+        condition("example.com/Fine"),
+    )
+    for body in refused:
+        call = replace(patch(path, body, PatchType.STRATEGIC), manager=leads)
+        controller.is_refused(call, "no more of a pod's status than the condition")
+    mine = patch(path, condition(names.CONDITION_ALLOCATED), PatchType.STRATEGIC)
+    controller.is_refused(mine, "does not hold the Lease")
+    assert controller.asks(replace(mine, manager=leads))["metadata"]["name"] == "idle"
+
+
 @pytest.mark.parametrize("kind", [resource.VALIDATING_WEBHOOKS, resource.MUTATING_WEBHOOKS])
 def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_else(
     world: World, kind: resource.Resource
@@ -446,9 +476,9 @@ def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
         controller.is_refused(Call("DELETE", of_queue), "cannot delete resource")
         whole = resource.RESERVATIONS.path(namespace)
         one = resource.RESERVATIONS.path(namespace, "mine")
+        controller.is_refused(patch(one, label, merge), "cannot patch resource")
         for call in (
             Call("POST", whole, {**mine, "metadata": {"name": "another"}}),
-            patch(one, label, merge),
             patch(f"{one}/status", {"status": {"message": "a"}}, merge),
             patch(f"{of_queue}/status", {"status": {"used": "a"}}, merge),
         ):

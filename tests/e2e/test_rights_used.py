@@ -54,7 +54,10 @@ spec:
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     cluster.kubectl("apply", "-f", "-", input=_POD_GROUPS)
     named = "crd/podgroups.scheduling.x-k8s.io"
-    cluster.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
+    # kubectl wait fails on a CRD that has no status at all yet.
+    playground.until(
+        lambda: "Established" in cluster.kubectl("get", named, "-o", "yaml"), 30, named
+    )
     chart.install(release.WHERE, *EVERYTHING)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)

@@ -21,12 +21,13 @@ _LIMITS = (5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; a patch says how it is read."""
+    """One request; a patch says how it is read. `manager`: as whom it is written."""
 
     method: str
     path: str
     body: Any = None
     kind: str = "application/json"
+    manager: str = "thief"
 
 
 def patch(path: str, body: Any, kind: client.PatchType) -> Call:
@@ -45,7 +46,7 @@ class Thief:
 
     def asks(self, call: Call) -> Raw:
         """The server's answer. Raises ApiError."""
-        manager = {"fieldManager": "thief"} if call.method in {"PATCH", "POST", "PUT"} else {}
+        manager = {"fieldManager": call.manager} if call.method in {"PATCH", "POST", "PUT"} else {}
         force = {"force": "true"} if "apply" in call.kind else {}
         sent = transport.Call(
             call.method, call.path, _LIMITS, {**manager, **force}, call.body, call.kind
