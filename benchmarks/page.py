@@ -42,7 +42,7 @@ def main() -> None:
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = arguments.parse_args()
-    source = _Changing(_cluster(chosen.nodes))
+    source = _Changing(fleets.objects_of(cluster(chosen.nodes)))
     app = application.make(
         application.Parts(
             source,
@@ -93,7 +93,7 @@ class _Changing:
         return self._now
 
 
-def _cluster(count: int) -> seen.Objects:
+def cluster(count: int) -> list[fleets.Raw]:
     """Nodes as the simulated machine publishes them; every second GPU has a claim with a pod."""
     template = fixtures.every_face("controller")
     raw: list[fleets.Raw] = [
@@ -107,7 +107,7 @@ def _cluster(count: int) -> seen.Objects:
         raw += published
         for gpu in _gpus(published)[:: GPUS // USED]:
             raw += _user(node, gpu)
-    return fleets.objects_of(raw)
+    return raw
 
 
 def _gpus(published: list[fleets.Raw]) -> list[str]:

@@ -1,0 +1,96 @@
+"""Measure `ration` at 1,000 nodes of 8 GPUs: `python -m benchmarks.commands`.
+
+Each command runs as a process of its own, by the controller's API and by the objects of an API
+server alone, on the fleet of `benchmarks.page`. Processor time of the command, its start included;
+what the servers take is not in it. `start` is `ration version`, which asks nobody.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import resource as usage
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import page, record
+from driver.kube import resource
+from tests import fleets, pages
+from tests.fakes.apiserver import server
+
+NODES, ROUNDS = 1_000, 3
+_KINDS = {
+    "Node": resource.NODES,
+    "ResourceSlice": resource.RESOURCE_SLICES,
+    "DeviceClass": resource.DEVICE_CLASSES,
+    "ResourceClaim": resource.RESOURCE_CLAIMS,
+    "Pod": resource.PODS,
+}
+_LISTS = (
+    "devices --mode free --health healthy",
+    "who",
+    "claims -A",
+    "top --once --busy",
+    "idle",
+)
+
+
+def main() -> None:
+    """Measure, print, store."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--nodes", type=int, default=NODES)
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = arguments.parse_args()
+    raw = page.cluster(chosen.nodes)
+    node = next(one["metadata"]["name"] for one in raw if one["kind"] == "Node")
+    commands = (*_LISTS, f"explain node {node}")
+    figures = [record.figure("start", "s", [_run("version", {}) for _ in range(chosen.rounds)])]
+    for whence, places in (("the controller's API", _served(raw)), ("a kubeconfig", _listed(raw))):
+        with places as (more, environment):
+            for command in commands:
+                samples = [_run(f"{command} {more}", environment) for _ in range(chosen.rounds)]
+                name = command.replace(node, "NODE")
+                figures.append(record.figure(f"{name}, by {whence}", "s", samples))
+    record.write("commands", figures)
+
+
+@contextlib.contextmanager
+def _served(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
+    """A controller's page."""
+    app = pages.an_application(pages.Fixed(fleets.a_reading(raw)))
+    limits = dataclasses.replace(pages.LIMITS, deadline_s=60.0)
+    with pages.served(app, limits) as port:
+        yield f"--server http://{pages.HOST}:{port}", {}
+
+
+@contextlib.contextmanager
+def _listed(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
+    """An API server with the objects, and no controller."""
+    with server.ApiServer() as api, tempfile.TemporaryDirectory() as folder:
+        for one in raw:
+            api.put(_KINDS[one["kind"]], one)
+        yield "--source cluster", {"KUBECONFIG": str(api.kubeconfig(Path(folder)))}
+
+
+def _run(words: str, environment: dict[str, str]) -> float:
+    """Seconds of processor time of one command."""
+    before = usage.getrusage(usage.RUSAGE_CHILDREN)
+    program = str(Path(sys.executable).with_name("ration"))
+    done = subprocess.run(
+        [program, *words.split()],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = usage.getrusage(usage.RUSAGE_CHILDREN)
+    # `explain` ends with 1 where something is in the way.
+    assert done.returncode in {0, 1} and done.stdout, done.stderr  # noqa: S101, PT018 - else nothing was measured
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+if __name__ == "__main__":
+    main()
