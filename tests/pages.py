@@ -26,9 +26,7 @@ _REFUSALS = (
         devices={"CountersTaken": 5, "DeviceTainted": 2},
     ),
     model.Refusal(count=1, nodes=("gpu-2",), fits=3, wanted=9, devices={"CountersTaken": 5}),
-    model.Refusal(
-        count=1, nodes=("gpu-3",), reason="NodeUnschedulable", detail="the node is cordoned"
-    ),
+    model.Refusal(count=1, nodes=("gpu-3",), reason="NodeCordoned", detail="cordoned"),
 )
 WAITS = model.Explanation(
     at=fleets.AT,
@@ -42,15 +40,15 @@ PLACED = model.Explanation(
     why="gpu-1 leaves the most whole GPUs together",
     node="gpu-1",
     considered=(
-        model.Considered(node="gpu-1", scores={"pack": 92.5, "nvlink": 100.0}),
-        model.Considered(node="gpu-2", scores={"pack": 40.0, "nvlink": 100.0}),
+        model.Considered(node="gpu-1", scores={"topology": 100.0, "pack": 92.0}),
+        model.Considered(node="gpu-2", scores={"topology": 100.0, "pack": 40.0}),
     ),
 )
 
 
 def _moment(at: str, reason: str, key: str, message: str, kind: str = "Pod") -> model.Moment:
     namespace, _, name = key.partition("/")
-    told = reason in {"NoFit", "PodPreempted"}
+    told = reason in {"NoFit", "Preempted"}
     return model.Moment(
         at=f"2026-11-22T{at}Z",
         reason=reason,
@@ -64,7 +62,7 @@ def _moment(at: str, reason: str, key: str, message: str, kind: str = "Pod") -> 
 
 MOMENTS = (
     _moment("11:58:03", "NoFit", "nlp/big", "no node has 16 GPUs; gpu-2 comes nearest with 7"),
-    _moment("11:40:12", "PodPreempted", "dev/notebook", "made room for vision/train"),
+    _moment("11:40:12", "Preempted", "dev/notebook", "made room for vision/train"),
     _moment("11:40:20", "Allocated", "vision/train", "4 GPUs on gpu-1", "ResourceClaim"),
     _moment("09:00:05", "Allocated", "nlp/serve", "20 GiB of gpu-1", "ResourceClaim"),
 )

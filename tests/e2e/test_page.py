@@ -12,6 +12,8 @@ import pytest
 import urllib3
 from selenium.webdriver.common.by import By
 
+from driver.api import crd
+from driver.controller.web import views
 from driver.kube import client, resource
 from hack import browser as browsers
 from hack.chart import helm
@@ -21,6 +23,9 @@ from tests.e2e import playground, release
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
 EXPOSED = "--set=controller.web.exposed=true"
+_MOST_PAGES = 120
+_OURS = {"apiVersion": crd.VERSION}
+_ONE_GPU = {"name": "gpu", "exactly": {"deviceClassName": "gpu.ration.dev"}}
 _READER = """
 apiVersion: v1
 kind: ServiceAccount
@@ -142,6 +147,54 @@ def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
         assert "NoFit" in browser.find_element(By.CSS_SELECTOR, ".note").text
         assert browser.find_element(By.ID, "whynot").text == "Why not elsewhere"
         assert browsers.said(browser) == []
+
+
+def crawled(browser: browsers.Browser, base: str, start: str = "/") -> set[str]:
+    """Every page that links lead to from one, as paths; none of them says an error."""
+    seen: set[str] = set()
+    left = [start]
+    while left and len(seen) < _MOST_PAGES:
+        path = left.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        browser.get(base + path)
+        assert browser.find_elements(By.CSS_SELECTOR, "h1"), path
+        assert browsers.said(browser) == [], path
+        script = "return [...document.links].map(a => a.href)"
+        found = [
+            str(one).partition("#")[0].partition("?")[0] for one in browser.execute_script(script)
+        ]
+        ours = (one.removeprefix(base) for one in found if one.startswith(base))
+        left += [one for one in ours if "/api/" not in one and one not in seen]
+    return seen
+
+
+def kinds_of(paths: set[str]) -> set[str]:
+    """The names of the views that paths are of."""
+    rules = {view.name: re.compile(re.sub(r"<[a-z]+>", "[^/]+", view.rule)) for view in views.VIEWS}
+    return {name for path in paths for name, rule in rules.items() if rule.fullmatch(path)}
+
+
+def test_every_page_is_reached_by_links_and_none_has_an_error(
+    field: playground.Playground,
+) -> None:
+    amiss = browsers.ensure()
+    if amiss:
+        pytest.skip(amiss)
+    queue = {**_OURS, "kind": "Queue", "metadata": {"name": "e2e-page"}}
+    queue["spec"] = {"members": [{"namespace": field.namespace}]}
+    kept = {**_OURS, "kind": "Reservation", "metadata": {"name": "e2e-page"}}
+    kept["spec"] = {"for": {"gang": "later"}, "devices": {"requests": [_ONE_GPU]}}
+    field.kube.create(resource.QUEUES, queue)
+    try:
+        field.kube.create(resource.RESERVATIONS, kept, field.namespace)
+        field.running(release.of_mode(field, "mps"))
+        with forwarded(leader(field)) as base, browsers.opened() as browser:
+            found = kinds_of({"/nodes", *crawled(browser, base)})
+        assert found == {view.name for view in views.VIEWS} - {views.FLEET.name}
+    finally:
+        field.kube.delete(resource.QUEUES, "e2e-page")
 
 
 def test_a_standby_says_who_leads(field: playground.Playground) -> None:
