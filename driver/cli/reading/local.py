@@ -13,6 +13,8 @@ from driver.kube import client, resource
 from driver.resources import fields, queues, reservations
 
 Raw = Mapping[str, Any]
+_SLICES = 50
+"""A page: each is some hundred KiB."""
 _NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
 _KINDS: Sequence[tuple[str, resource.Resource, tuple[str, ...]]] = (
     ("ResourceSlice", resource.RESOURCE_SLICES, ("v1",)),
@@ -84,6 +86,8 @@ def _everywhere(
     kube: client.KubeClient, kind: str, one: resource.Resource, scope: Scope
 ) -> Sequence[Raw]:
     """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    if kind == "ResourceSlice":
+        return kube.list(one, limit=_SLICES).items
     if kind not in _NAMESPACED or not scope.namespace:
         return kube.list(one).items
     if scope.narrow:
