@@ -8,20 +8,25 @@ what the servers take is not in it. `start` is `ration version`, which asks nobo
 import argparse
 import contextlib
 import dataclasses
+import http.server
+import json
 import os
 import resource as usage
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 from benchmarks import page, record
 from driver.kube import resource
 from tests import fleets, pages
-from tests.fakes.apiserver import server
 
 NODES, ROUNDS = 1_000, 3
+_OK, _MISSING = 200, 404
 _KINDS = {
     "Node": resource.NODES,
     "ResourceSlice": resource.RESOURCE_SLICES,
@@ -68,11 +73,55 @@ def _served(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
 
 @contextlib.contextmanager
 def _listed(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
-    """An API server with the objects, and no controller."""
-    with server.ApiServer() as api, tempfile.TemporaryDirectory() as folder:
-        for one in raw:
-            api.put(_KINDS[one["kind"]], one)
-        yield "--source cluster", {"KUBECONFIG": str(api.kubeconfig(Path(folder)))}
+    """An API server's listings, written beforehand, and no controller."""
+    answers: fleets.Raw = {"/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.1"}}
+    for kind, one in _KINDS.items():
+        items = [obj for obj in raw if obj["kind"] == kind]
+        answers[one.path()] = {"metadata": {"resourceVersion": "1"}, "items": items}
+    bodies = {path: json.dumps(answer).encode() for path, answer in answers.items()}
+    with _serving(bodies) as port, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kubeconfig"
+        file.write_text(yaml.safe_dump(_kubeconfig(f"http://127.0.0.1:{port}")))
+        yield "--source cluster", {"KUBECONFIG": str(file)}
+
+
+@contextlib.contextmanager
+def _serving(bodies: dict[str, bytes]) -> Iterator[int]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            """A listing, or that there is none."""
+            body = bodies.get(self.path.partition("?")[0])
+            self.send_response(_OK if body else _MISSING)
+            body = body or b'{"kind": "Status", "code": 404, "message": "404 page not found"}'
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    door = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=door.serve_forever)
+    thread.start()
+    try:
+        yield int(door.server_address[1])
+    finally:
+        door.shutdown()
+        door.server_close()
+        thread.join()
+
+
+def _kubeconfig(url: str) -> fleets.Raw:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": url}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    }
 
 
 def _run(words: str, environment: dict[str, str]) -> float:

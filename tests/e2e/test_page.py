@@ -189,7 +189,7 @@ def test_every_page_is_reached_by_links_and_none_has_an_error(
     field.kube.create(resource.QUEUES, queue)
     try:
         field.kube.create(resource.RESERVATIONS, kept, field.namespace)
-        field.running(release.of_mode(field, "mps"))
+        field.running(release.of_mode(field, "gpu-mps"))
         with forwarded(leader(field)) as base, browsers.opened() as browser:
             found = kinds_of({"/nodes", *crawled(browser, base)})
         assert found == {view.name for view in views.VIEWS} - {views.FLEET.name}
