@@ -31,7 +31,8 @@ _COLUMNS = (
 def show(asked: asking.Asking) -> None:
     """Show claims."""
     namespace = asked.of_namespace()
-    asked.show(["ResourceClaim"], lambda of: answer(of, namespace))
+    beside = ("DeviceClass", "Pod", "Queue")
+    asked.show(["ResourceClaim"], lambda of: answer(of, namespace), beside=beside)
 
 
 def answer(of: source.Source, namespace: str) -> out.Answer:

@@ -72,7 +72,7 @@ def show(
 ) -> None:
     """Show every GPU."""
     wanted = reading.Wanted(product=product, mode=mode, health=health)
-    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted))
+    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node)
 
 
 def answer(of: source.Source, node: str, wanted: reading.Wanted) -> out.Answer:

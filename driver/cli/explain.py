@@ -55,7 +55,7 @@ def claim(asked: asking.Asking, name: _Name) -> None:
 
 def node(asked: asking.Asking, name: _NodeName) -> None:
     """Say what a node gives and to whom."""
-    _show(asked, ["ResourceSlice"], lambda of: telling.node(of, name))
+    _show(asked, ["ResourceSlice"], lambda of: telling.node(of, name), node=name)
 
 
 def _key(asked: asking.Asking, name: str) -> str:
@@ -66,6 +66,8 @@ def _show(
     asked: asking.Asking,
     needed: list[str],
     tell: Callable[[source.Source], telling.Told],
+    *,
+    node: str = "",
 ) -> None:
     """Print it; the exit code says whether it is well."""
     wells: list[bool] = []
@@ -75,7 +77,7 @@ def _show(
         wells.append(told.well)
         return told.answer
 
-    asked.show(needed, answer)
+    asked.show(needed, answer, node=node)
     raise typer.Exit(ending.DONE if wells[-1] else ending.NO)
 
 

@@ -34,7 +34,7 @@ _COLUMNS = (
 
 def show(asked: asking.Asking) -> None:
     """Show queues."""
-    asked.show(["Queue"], answer)
+    asked.show(["Queue"], answer, beside=())
 
 
 def answer(of: source.Source) -> out.Answer:

@@ -39,7 +39,8 @@ _COLUMNS = (
 def show(asked: asking.Asking, where: _Where = "") -> None:
     """Show who has which GPU."""
     namespace = asked.of_named()
-    asked.show(["ResourceSlice"], lambda of: answer(of, where, namespace))
+    node = where.partition("/")[0]
+    asked.show(["ResourceSlice"], lambda of: answer(of, where, namespace), node=node)
 
 
 def answer(of: source.Source, where: str, namespace: str) -> out.Answer:

@@ -3,13 +3,15 @@
 A command takes an `Asking` first; `command` gives it these options beside its own.
 """
 
+import contextlib
 import enum
 import functools
 import inspect
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -90,21 +92,58 @@ class Asking:
         """The namespace that was named; "" for all where none was."""
         return "" if self.all_namespaces else self.namespace or ""
 
-    def show(self, needed: Sequence[str], answer: Callable[[source.Source], out.Answer]) -> None:
-        """Print what is made of the documents; `needed` are kinds without which there are none."""
+    def show(
+        self,
+        needed: Sequence[str],
+        answer: Callable[[source.Source], out.Answer],
+        *,
+        beside: Sequence[str] | None = None,
+        node: str = "",
+    ) -> None:
+        """Print what is made of the documents; `needed` are kinds without which there are none.
+
+        Where objects are read, only those `beside` them are (None: all), and of only one `node`.
+        """
+        reads = frozenset() if beside is None else frozenset((*needed, *beside))
         with ending.told():
-            opened = Opened(self, frozenset(needed))
+            opened = Opened(self, Wants(frozenset(needed), reads, node))
             following.show(lambda: answer(opened.ask()), self.output, watch=self.watch)
             for one in opened.missing:
                 typer.echo(f"not seen: {one}", err=True)
 
 
+class Wants(NamedTuple):
+    """Which kinds of objects a command cannot do without, which it reads, and of which node."""
+
+    needed: frozenset[str]
+    reads: frozenset[str] = frozenset()
+    node: str = ""
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Tells on a terminal what is being done, and takes it away again."""
+    shown = sys.stderr.isatty()
+
+    def tell(text: str) -> None:
+        if shown:
+            sys.stderr.write(f"\r\x1b[K{text} ...")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
 class Opened:
     """The source that the options name, asked anew at every call."""
 
-    def __init__(self, asked: Asking, needed: frozenset[str]) -> None:
+    def __init__(self, asked: Asking, wants: Wants) -> None:
         self._asked = asked
-        self._needed = needed
+        self._wants = wants
         self._remote = self._controller()
         self.missing: tuple[str, ...] = ()
 
@@ -119,8 +158,10 @@ class Opened:
             found = local.of_file(asked.dump, asked.driver_name, time)
         else:
             kube = cluster.connect_new_enough(asked.kubeconfig)
-            scope = local.Scope(self._needed, asked.of_named())
-            found = local.of_cluster(kube, asked.driver_name, scope, time)
+            wants = self._wants
+            scope = local.Scope(wants.needed, asked.of_named(), wants.reads, wants.node)
+            with progress() as tell:
+                found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
         self.missing = found.found.objects.missing
         return found
 

@@ -1,6 +1,6 @@
 """Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from driver.kube import client, resource
 from driver.resources import fields, queues, reservations
 
 Raw = Mapping[str, Any]
+Tell = Callable[[str], None]
 _SLICES = 50
 """A page: each is some hundred KiB."""
 _NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
@@ -34,20 +35,29 @@ _KINDS: Sequence[tuple[str, resource.Resource, tuple[str, ...]]] = (
 class Scope:
     """What is needed, by kind, and of which namespace ("": all).
 
-    With `narrow` other namespaces are not looked at; else only where the caller may not.
+    Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
+    are looked at, all where it is empty; `node` is the only node that is, "" for all.
     """
 
     needed: frozenset[str]
     namespace: str = ""
-    narrow: bool = False
+    reads: frozenset[str] = frozenset()
+    node: str = ""
+
+    def fields(self, kind: str) -> str:
+        """The field selector of a kind's listing."""
+        of_node = {"ResourceSlice": "spec.nodeName", "Node": "metadata.name"}
+        return f"{of_node[kind]}={self.node}" if self.node and kind in of_node else ""
 
 
 class Local(reading.Reading):
     """Reports of what was read once; why a pod waits is worked out as the controller does."""
 
 
-def of_cluster(kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock) -> Local:
-    """Of the live cluster, as far as the caller may see it.
+def of_cluster(
+    kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock, tell: Tell
+) -> Local:
+    """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
 
     Raises:
         ApiError: a kind that is needed may not be listed, or the server was not reached.
@@ -55,6 +65,9 @@ def of_cluster(kube: client.KubeClient, driver: str, scope: Scope, time: clock.C
     found: list[Raw] = []
     missing: list[str] = []
     for kind, one, versions in _KINDS:
+        if scope.reads and kind not in scope.reads:
+            continue
+        tell(f"reading {one.plural}")
         try:
             found += _listed(kube, kind, [replace(one, version=v) for v in versions], scope)
         except errors.Forbidden as error:
@@ -86,12 +99,11 @@ def _everywhere(
     kube: client.KubeClient, kind: str, one: resource.Resource, scope: Scope
 ) -> Sequence[Raw]:
     """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    fields_of = scope.fields(kind)
     if kind == "ResourceSlice":
-        return kube.list(one, limit=_SLICES).items
+        return kube.list(one, limit=_SLICES, field_selector=fields_of).items
     if kind not in _NAMESPACED or not scope.namespace:
-        return kube.list(one).items
-    if scope.narrow:
-        return kube.list(one, namespace=scope.namespace).items
+        return kube.list(one, field_selector=fields_of).items
     try:
         return kube.list(one).items
     except errors.Forbidden:

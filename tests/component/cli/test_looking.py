@@ -117,3 +117,11 @@ def test_a_controller_that_is_asked_for_and_does_not_lead_is_told(ration: Ration
     assert answer.exit_code == 3
     assert answer.stderr.count("\n") == 1
     assert "--source cluster does without it" in answer.stderr
+
+
+def test_only_what_a_command_shows_is_read(api: api_server.ApiServer, ration: Ration) -> None:
+    assert ration("claims", "-A", "--source", "cluster").exit_code == 0
+    assert not [one for one in api.requests if "resourceslices" in one.path]
+    assert ration("who", "gpu-1", "--source", "cluster").exit_code == 0
+    (one,) = [one for one in api.requests if "resourceslices" in one.path]
+    assert one.query["fieldSelector"] == "spec.nodeName=gpu-1"
