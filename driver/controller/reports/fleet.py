@@ -27,7 +27,7 @@ def fleet(found: seen.Seen, at: str) -> model.Fleet:
         claims=sum(1 for _ in claims.every(found)),
         pods=len({pod for part in parts for pod in part.pods}),
         waiting=waiting,
-        idle=sum(bool(part.use and part.use.idle_since) for part in parts),
+        idle=len({part.claim for part in parts if part.use and part.use.idle_since}),
         queues=len(found.objects.queues),
         reservations=len(found.objects.reservations),
         products=_products(cards),
