@@ -150,8 +150,8 @@ class Product(Document):
 class Fleet(Document):
     """All of it in figures. `modes` counts GPUs by mode, "free" among them.
 
-    `idle` counts claims that do nothing with a device that they have. `missing` names kinds of objects
-    that could not be read, in words: the figures leave them out.
+    `idle` counts claims that do nothing with a device that they have. `missing` names kinds of
+    objects that could not be read, in words: the figures leave them out.
     """
 
     at: str
