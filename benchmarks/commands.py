@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests import fleets, pages
 
 NODES, ROUNDS = 1_000, 3
 _OK, _MISSING = 200, 404
+_VERSION = {"resourceVersion": "1"}
 _KINDS = {
     "Node": resource.NODES,
     "ResourceSlice": resource.RESOURCE_SLICES,
@@ -53,7 +55,10 @@ def main() -> None:
     node = next(one["metadata"]["name"] for one in raw if one["kind"] == "Node")
     commands = (*_LISTS, f"explain node {node}")
     figures = [record.figure("start", "s", [_run("version", {}) for _ in range(chosen.rounds)])]
-    for whence, places in (("the controller's API", _served(raw)), ("a kubeconfig", _listed(raw))):
+    for whence, places in (
+        ("the controller's API", _served(raw)),
+        ("a kubeconfig", _listed(raw, node)),
+    ):
         with places as (more, environment):
             for command in commands:
                 samples = [_run(f"{command} {more}", environment) for _ in range(chosen.rounds)]
@@ -72,12 +77,19 @@ def _served(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @contextlib.contextmanager
-def _listed(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
+def _listed(raw: list[fleets.Raw], node: str) -> Iterator[tuple[str, dict[str, str]]]:
     """An API server's listings, written beforehand, and no controller."""
     answers: fleets.Raw = {"/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.1"}}
     for kind, one in _KINDS.items():
         items = [obj for obj in raw if obj["kind"] == kind]
-        answers[one.path()] = {"metadata": {"resourceVersion": "1"}, "items": items}
+        answers[one.path()] = {"metadata": _VERSION, "items": items}
+    of_node = [one for one in raw if one.get("spec", {}).get("nodeName") == node]
+    for kind, one in _KINDS.items():
+        items = [obj for obj in of_node if obj["kind"] == kind]
+        answers[f"{one.path()}#spec.nodeName={node}"] = {"metadata": _VERSION, "items": items}
+    named = [one for one in raw if one["kind"] == "Node" and one["metadata"]["name"] == node]
+    path = f"{resource.NODES.path()}#metadata.name={node}"
+    answers[path] = {"metadata": _VERSION, "items": named}
     bodies = {path: json.dumps(answer).encode() for path, answer in answers.items()}
     with _serving(bodies) as port, tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kubeconfig"
@@ -92,7 +104,9 @@ def _serving(bodies: dict[str, bytes]) -> Iterator[int]:
 
         def do_GET(self) -> None:
             """A listing, or that there is none."""
-            body = bodies.get(self.path.partition("?")[0])
+            path, _, query = self.path.partition("?")
+            told = urllib.parse.parse_qs(query).get("fieldSelector", [""])[0]
+            body = bodies.get(f"{path}#{told}" if told else path)
             self.send_response(_OK if body else _MISSING)
             body = body or b'{"kind": "Status", "code": 404, "message": "404 page not found"}'
             self.send_header("Content-Length", str(len(body)))

@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from driver import ids, names
 from driver.controller import picture
 from driver.controller import view as cluster
@@ -118,6 +120,7 @@ def reasons_of(answer: outcome.NoFit) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(300)  # a minute by itself
 def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -> None:
     world = World(gpunode.GpuNode(tmp_path))
     rng = random.Random(6)  # noqa: S311 - a seed, no secret
