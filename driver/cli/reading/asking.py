@@ -20,7 +20,6 @@ from driver.cli import cluster, ending, following
 from driver.cli import output as out
 from driver.cli.reading import source
 
-_PORT = 8081
 _NOT_FOUND = 404
 _LEASE = "ration-controller"
 
@@ -57,6 +56,7 @@ Whence = Annotated[
     ),
 ]
 Home = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
+Port = Annotated[int, typer.Option(help="The page's port in the controller's pod.")]
 DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
 
 
@@ -73,6 +73,7 @@ class Asking:
     server: Server = None
     whence: Whence = From.AUTO
     home: Home = "ration-system"
+    page_port: Port = 8081
     driver_name: DriverName = names.DRIVER
 
     def watched(self) -> "Asking":
@@ -195,7 +196,7 @@ class Opened:
         if not holder:
             raise errors.Unreachable(0, ending.CONTROLLER, "no controller leads")
         config = cluster.named(asked.kubeconfig)
-        made = remote.Remote(tunnel.Tunnel(config, asked.home, holder, _PORT).get)
+        made = remote.Remote(tunnel.Tunnel(config, asked.home, holder, asked.page_port).get)
         made.fleet()
         return made
 
