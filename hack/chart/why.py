@@ -170,6 +170,9 @@ WHY: dict[Rule, Why] = {
     ),
     Rule("leave", _CORE, "nodes", "list"): Why("The Nodes that carry the controller's condition."),
     Rule("leave", _CORE, "nodes/status", "patch"): Why("The controller's condition goes."),
+    Rule("leave", _CORE, "pods/status", "patch"): Why(
+        "The controller's condition goes from pods that wait."
+    ),
     Rule("leave", _DRA, "resourceclaims", "list"): Why(
         "Which claims are in use, and which are held."
     ),

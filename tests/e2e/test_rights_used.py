@@ -382,11 +382,13 @@ def a_more_important_gang_makes_room(field: playground.Playground, node: str) ->
 
 
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
-    """The rights of uninstalling; a held claim, a Node's condition and a template are there.
+    """The rights of uninstalling; a held claim, conditions and a template are there.
 
     And a Reservation as the controller makes them, for the pod that waits.
     """
     release.held(field, node)
+    field.create(playground.a_claim("never", 17), release.a_pod("never", claims=("never",)))
+    playground.until(lambda: waits(field, "never"), 30, "a pod says that it waits")
     waiting = {"namespace": field.namespace, "name": "gone", "uid": "gone"}
     field.kube.create(
         resource.RESERVATIONS,
@@ -403,6 +405,12 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     assert made(field)
     code, words = release.uninstall()
     assert code == 0, words
+    assert not waits(field, "never")
+
+
+def waits(field: playground.Playground, name: str) -> bool:
+    found = field.pod(name)["status"].get("conditions") or ()
+    return any(one["type"] == names.CONDITION_ALLOCATED for one in found)
 
 
 def test_every_right_is_used_and_no_request_lacks_one(

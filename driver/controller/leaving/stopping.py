@@ -4,6 +4,7 @@ Nothing is changed before it is known that nothing stands against it, and what s
 after that starts the controller again.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -54,6 +55,7 @@ class Stopping:
                 self._say(parting.forced(self._uses(), self._release))
             self._let_go()
             self._clean_nodes()
+            self._clean_pods()
         except errors.RationError:
             if replicas:
                 self._scale(replicas)
@@ -146,6 +148,25 @@ class Stopping:
                 {"metadata": {"uid": node["metadata"]["uid"]}, "status": {"conditions": [ours]}},
                 subresource="status",
                 kind=client.PatchType.STRATEGIC,
+            )
+
+    def _clean_pods(self) -> None:
+        """Take our condition off the pods that wait: nobody will answer them."""
+        pending = self._kube.list(resource.PODS, field_selector="status.phase=Pending").items
+        for pod in map(pods.parse, pending):
+            if pod.waits is not None:
+                self._quiet(pod)
+
+    def _quiet(self, pod: pods.Pod) -> None:
+        body, kind = pods.render_waits(pod, None), client.PatchType.STRATEGIC
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            self._kube.patch(
+                resource.PODS,
+                pod.name,
+                body,
+                namespace=pod.namespace,
+                subresource="status",
+                kind=kind,
             )
 
 

@@ -124,6 +124,17 @@ def test_the_condition_that_the_controller_set_is_taken_off_the_nodes(
     assert [one["type"] for one in left] == ["Ready"]
 
 
+def test_the_condition_that_the_controller_set_is_taken_off_the_pods_that_wait(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    ours = {"type": names.CONDITION_ALLOCATED, "status": "False", "reason": "NoFit", "message": ""}
+    conditions = [ours, *objects.refused()["conditions"]]
+    api.put(resource.PODS, objects.a_pod("waits", status={"conditions": conditions}))
+    stop(kube)
+    left = (api.read(resource.PODS, "waits", "default") or {})["status"]["conditions"]
+    assert [one["type"] for one in left] == ["PodScheduled"]
+
+
 def a_template(name: str) -> dict[str, Any]:
     labels = {names.CONVERTED: "true"}
     return {"metadata": objects.meta(name, labels=labels), "spec": {"spec": {}}}
