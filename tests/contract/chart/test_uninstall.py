@@ -148,7 +148,7 @@ def test_a_nodes_clearing_is_told_the_plugins_folders_and_sees_no_more(
     assert "priorityClassName" not in spec
 
 
-def test_nobody_may_create_pods_or_change_more_than_claims_status() -> None:
+def test_nobody_may_create_pods_or_change_more_than_statuses() -> None:
     rules = [rule for x in hooks() if x["kind"] in {"Role", "ClusterRole"} for rule in x["rules"]]
     assert "create" not in json.dumps(rules)
     changed = {
@@ -159,6 +159,7 @@ def test_nobody_may_create_pods_or_change_more_than_claims_status() -> None:
     }
     assert changed == {
         "nodes/status",
+        "pods/status",
         "resourceclaims/status",
         "resourceclaims/binding",
         "deployments/scale",
