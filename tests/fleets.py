@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from driver import names
+from driver.cli.reading import local
 from driver.controller.reports import reading, seen, working
 from driver.controller.simulation import dump
 from driver.devices import faces
@@ -291,20 +292,9 @@ def objects_of(found: Iterable[Raw]) -> seen.Objects:
     known = [*found]
     caches = dump.read(known)
     assert not caches.problems, caches.problems
-    of = caches.caches
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
-    return seen.Objects(
-        driver=names.DRIVER,
-        nodes=of.nodes,
-        slices=of.slices,
-        classes=of.classes,
-        claims=of.claims,
-        pods=of.pods,
-        rules=of.rules,
-        queues={one.key: one for one in teams},
-        reservations={one.key: one for one in kept},
-    )
+    return local.objects_of(names.DRIVER, caches.caches, teams, kept)
 
 
 def a_reading(found: Iterable[Raw] | None = None) -> reading.Reading:

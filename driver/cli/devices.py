@@ -77,13 +77,7 @@ def show(
 
 def answer(of: source.Source, node: str, wanted: reading.Wanted) -> out.Answer:
     """The GPUs of a node, or of all of them. Raises NotFound."""
-    if node:
-        one = of.node(node)
-        if one is None:
-            raise asking.missing(f"no node {node} publishes GPUs of Ration")
-        nodes: tuple[model.Node, ...] = (one,)
-    else:
-        nodes = of.nodes(wanted=wanted).items
+    nodes = asking.nodes(of, node, wanted)
     gpus = [gpu for one in nodes for gpu in one.gpus if wanted.fits(gpu)]
     document = [gpu.model_dump(mode="json", by_alias=True) for gpu in gpus]
     table = out.Table(_COLUMNS, [_row(gpu) for gpu in gpus], "no GPUs are published")

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from driver import clock, errors, names
-from driver.api import crd
 from driver.cli import cordon, ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
@@ -46,9 +45,10 @@ def show(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Cordon it, and see that nothing holds it any more."""
     from driver.cli.cordoning import draining  # noqa: PLC0415 - as the other commands
+    from driver.cli.reading import words  # noqa: PLC0415 - as above
 
     with ending.told():
-        within_s = _seconds(timeout)
+        within_s = words.seconds("--timeout", timeout)
         if force and not evict:
             raise errors.BadInput("--force", "evicts nothing by itself", "--evict too")
     with cordon.at_desk(cordon.Asked(target, driver_name, kubeconfig)) as (at, found, _):
@@ -61,10 +61,3 @@ def show(  # noqa: PLR0913 - the options of a command
             left = work.run(draining.Manner(force, within_s))
         out.show_answer(draining.answer(found, left, force=evict and force), output)
     raise typer.Exit(ending.NO if left else ending.DONE)
-
-
-def _seconds(text: str) -> float:
-    try:
-        return crd.seconds(text)
-    except ValueError as error:
-        raise errors.BadInput("--timeout", str(error)) from error

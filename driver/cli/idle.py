@@ -84,15 +84,13 @@ def answer(of: source.Source, namespace: str, at_least_s: float) -> out.Answer:
 def _of(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[Idle]:
     if part.use is None or part.admin:
         return
-    begin, end = words.moment(part.use.idle_since), words.moment(at)
-    idle_s = int((end - begin).total_seconds()) if begin and end else 0
     yield Idle(
         claim=part.claim,
         pods=part.pods,
         node=gpu.node,
         gpu=gpu.name,
         part=words.part(part),
-        idle_s=max(idle_s, 0),
+        idle_s=int(words.elapsed_s(part.use.idle_since, at) or 0),
         memory=part.memory,
         peak=part.use.peak_memory,
         suggested=suggested(part.memory, part.use.peak_memory),

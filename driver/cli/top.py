@@ -8,7 +8,7 @@ import typer
 
 from driver.cli import output as out
 from driver.cli.reading import asking, source, words
-from driver.controller.reports import model, reading
+from driver.controller.reports import model
 
 HELP = (
     "Watch the fleet: cluster, nodes, GPUs, claims and pods, each under what it is part of.\n\n"
@@ -36,13 +36,7 @@ def show(
 def answer(of: source.Source, node: str, *, busy: bool) -> out.Answer:
     """The tree. Raises NotFound."""
     fleet = of.fleet()
-    if node:
-        one = of.node(node)
-        if one is None:
-            raise asking.missing(f"no node {node} publishes GPUs of Ration")
-        nodes: Sequence[model.Node] = (one,)
-    else:
-        nodes = of.nodes(reading.ALL).items
+    nodes = asking.nodes(of, node)
     document = {
         "fleet": fleet.model_dump(mode="json", by_alias=True),
         "nodes": [one.model_dump(mode="json", by_alias=True) for one in nodes],

@@ -68,14 +68,9 @@ def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
 def gpus(of: source.Source, where: str) -> Iterator[model.Gpu]:
     """Of `NODE`, `NODE/GPU` or all. Raises NotFound."""
     node, _, name = where.partition("/")
-    if not node:
-        yield from (gpu for one in of.nodes().items for gpu in one.gpus)
-        return
-    there = of.node(node)
-    if there is None:
-        raise asking.missing(f"no node {node} publishes GPUs of Ration")
-    mine = [one for one in there.gpus if name in {"", one.name, one.uuid, one.pci}]
-    if not mine:
+    found = [gpu for one in asking.nodes(of, node) for gpu in one.gpus]
+    mine = [one for one in found if name in {"", one.name, one.uuid, one.pci}]
+    if name and not mine:
         raise asking.missing(f"node {node} has no GPU {name}: `ration devices {node}` lists them")
     yield from mine
 

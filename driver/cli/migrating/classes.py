@@ -15,11 +15,10 @@ from driver.cli.migrating.offer import Target
 from driver.controller.admission import conversion
 from driver.devices import faces
 
-CLASS_MPS = "gpu-mps.ration.dev"
 _CHART: Mapping[faces.Kind, tuple[str, str]] = {
     faces.Kind.WHOLE: ("gpu", names.CLASS_GPU),
     faces.Kind.TIME_SLICING: ("timeSlicing", names.CLASS_TIMESLICE),
-    faces.Kind.MPS: ("mps", CLASS_MPS),
+    faces.Kind.MPS: ("mps", names.CLASS_MPS),
     faces.Kind.MIG: ("mig", names.CLASS_MIG),
 }
 """The chart's value and the class's name."""

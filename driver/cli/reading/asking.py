@@ -19,6 +19,7 @@ from driver import clock, errors, names
 from driver.cli import cluster, ending, following
 from driver.cli import output as out
 from driver.cli.reading import source
+from driver.controller.reports import model, reading
 
 _NOT_FOUND = 404
 _LEASE = "ration-controller"
@@ -223,6 +224,18 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
     made.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     made.__annotations__ = {one.name: one.annotation for one in [*own, *shared]}
     return made
+
+
+def nodes(
+    of: source.Source, name: str, wanted: reading.Wanted = reading.ANY
+) -> tuple[model.Node, ...]:
+    """The node of a name, or with "" those that are wanted. Raises NotFound."""
+    if not name:
+        return of.nodes(wanted=wanted).items
+    one = of.node(name)
+    if one is None:
+        raise missing(f"no node {name} publishes GPUs of Ration")
+    return (one,)
 
 
 def missing(told: str) -> errors.NotFound:

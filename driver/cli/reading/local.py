@@ -50,13 +50,9 @@ class Scope:
         return f"{of_node[kind]}={self.node}" if self.node and kind in of_node else ""
 
 
-class Local(reading.Reading):
-    """Reports of what was read once; why a pod waits is worked out as the controller does."""
-
-
 def of_cluster(
     kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock, tell: Tell
-) -> Local:
+) -> reading.Reading:
     """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
 
     Raises:
@@ -77,7 +73,7 @@ def of_cluster(
     return _reading(found, driver, missing, clock.rfc3339(time.now()))
 
 
-def of_file(source: str, driver: str, time: clock.Clock) -> Local:
+def of_file(source: str, driver: str, time: clock.Clock) -> reading.Reading:
     """Of a dump: a file, a folder or standard input (`-`). Raises BadInput."""
     return _reading(texts.read(source), driver, [], clock.rfc3339(time.now()))
 
@@ -110,14 +106,14 @@ def _everywhere(
         return kube.list(one, namespace=scope.namespace).items
 
 
-def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str) -> Local:
+def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str) -> reading.Reading:
     known = [one for one in dump.unfold(found) if isinstance(one, Mapping)]
     read = dump.read(known)
     problems = [*missing, *map(str, read.problems)]
     teams = _parsed(known, "Queue", queues.parse, problems)
     kept = _parsed(known, "Reservation", reservations.parse, problems)
     objects = objects_of(driver, read.caches, teams, kept)
-    return Local(
+    return reading.Reading(
         seen.Seen(replace(objects, missing=tuple(problems))),
         at,
         working.Working(driver, read.caches, at),

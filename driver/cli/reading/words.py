@@ -1,12 +1,12 @@
 """How documents are put on a line: amounts, ages, bars. Pure."""
 
-import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from driver import errors
 from driver.api import crd
 from driver.controller.queueing import text
 from driver.controller.reports import model
+from driver.controller.web.words import moment
 
 _GIB = 1 << 30
 _FULL, _EMPTY, _IDLE = "█", "·", "░"
@@ -29,20 +29,16 @@ def memory(count: int) -> str:
     return f"{found:.1f}".removesuffix(".0") + "Gi"
 
 
-def moment(stamp: str) -> dt.datetime | None:
-    """RFC 3339; None for what is not."""
-    try:
-        return dt.datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
+def elapsed_s(since: str, at: str) -> float | None:
+    """Seconds from a time to another; None where it cannot be told."""
+    begin, end = moment(since), moment(at)
+    return max((end - begin).total_seconds(), 0.0) if begin and end else None
 
 
 def age(since: str, at: str) -> str:
     """From a time to another: `3h5m`; "" where it cannot be told."""
-    begin, end = moment(since), moment(at)
-    if begin is None or end is None:
-        return ""
-    return text.duration(max((end - begin).total_seconds(), 0.0))
+    found = elapsed_s(since, at)
+    return "" if found is None else text.duration(found)
 
 
 def length(seconds: float) -> str:

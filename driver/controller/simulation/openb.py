@@ -22,7 +22,6 @@ FULL = 1000
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
-CLASS_MPS = "gpu-mps.ration.dev"
 _TAINT = {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"}
 _MOST_GPUS = 64
 
@@ -164,7 +163,7 @@ def _time(row: Mapping[str, str], name: str, line: str) -> float | None:
 def caches(found: Iterable[Node], driver: str = names.DRIVER) -> picture.Caches:
     """The cluster that the nodes make, with the two classes that the pods ask for."""
     known = [*found]
-    kinds = (_class(driver, names.CLASS_GPU, "gpu"), _class(driver, CLASS_MPS, "gpu-share"))
+    kinds = (_class(driver, names.CLASS_GPU, "gpu"), _class(driver, names.CLASS_MPS, "gpu-share"))
     return picture.Caches(
         nodes={ids.Key(one.name): nodes.parse(_node(one)) for one in known},
         slices={
@@ -263,7 +262,7 @@ def _device(node: Node, at: int, kind: str, more: Mapping[str, Any]) -> Raw:
 
 def _claim(driver: str, pod: Pod, whole: int) -> Raw:
     shared = pod.milli < FULL
-    asked: Raw = {"deviceClassName": CLASS_MPS if shared else names.CLASS_GPU}
+    asked: Raw = {"deviceClassName": names.CLASS_MPS if shared else names.CLASS_GPU}
     if shared:
         asked["capacity"] = {"requests": {"compute": str(-(-pod.milli * whole // FULL))}}
     else:

@@ -1,7 +1,7 @@
 """What each URL shows: its query, its document, its name. One table for the page and the JSON."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -49,8 +49,16 @@ def _part(query: queries.Query) -> reading.Part:
     return reading.Part(query.after, query.limit)
 
 
-def _by_key(one: model.Claim | model.Pod) -> str:
-    return one.key
+def _things(
+    report: Callable[[str, reading.Part], model.Claims | model.Pods], query: queries.Things
+) -> model.Document:
+    """The part of a list that is asked for, of those whose name has a part."""
+    if not query.name:
+        return report(query.namespace, _part(query))
+    every = report(query.namespace, EVERY)
+    items: Sequence[model.Claim | model.Pod] = every.items
+    found = listing.named(items, lambda one: one.key, query)
+    return every.model_copy(update=found._asdict())
 
 
 def _fleet(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
@@ -71,10 +79,7 @@ def _gpu(reports: reading.Reading, names: Names, _: queries.One) -> model.Docume
 
 
 def _claims(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
-    if not query.name:
-        return reports.claims(query.namespace, _part(query))
-    found = reports.claims(query.namespace, EVERY).items
-    return model.Claims(**listing.named(found, _by_key, query)._asdict())
+    return _things(reports.claims, query)
 
 
 def _claim(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
@@ -82,17 +87,11 @@ def _claim(reports: reading.Reading, names: Names, _: queries.One) -> model.Docu
 
 
 def _waiting(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
-    if not query.name:
-        return reports.waiting(query.namespace, _part(query))
-    found = reports.waiting(query.namespace, EVERY).items
-    return model.Pods(**listing.named(found, _by_key, query)._asdict())
+    return _things(reports.waiting, query)
 
 
 def _pods(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
-    if not query.name:
-        return reports.pods(query.namespace, _part(query))
-    found = reports.pods(query.namespace, EVERY).items
-    return model.Pods(**listing.named(found, _by_key, query)._asdict())
+    return _things(reports.pods, query)
 
 
 def _pod(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:

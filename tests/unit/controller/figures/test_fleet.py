@@ -2,6 +2,7 @@ import dataclasses
 from typing import Any
 
 from driver import names
+from driver.cli.reading import local
 from driver.controller.figures import fleet
 from driver.controller.reports import fleet as reports
 from driver.controller.reports import seen
@@ -14,17 +15,7 @@ GIB = 1 << 30
 
 def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
     known = worlds.caches(found_slices=found, found_claims=held)
-    objects_of = seen.Objects(
-        driver=names.DRIVER,
-        nodes=known.nodes,
-        slices=known.slices,
-        classes=known.classes,
-        claims=known.claims,
-        pods=known.pods,
-        rules=known.rules,
-        queues={},
-        reservations={},
-    )
+    objects_of = local.objects_of(names.DRIVER, known, (), ())
     return fleet.figures(reports.nodes(seen.Seen(objects_of)))
 
 
