@@ -91,6 +91,45 @@ class Reason(StrEnum):
         "Nobody came for the devices in time: they were given back.",
     )
 
+    # Nodes that are asked for.
+    NODES_REQUESTED = (
+        "NodesRequested",
+        (
+            "Nothing that is there has room, so nodes were asked of the autoscaler; the message "
+            "says how many of which shape, and how long that takes as a rule."
+        ),
+    )
+    NO_NODE_SHAPE_FITS = (
+        "NoNodeShapeFits",
+        (
+            "No node that an autoscaler can bring would have room either, so none is asked for; "
+            "the message says what each shape lacks."
+        ),
+    )
+    NODE_ARRIVED = ("NodeArrived", "A node that was asked for is there with all its GPUs.")
+    NODE_NOT_ARRIVED = (
+        "NodeNotArrived",
+        (
+            "A node that was asked for did not come in time, or came without its GPUs: it is not "
+            "waited for any more, and none of its shape is asked for a while."
+        ),
+    )
+    NODE_SHAPE_CONTRADICTED = (
+        "NodeShapeContradicted",
+        (
+            "A node is not as the document of shapes says of its shape; the message names the "
+            "field. What the node is counts."
+        ),
+    )
+    NODE_ARRIVING = (
+        "NodeArriving",
+        "The node was asked for something else and is not complete yet.",
+    )
+    NODE_INTERRUPTED = (
+        "NodeInterrupted",
+        "The node is about to be taken away (a spot interruption, a taint says so).",
+    )
+
     # Who goes for whom.
     PREEMPTING = (
         "Preempting",

@@ -79,6 +79,22 @@ _GANGS: Mapping[R, str] = {
     ),
 }
 _MAKING_ROOM: Mapping[R, str] = {
+    R.NODES_REQUESTED: (
+        "Wait. If no node comes: `kubectl describe pod -l ration.dev/placeholder -A` has the "
+        "autoscaler's words on the pods that ask for them."
+    ),
+    R.NO_NODE_SHAPE_FITS: (
+        "Ask for what one of the shapes has, or add a shape (how-to/karpenter); the message says "
+        "what each lacks."
+    ),
+    R.NODE_ARRIVED: _NOTHING,
+    R.NODE_NOT_ARRIVED: (
+        "Look why: the autoscaler's events and NodeClaims, or, where the node is there, its plugin "
+        "(`ration doctor --node NODE`). It is asked for again after a while."
+    ),
+    R.NODE_SHAPE_CONTRADICTED: "Put that field of `controller.nodes.shapes` right.",
+    R.NODE_ARRIVING: _BY_ITSELF,
+    R.NODE_INTERRUPTED: _BY_ITSELF,
     R.RESERVATION_PENDING: "Wait, or ask for less: the message has the nearest fit.",
     R.RESERVATION_REFUSED: "Put the field that the message names right; make the object again.",
     R.RESERVATION_HELD: _NOTHING,

@@ -9,7 +9,10 @@ from driver import ids, names
 from driver.api import crd
 from driver.resources import fields, nodes, selectors, toleration
 
-_ASKS = (names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
+_ASKS = (
+    *(names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
+    names.PLACEHOLDER_FOR,
+)
 LONGEST_WAIT = 1024
 """Characters of the message of `Waits`, as of an event's."""
 _TERMINAL = frozenset({"Succeeded", "Failed"})

@@ -1,0 +1,163 @@
+"""`NodeShapes`: the kinds of node that an autoscaler can bring, as a document of the controller's.
+
+    apiVersion: resource.ration.dev/v1alpha1
+    kind: NodeShapes
+    ttl: 20m
+    most: 16
+    shapes:
+    - name: h100-8
+      labels: {node.kubernetes.io/instance-type: p5.48xlarge}
+      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]
+      gpus: 8
+      product: NVIDIA H100 80GB HBM3
+      memory: 80Gi
+      allocatable: {cpu: "190", memory: 1900Gi}
+      cost: 8
+      startup: 6m
+
+A shape is known by its labels: a node that has them all is one of it, and what a live node has
+counts for more than what is written here.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+import pydantic
+from pydantic import Field
+
+from driver import names
+from driver.api import crd, strict
+
+_MOST_SHAPES = 32
+_MOST_GPUS = 64
+_MOST_NODES = 1000
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_RESERVED = ("kubernetes.io", "k8s.io", "karpenter.sh")
+"""Domains of which an autoscaler puts only labels on new nodes that it knows."""
+_OPEN = ("node.kubernetes.io", "node-restriction.kubernetes.io", "kops.k8s.io")
+_WELL_KNOWN = frozenset(
+    {
+        *("kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"),
+        *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
+        *("karpenter.sh/capacity-type", "karpenter.sh/nodepool"),
+    }
+)
+Quantity = Annotated[
+    str,
+    Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"),
+    pydantic.BeforeValidator(crd.number),
+]
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Taint(_Strict):
+    """A taint that nodes of the shape have for good; one that goes at their start is left out."""
+
+    key: Annotated[str, Field(min_length=1, max_length=317)]
+    value: Annotated[str, Field(max_length=63)] = ""
+    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule"]
+
+
+class NodeShape(_Strict):
+    """A kind of node.
+
+    `product`, `memory` and `allocatable` are for as long as no node of it was seen; `cost` is
+    relative to the others', its GPUs where it is left out, and `startup` how long it takes from
+    being asked to having published its GPUs, until that was measured. So many of it, `most`, are
+    on their way at once.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+    labels: Annotated[dict[str, str], Field(min_length=1, max_length=16)]
+    taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
+    gpus: Annotated[int, Field(ge=1, le=_MOST_GPUS)]
+    product: Annotated[str, Field(max_length=64)] = ""
+    memory: crd.Memory | None = None
+    allocatable: Annotated[dict[str, Quantity], Field(max_length=32)] = {}
+    cost: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    startup: crd.Duration = "10m"
+    most: Annotated[int, Field(ge=1, le=_MOST_NODES)] = _MOST_NODES
+
+    @pydantic.field_validator("labels")
+    @classmethod
+    def _known_labels(cls, found: dict[str, str]) -> dict[str, str]:
+        for key, value in found.items():
+            wrong = _wrong_label(key, value)
+            if wrong:
+                raise ValueError(f"{key}: {wrong}")
+        return found
+
+    @property
+    def price(self) -> float:
+        """What a node of it costs, relative to the others."""
+        return float(self.gpus) if self.cost is None else self.cost
+
+
+class NodeShapes(_Strict):
+    """The document.
+
+    A node that has not come with its GPUs after the `ttl` is not waited for any more; `most` are
+    on their way at once, of all shapes together.
+    """
+
+    apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
+    kind: Literal["NodeShapes"] = "NodeShapes"
+    ttl: crd.Duration = "20m"
+    most: Annotated[int, Field(ge=1, le=_MOST_NODES)] = 16
+    shapes: Annotated[tuple[NodeShape, ...], Field(max_length=_MOST_SHAPES)] = ()
+
+    @pydantic.model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        for place, one in enumerate(self.shapes):
+            for other in self.shapes[:place]:
+                if one.name == other.name:
+                    raise ValueError(f"shapes.{place}.name: there are two shapes {one.name}")
+                if one.labels == other.labels:
+                    raise ValueError(
+                        f"shapes.{place}.labels: a node with these is of shape {other.name} too; "
+                        "expected labels that tell them apart"
+                    )
+        return self
+
+
+def read(document: Mapping[str, object], where: str) -> NodeShapes:
+    """Read the document.
+
+    Raises:
+        BadInput: what is wrong, at which path under `where`.
+    """
+    return strict.read(NodeShapes, document, where)
+
+
+def _wrong_label(key: str, value: str) -> str:
+    prefix, slash, name = key.rpartition("/")
+    if (slash and not _PREFIX.fullmatch(prefix)) or not _NAME.fullmatch(name):
+        return "is no label's key; expected [prefix/]name (RFC 1123)"
+    if not _VALUE.fullmatch(value):
+        return f"{value!r} is no label's value"
+    if key == "kubernetes.io/hostname":
+        return "is another on each node; expected what all nodes of the shape have"
+    if prefix == names.GROUP and key != names.ALLOCATOR_LABEL:
+        return "is a label that Ration writes; expected one that the node group or NodePool gives"
+    if _is_reserved(prefix) and key not in _WELL_KNOWN:
+        return (
+            "is unknown: autoscalers put no such label of that domain on nodes; expected one of "
+            f"{', '.join(sorted(_WELL_KNOWN))}, or a domain of your own"
+        )
+    return ""
+
+
+def _is_reserved(prefix: str) -> bool:
+    if any(_within(prefix, domain) for domain in _OPEN):
+        return False
+    return any(_within(prefix, domain) for domain in _RESERVED)
+
+
+def _within(prefix: str, domain: str) -> bool:
+    return prefix == domain or prefix.endswith(f".{domain}")
