@@ -32,7 +32,7 @@ def no_fit(answer: outcome.NoFit) -> str:
         return f"{answer.blocker}: {answer.detail}"
     if not answer.nodes:
         return "No node publishes devices of this driver"
-    lines = [f"{_several(names)}: {_node(refusal)}" for refusal, names in answer.nodes.items()]
+    lines = [f"{_several(names)}: {node(refusal)}" for refusal, names in answer.nodes.items()]
     return "No node fits. " + "; ".join(lines)
 
 
@@ -42,7 +42,8 @@ def _several(names: Sequence[ids.NodeName]) -> str:
     return f"{', '.join(names[:_MAX_NODES])} and {len(names) - _MAX_NODES} more"
 
 
-def _node(refusal: outcome.Refusal) -> str:
+def node(refusal: outcome.Refusal) -> str:
+    """Why one node does not do."""
     if refusal.node_reason is not None:
         return f"{refusal.node_reason} ({refusal.detail})"
     text = f"{refusal.fits} of {refusal.wanted} devices fit"

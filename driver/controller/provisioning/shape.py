@@ -30,7 +30,9 @@ _USUAL = {"cpu": _ENOUGH, "memory": _ENOUGH, "ephemeral-storage": _ENOUGH, "pods
 class Shape:
     """`published` are the slices of a node of it, whatever its name.
 
-    `starts_s` is how long one takes from being asked for to being complete. `allocatable` is in each resource's own unit, as a Node's; `seen`: learned from a live node.
+    `starts_s` is how long one takes from being asked for to being complete, `most` how many are on
+    their way at once. `allocatable` is in each resource's own unit, as a Node's; `seen`: learned
+    from a live node.
     """
 
     name: str

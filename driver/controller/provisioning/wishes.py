@@ -1,0 +1,48 @@
+"""What waits for a node, and what its queue may have. Pure values."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import topology
+from driver.controller.queueing import amounts
+
+_ANYWHERE = topology.Topology()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Workloads that are placed together or not at all: a pod, a gang, what a Reservation is for.
+
+    `key` is what it is known by (`pod/team/train-0`), `leaf` its queue. It is due in `lead_s`
+    seconds: a shape that takes less time is not asked for yet.
+    """
+
+    key: str
+    workloads: tuple[outcome.Workload, ...]
+    near: topology.Topology = _ANYWHERE
+    leaf: str = ""
+    lead_s: float = 0.0
+
+
+class Limits(Protocol):
+    """What queues may have, beyond what they have now."""
+
+    def reset(self) -> None:
+        """Nothing was taken yet."""
+        ...
+
+    def take(self, leaf: str, taken: amounts.Amounts) -> str:
+        """Count so much more for a queue: "" where it may have it, else why not, and it has not."""
+        ...
+
+
+class Unlimited:
+    """No queues."""
+
+    def reset(self) -> None:
+        """Nothing to do."""
+
+    def take(self, _leaf: str, _taken: amounts.Amounts) -> str:
+        """Anything."""
+        return ""
