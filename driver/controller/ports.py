@@ -30,6 +30,20 @@ class Writer(Protocol):
         """Patch an object; the object as the server answered it."""
         ...
 
+    def apply(
+        self,
+        kind_of: resource.Resource,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        manager: str,
+    ) -> dict[str, Any]:
+        """Apply what `manager`, the same for every leader, says of an object of no namespace.
+
+        Raises Conflict where a field is another's.
+        """
+        ...
+
     def add_finalizer(
         self,
         kind_of: resource.Resource,

@@ -5,8 +5,10 @@ Which requests an admission policy can fence by `request.options.fieldManager`:
 - PATCH (subresources too) and POST: `fieldManager` is a query parameter and reaches
   `PatchOptions` and `CreateOptions`.
 - An eviction is a POST of `pods/<name>/eviction`, so it has `CreateOptions` with a manager.
-- DELETE has `DeleteOptions`, which hold no manager. Pods therefore leave by eviction only;
-  a delete here names the UID it means, and is refused locally without a term.
+- What is applied (server-side) under a name that outlives terms, so that the next leader takes off
+  what this one put on: that name is not a term's, so it is refused locally without one, as is
+- DELETE: it has `DeleteOptions`, which hold no manager. Pods of others therefore leave by eviction
+  only, and a delete here names the UID it means.
 """
 
 from collections.abc import Callable
@@ -53,6 +55,18 @@ class FencedWriter:
             kind=kind,
             field_manager=self._manager(),
             force=force,
+        )
+
+    def apply(
+        self, resource: resource.Resource, name: str, body: object, *, manager: str
+    ) -> resource.Object:
+        """Apply (server-side) what `manager` says of an object; Conflict: a field is another's.
+
+        Fenced by the term here, not by the server.
+        """
+        self._manager()
+        return self._client.patch(
+            resource, name, body, kind=client.PatchType.APPLY, field_manager=manager
         )
 
     def add_finalizer(

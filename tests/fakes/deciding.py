@@ -27,7 +27,7 @@ from driver.resources import (
 )
 from tests import objects, worlds
 from tests.fakes import clock as clocks
-from tests.fakes.apiserver import applying, patches
+from tests.fakes.apiserver import applying, patches, rules
 
 
 class Inline(futures.Executor):
@@ -44,6 +44,21 @@ def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) ->
     name = body["metadata"]["name"]
     meta = {**objects.meta(name, namespace, creationTimestamp=stamp), **body["metadata"]}
     return {**body, "metadata": meta}
+
+
+def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
+    """What was sent, as a server with the chart's PriorityClasses keeps it."""
+    made = {
+        "uid": objects.uid_of(f"{body['metadata']['name']} {stamp}"),
+        "creationTimestamp": stamp,
+    }
+    placeholder = body["spec"].get("priorityClassName") == names.PLACEHOLDER_PRIORITY
+    spec = {
+        **body["spec"],
+        **({"priority": -10, "preemptionPolicy": "Never"} if placeholder else {}),
+    }
+    meta = {**body["metadata"], **made}
+    return {**body, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 
 
 @dataclass
@@ -65,15 +80,23 @@ class Server:
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
     now: Callable[[], str] = lambda: "2026-11-21T09:00:00Z"
     show: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
+    pods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    node_owners: dict[str, applying.Owners] = field(default_factory=dict)
+    applied: list[tuple[str, str]] = field(default_factory=list)
+    show_node: Callable[[dict[str, Any]], None] = lambda _obj: None
+    show_pod: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
     said_of_pods: Callable[[str, dict[str, Any]], None] = lambda _name, _body: None
 
     def create(
         self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
     ) -> dict[str, Any]:
-        assert kind_of is resource.RESERVATIONS
         name = body["metadata"]["name"]
         if "create" in self.refuse:
             raise self.refuse.pop("create")
+        if kind_of is resource.PODS:
+            return self._create_pod(name, body, namespace)
+        assert kind_of is resource.RESERVATIONS
         if f"{namespace}/{name}" in self.own:
             raise errors.AlreadyExists(409, "AlreadyExists", name)
         return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace, self.now()))
@@ -81,6 +104,9 @@ class Server:
     def delete(
         self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
     ) -> None:
+        if kind_of is resource.PODS:
+            self._delete_pod(name, namespace, uid)
+            return
         assert kind_of is resource.RESERVATIONS
         gone = self.own.pop(f"{namespace}/{name}")
         assert gone["metadata"]["uid"] == uid
@@ -89,6 +115,41 @@ class Server:
             {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}},
             deleted=True,
         )
+
+    def _create_pod(self, name: str, body: dict[str, Any], namespace: str | None) -> dict[str, Any]:
+        assert body["metadata"]["namespace"] == namespace
+        key = f"{namespace}/{name}"
+        if key in self.pods:
+            raise errors.AlreadyExists(409, "AlreadyExists", name)
+        return self._keep_pod(key, a_pod_of(body, self.now()))
+
+    def _delete_pod(self, name: str, namespace: str | None, uid: str) -> None:
+        """Gone at once, as one of no grace is."""
+        key = f"{namespace}/{name}"
+        if "delete" in self.refuse:
+            raise self.refuse.pop("delete")
+        found = self.pods.get(key)
+        if found is None:
+            raise errors.NotFound(404, "NotFound", name)
+        if found["metadata"]["uid"] != uid:
+            raise errors.Conflict(409, "Conflict", "another of that name")
+        self.show_pod(self.newer(self.pods.pop(key)), deleted=True)
+
+    def _keep_pod(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
+        self.pods[key] = self.newer(changed)
+        self.show_pod(self.pods[key], deleted=False)
+        return json.loads(json.dumps(self.pods[key]))  # type: ignore[no-any-return]
+
+    def change_pod(self, key: str, node: str = "", **status: Any) -> None:
+        """What others write of a pod that was created here: where it is bound, its status."""
+        pod = self.pods[key]
+        spec = {**pod["spec"], **({"nodeName": node} if node else {})}
+        self._keep_pod(key, {**pod, "spec": spec, "status": {**pod["status"], **status}})
+
+    def newer(self, one: dict[str, Any]) -> dict[str, Any]:
+        """An object of the next version."""
+        self.version += 1
+        return {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.version)}}
 
     def _keep_own(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
         self.version += 1
@@ -184,6 +245,31 @@ class Server:
         self.ungated.append(name)
         return dict(body)
 
+    def apply(
+        self, kind_of: resource.Resource, name: str, body: Mapping[str, Any], *, manager: str
+    ) -> dict[str, Any]:
+        """Server-side apply without force, of Nodes."""
+        assert kind_of is resource.NODES
+        if name not in self.nodes:
+            raise errors.NotFound(404, "NotFound", name)
+        before = self.nodes[name]
+        assert body["metadata"]["uid"] == before["metadata"]["uid"]
+        self.applied.append((name, manager))
+        try:
+            after, self.node_owners[name] = applying.apply(
+                before, dict(body), manager, self.node_owners.get(name, {}), force=False
+            )
+        except rules.Refusal as refused:
+            raise errors.Conflict(409, "Conflict", str(refused)) from refused
+        return self.keep_node(after)
+
+    def keep_node(self, changed: dict[str, Any]) -> dict[str, Any]:
+        """A Node as it is now, shown."""
+        found = self.newer(changed)
+        self.nodes[found["metadata"]["name"]] = found
+        self.show_node(found)
+        return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
     def add_finalizer(
         self,
         kind_of: resource.Resource,
@@ -261,7 +347,8 @@ class World:
         self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
         self.stores.classes.apply(objects.a_class())
         for index, count in enumerate(gpus_by_node or (2,)):
-            self.stores.nodes.apply(objects.a_node(f"node-{index}"))
+            self.server.nodes[f"node-{index}"] = objects.a_node(f"node-{index}")
+            self.stores.nodes.apply(self.server.nodes[f"node-{index}"])
             self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
 
     def _read(self) -> None:
@@ -277,6 +364,8 @@ class World:
         found.teams.read_with(queues.parse, _bad)
         found.reserved.read_with(reservations.parse, _bad)
         self.server.show = self._show
+        self.server.show_pod = self._show_pod
+        self.server.show_node = lambda node: self.stores.nodes.apply(json.loads(json.dumps(node)))
         self.server.said_of_pods = self._said_of_pods
         self.server.now = lambda: clock.rfc3339(self.clock.now())
         found.guards.read_with(budgets.parse, _bad)
@@ -299,8 +388,7 @@ class World:
                 self.stores.claims.apply(self.server.claims[key])
 
     def _newer(self, one: dict[str, Any]) -> dict[str, Any]:
-        self.server.version += 1
-        return {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.server.version)}}
+        return self.server.newer(one)
 
     def remove_pod(self, name: str) -> None:
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
@@ -308,6 +396,9 @@ class World:
     def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:
         target = self.stores.teams if obj["kind"] == "Queue" else self.stores.reserved
         target.apply(json.loads(json.dumps(obj)), deleted=deleted)
+
+    def _show_pod(self, obj: dict[str, Any], *, deleted: bool) -> None:
+        self.stores.pods.apply(json.loads(json.dumps(obj)), deleted=deleted)
 
     def _said_of_pods(self, name: str, body: dict[str, Any]) -> None:
         if name not in self.pods:
@@ -345,8 +436,17 @@ class World:
     def claim(self, name: str = "claim") -> claims.Claim:
         return claims.parse(self.server.claims[f"default/{name}"])
 
+    def put_node(
+        self, name: str, labels: dict[str, str] | None = None, /, **spec: Any
+    ) -> dict[str, Any]:
+        """A Node as others have it now: its spec, and labels of theirs beside what was applied."""
+        made = objects.a_node(name, **spec)
+        meta = self.server.nodes.get(name, made)["metadata"]
+        meta = {**meta, "labels": {**meta["labels"], **(labels or {})}}
+        return self.server.keep_node({**made, "metadata": meta})
+
     def cordon(self, node: str) -> None:
-        self.stores.nodes.apply(self._newer(objects.a_node(node, unschedulable=True)))
+        self.put_node(node, unschedulable=True)
 
     def node_of(self, name: str = "claim") -> str | None:
         """The node that a claim's allocation is for."""

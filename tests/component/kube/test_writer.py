@@ -69,4 +69,23 @@ def test_without_a_term_nothing_is_sent(
         fenced.create_eviction("p", "ns", uid=uid)
     with pytest.raises(writer.NotLeading):
         fenced.delete(resource.PODS, "p", "ns", uid=uid)
+    with pytest.raises(writer.NotLeading):
+        fenced.apply(resource.NODES, "node-a", {}, manager="ration-nodes")
     assert not api.requests
+
+
+def test_what_is_applied_is_told_apart_from_what_others_have_by_a_name_that_outlives_terms(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    api.put(resource.NODES, {"metadata": {"name": "node-a", "labels": {"theirs": "1"}}})
+
+    def say(labels: dict[str, str], term: lease.Term) -> dict[str, str]:
+        meta = {"name": "node-a", "labels": labels}
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+        fenced = writer.FencedWriter(kube, lambda: term)
+        answer = fenced.apply(resource.NODES, "node-a", body, manager="ration-nodes")
+        return dict(answer["metadata"]["labels"])
+
+    assert say({"ours": "1"}, TERM) == {"theirs": "1", "ours": "1"}
+    assert say({}, lease.Term("controller-1_y2", 4)) == {"theirs": "1"}
+    assert {r.field_manager for r in api.requests} == {"ration-nodes"}
