@@ -34,7 +34,10 @@ class _App:
 
 APPS: Final[Mapping[str, _App]] = {
     "controller": _App(
-        lambda known: (controller_metrics.Metrics(known), page_metrics.Metrics(known)),
+        lambda known: (
+            controller_metrics.Metrics(known, ("h100-8",)),
+            page_metrics.Metrics(known),
+        ),
         controller_exposition.FAMILIES,
     ),
     "admission": _App(admission_metrics.Metrics),

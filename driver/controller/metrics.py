@@ -6,6 +6,7 @@ from typing import Final
 import prometheus_client as prometheus
 
 from driver import reasons
+from driver.controller import node_counters
 from driver.telemetry.families import Figures
 
 REFUSALS: Final = (
@@ -59,9 +60,13 @@ _RESULTS = ("allocated", "no_fit", "waits", "write_failed", "taken_back", "nudge
 
 
 class Metrics:
-    """All of them, on a registry of their own."""
+    """All of them, on a registry of their own.
 
-    def __init__(self, registry: prometheus.CollectorRegistry) -> None:
+    `shapes` are the nodes that an autoscaler can bring, by name.
+    """
+
+    def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
+        self.nodes = node_counters.Counters(registry, shapes)
         decisions = prometheus.Counter(
             "dra_gpu_controller_decisions",
             "Decisions for pods by result.",

@@ -1,0 +1,64 @@
+"""What became of the nodes that were asked for, counted by shape; every series there at once."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import prometheus_client as prometheus
+
+NOT_ARRIVED, CONTRADICTED, REFUSED = "NotArrived", "Contradicted", "Refused"
+FAILURES: Final = (NOT_ARRIVED, CONTRADICTED, REFUSED)
+"""Why a node failed: not in time, not as it was to be, or the API server took no placeholder."""
+_STARTS_S: Final = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 420.0, 600.0, 900.0, 1800.0)
+
+
+class Counters:
+    """Of nodes that were asked for. `shapes` are the names of the document's."""
+
+    def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
+        self._requested = prometheus.Counter(
+            "ration_nodes_requested",
+            "Nodes that an autoscaler was asked for, by shape.",
+            ["shape"],
+            registry=registry,
+        )
+        self._arrived = prometheus.Counter(
+            "ration_nodes_arrived",
+            "Nodes that were asked for and have published all their GPUs, by shape.",
+            ["shape"],
+            registry=registry,
+        )
+        self._failed = prometheus.Counter(
+            "ration_nodes_failed",
+            "Nodes that were asked for in vain: not there with their GPUs in time, not as their "
+            "shape says, or refused by the API server.",
+            ["shape", "reason"],
+            registry=registry,
+        )
+        self._starts = prometheus.Histogram(
+            "ration_nodes_startup_seconds",
+            "From asking for a node until it had published all its GPUs, by shape.",
+            ["shape"],
+            buckets=_STARTS_S,
+            registry=registry,
+        )
+        for shape in shapes:
+            self._expect(shape)
+
+    def requested(self, shape: str, count: int = 1) -> None:
+        """So many nodes were asked for."""
+        self._requested.labels(shape).inc(count)
+
+    def arrived(self, shape: str, seconds: float) -> None:
+        """A node is complete, so long after it was asked for."""
+        self._arrived.labels(shape).inc()
+        self._starts.labels(shape).observe(seconds)
+
+    def failed(self, shape: str, why: str) -> None:
+        """A node that was asked for is given up; `why` is one of `FAILURES`."""
+        self._failed.labels(shape, why).inc()
+
+    def _expect(self, shape: str) -> None:
+        for one in (self._requested, self._arrived, self._starts):
+            one.labels(shape)
+        for why in FAILURES:
+            self._failed.labels(shape, why)
