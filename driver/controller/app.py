@@ -6,17 +6,15 @@ A standby holds nothing: it starts listing when it wins, so its first picture is
 import threading
 from collections.abc import Callable
 from concurrent import futures
-from pathlib import Path
 
 import prometheus_client
 import structlog
-import yaml
 
-from driver import clock, errors, lifecycle
-from driver.api import workloads
+from driver import clock, lifecycle
 from driver.controller import (
     collecting,
     commit,
+    documents,
     exposition,
     labelling,
     metrics,
@@ -30,9 +28,9 @@ from driver.controller import (
     watching,
     writers,
 )
-from driver.controller.allocation import configured, filters, ranking, settings
-from driver.controller.allocation.policies import mix
+from driver.controller.allocation import filters, ranking, settings
 from driver.controller.config import ControllerConfig
+from driver.controller.provisioning import terms
 from driver.controller.reports import explaining
 from driver.controller.web import leader, looking, moments, page
 from driver.kube import (
@@ -175,14 +173,27 @@ class App:
         how = reconcile.Settings(
             self._config.driver_name,
             settings.Settings(
-                ranking.of(self._config.policies, _usual(self._config.usual)),
+                ranking.of(self._config.policies, documents.usual(self._config.usual)),
                 filters.Rules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > watching.SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
+            on_demand=self._on_demand(),
         )
         return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
+
+    def _on_demand(self) -> terms.OnDemand | None:
+        config = self._config
+        if config.node_shapes is None:
+            return None
+        return terms.OnDemand(
+            documents.shapes(config.node_shapes),
+            config.namespace,
+            config.placeholder_image,
+            config.seen_shapes,
+            frozenset(config.interruption_taints),
+        )
 
     def _unconverted(self) -> unconverted.Unconverted:
         """Standbys have no pods, and tell nobody."""
@@ -244,16 +255,3 @@ def _decide(
     collecting.spare_what_is_here()
     _log.info("caches filled")
     decider.run(stop)
-
-
-def _usual(path: Path | None) -> mix.Mix:
-    """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
-    if path is None:
-        return mix.PRIOR
-    try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
-        raise errors.BadInput(str(path), str(e), "a UsualWorkloads document") from e
-    if not isinstance(document, dict):
-        raise errors.BadInput(str(path), f"is {type(document).__name__}", "a YAML mapping")
-    return configured.of(workloads.read(document, path.name))

@@ -62,6 +62,37 @@ class ControllerConfig(config.PageSettings):
         "how many pods of a gang have to run at once.",
     )
 
+    node_shapes: Path | None = pydantic.Field(
+        default=None,
+        description="NodeShapes document (YAML): the kinds of node that an autoscaler can bring. "
+        "Nodes are asked for, marked and given up with it alone.",
+    )
+    placeholder_image: str = pydantic.Field(
+        default="registry.k8s.io/pause:3.10.1",
+        min_length=1,
+        description="Image of the pods by which nodes are asked for: it does nothing.",
+    )
+    seen_shapes: str = pydantic.Field(
+        default="ration-controller-node-shapes-seen",
+        description="ConfigMap, beside the Lease, of what nodes of each shape were seen to have.",
+    )
+    interruption_taints: tuple[str, ...] = pydantic.Field(
+        default=(
+            "karpenter.sh/disrupted",
+            "aws-node-termination-handler/spot-itn",
+            "cloud.google.com/impending-node-termination",
+            "ToBeDeletedByClusterAutoscaler",
+            "node.kubernetes.io/out-of-service",
+        ),
+        description="Keys of node taints that say that a node is about to be taken away: gangs on "
+        "it, and pods that ask for it, go elsewhere.",
+    )
+
+    @pydantic.field_validator("interruption_taints")
+    @classmethod
+    def _none_is_said_by_an_empty_one(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in value if one)
+
     @pydantic.field_validator("policies")
     @classmethod
     def _known_policies(cls, value: str) -> str:

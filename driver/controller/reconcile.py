@@ -30,6 +30,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import explanation, settings
 from driver.controller.figures import waiting
 from driver.controller.gangs import roster
+from driver.controller.provisioning import terms
 from driver.controller.queueing import engine
 from driver.controller.room import preemption, reclaiming, replacing, reserving
 from driver.controller.waiting import (
@@ -61,6 +62,7 @@ class Settings:
     is_stale: Callable[[], bool]
     patience: turn.Patience = field(default_factory=turn.Patience)
     evict_over_share: bool = False
+    on_demand: terms.OnDemand | None = None
 
 
 class Reconciler:

@@ -5,7 +5,7 @@ from typing import Any
 from driver import errors, names, reasons
 from driver.controller import saying
 from tests import objects
-from tests.fakes import clock, deciding
+from tests.fakes import clock, deciding, server_side
 
 
 def a_world_with_a_pod_that_waits() -> deciding.World:
@@ -95,7 +95,7 @@ def _newer(node: str) -> objects.Raw:
     return {**objects.a_slice(node)["metadata"], "resourceVersion": "1000"}
 
 
-class _Hand(deciding.Server):
+class _Hand(server_side.Server):
     """Notes the messages that are written; refuses the first where it is told to."""
 
     def __init__(self, written: list[str], refuse: errors.ApiError | None = None) -> None:

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from driver import errors
+from driver.controller import config, documents
+
+SHAPES = """
+apiVersion: resource.ration.dev/v1alpha1
+kind: NodeShapes
+ttl: 5m
+shapes:
+- name: h100-8
+  labels: {node.kubernetes.io/instance-type: p5.48xlarge}
+  gpus: 8
+"""
+
+
+def test_the_shapes_of_nodes_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "shapes.yaml"
+    path.write_text(SHAPES)
+    found = documents.shapes(path)
+    assert (found.ttl, [one.name for one in found.shapes]) == ("5m", ["h100-8"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SHAPES.replace("gpus: 8", "gpus: many"), "shapes.yaml.shapes.0.gpus"),
+        ("- not a mapping", "is list; expected a YAML mapping"),
+        ("{", "expected a NodeShapes document"),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_told_with_its_place(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "shapes.yaml"
+    path.write_text(text)
+    with pytest.raises(errors.BadInput) as met:
+        documents.shapes(path)
+    assert told in str(met.value)
+
+
+def test_no_node_is_interrupted_where_the_taints_are_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = config.ControllerConfig.read(["--interruption-taints="])
+    assert given.interruption_taints == ()
+    given = config.ControllerConfig.read(["--interruption-taints=a", "--interruption-taints=b/c"])
+    assert given.interruption_taints == ("a", "b/c")
+    monkeypatch.setenv("RATION_INTERRUPTION_TAINTS", "d,e")
+    assert config.ControllerConfig.read([]).interruption_taints == ("d", "e")
