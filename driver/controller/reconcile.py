@@ -28,6 +28,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation, settings
+from driver.controller.bringing import arriving, bringing, keeping, wiring, wishing
 from driver.controller.figures import waiting
 from driver.controller.gangs import roster
 from driver.controller.provisioning import terms
@@ -48,6 +49,8 @@ from driver.resources import claims, pods
 _log = structlog.get_logger(__name__)
 _BATCH = 256
 _IDLE_S = 1.0
+_BRING_S = 0.2
+"""What comes together is planned for together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,9 @@ class Reconciler:
         fair = engine.Engine(settings.driver)
         charges = charging.Charging(found, self._view, fair)
         hands = scribe.Scribe(tools, items)
+        brought = keeping.Keeping(known)
         self._reserving = reserving.Reserving(
-            known, hands, charges, settings.deciding, fair.leaf_of
+            known, hands, charges, settings.deciding, fair.leaf_of, brought
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
         self._reclaiming = reclaiming.Reclaiming(known, fair, room.book, hands)
@@ -112,6 +116,13 @@ class Reconciler:
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
         self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
+        self._bringing: bringing.Bringing | None = None
+        if settings.on_demand is not None:
+            waiting = wishing.Wishing(known, fair, self._serving, self._reserving, self._roster)
+            around = wiring.Around(known, tools, items, fair, placer, waiting, brought)
+            self._bringing = wiring.bring(
+                around, self._feed, settings.deciding, settings.on_demand, settings.driver
+            )
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
 
@@ -156,8 +167,22 @@ class Reconciler:
                 due |= {one.item: one for one in self._handle(item)}
         for item, again_s in self._serving.serve([*due.values()], self._turn_of):
             self._items.add_after(item, again_s)
+        self._bring(batch)
         for item in batch:
             self._items.done(item)
+
+    def _bring(self, batch: list[writers.Item]) -> None:
+        """After serving: what found no place then may bring nodes."""
+        if self._bringing is None:
+            return
+        if arriving.ITEM in batch:
+            with self._turn_of(arriving.ITEM):
+                stale = self._settings.is_stale()
+                again_s = turn.STALE_WAIT_S if stale else self._bringing.look()
+                if again_s is not None:
+                    self._items.add_after(arriving.ITEM, again_s)
+        else:
+            self._items.add_after(arriving.ITEM, _BRING_S)
 
     @contextlib.contextmanager
     def _turn_of(self, item: writers.Item) -> Iterator[None]:
@@ -188,6 +213,8 @@ class Reconciler:
                         yield from self._handle(one)
                 for key in self._reserving.pending():
                     self._items.add(writers.Item("reservation", key))
+            case arriving.ITEM.kind:
+                return  # once all are served
             case _:
                 self._tend(item)
 

@@ -10,6 +10,9 @@ _WARNINGS = frozenset(
         reasons.Reason.RESERVATION_PENDING,
         reasons.Reason.RESERVATION_EXPIRED,
         reasons.Reason.RESERVATION_REFUSED,
+        reasons.Reason.NO_NODE_SHAPE_FITS,
+        reasons.Reason.NODE_NOT_ARRIVED,
+        reasons.Reason.NODE_SHAPE_CONTRADICTED,
     }
 )
 

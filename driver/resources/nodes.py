@@ -29,7 +29,7 @@ class GpuCondition:
 class Node:
     """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole.
 
-    `clear_quarantine` and `cordon` are the annotations of those names.
+    `clear_quarantine`, `cordon` and `brought_for` are the annotations of those names.
     """
 
     name: ids.NodeName
@@ -42,6 +42,7 @@ class Node:
     gpu_condition: GpuCondition | None = None
     clear_quarantine: str = ""
     cordon: str = ""
+    brought_for: str = ""
 
 
 def parse(obj: fields.Raw) -> Node:
@@ -81,6 +82,7 @@ def parse(obj: fields.Raw) -> Node:
         ),
         clear_quarantine=_annotation(meta, names.CLEAR_QUARANTINE),
         cordon=_annotation(meta, names.CORDON),
+        brought_for=_annotation(meta, names.BROUGHT_FOR),
     )
 
 

@@ -64,7 +64,10 @@ def on_demand_of(*shapes: node_shapes.NodeShape) -> terms.OnDemand:
     )
 
 
-_GOOD = {"Allocated", "ReservationHeld", "ReservationUsed"}
+_GOOD = {
+    *("Allocated", "ReservationHeld", "ReservationUsed"),
+    *("NodesRequested", "NodeArrived"),
+}
 
 
 @dataclass
@@ -108,6 +111,22 @@ class World:
         triggers.Triggers(self.items).attach(self.stores)
         self.registry = prometheus_client.CollectorRegistry()
         self.metrics = metrics.Metrics(self.registry)
+        self._settings = reconcile.Settings(
+            names.DRIVER,
+            worlds.DECIDING,
+            lambda: self.stale,
+            evict_over_share=evict_over_share,
+            on_demand=demanded,
+        )
+        self.decider = self.make_decider()
+        self.stores.classes.apply(objects.a_class())
+        for index, count in enumerate(gpus_by_node or (2,)):
+            self.server.nodes[f"node-{index}"] = objects.a_node(f"node-{index}")
+            self.stores.nodes.apply(self.server.nodes[f"node-{index}"])
+            self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
+
+    def make_decider(self) -> reconcile.Reconciler:
+        """One that remembers nothing yet."""
         tools = writers.Tools(
             self.server,
             commit.Commit(self.server, self.stores.observe_claim),
@@ -115,19 +134,7 @@ class World:
             telling.Teller(self.told, self.saying),
             self.metrics,
         )
-        settings = reconcile.Settings(
-            names.DRIVER,
-            worlds.DECIDING,
-            lambda: self.stale,
-            evict_over_share=evict_over_share,
-            on_demand=demanded,
-        )
-        self.decider = reconcile.Reconciler(self.stores, self.items, tools, settings, self.clock)
-        self.stores.classes.apply(objects.a_class())
-        for index, count in enumerate(gpus_by_node or (2,)):
-            self.server.nodes[f"node-{index}"] = objects.a_node(f"node-{index}")
-            self.stores.nodes.apply(self.server.nodes[f"node-{index}"])
-            self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
+        return reconcile.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
 
     def _read(self) -> None:
         found = self.stores

@@ -57,6 +57,7 @@ class Server:
     node_owners: dict[str, applying.Owners] = field(default_factory=dict)
     applied: list[tuple[str, str]] = field(default_factory=list)
     show_node: Callable[[dict[str, Any]], None] = lambda _obj: None
+    maps: dict[str, dict[str, Any]] = field(default_factory=dict)
     show_pod: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
     said_of_pods: Callable[[str, dict[str, Any]], None] = lambda _name, _body: None
 
@@ -68,6 +69,9 @@ class Server:
             raise self.refuse.pop("create")
         if kind_of is resource.PODS:
             return self._create_pod(name, body, namespace)
+        if kind_of is resource.CONFIG_MAPS:
+            self.maps[f"{namespace}/{name}"] = body
+            return body
         assert kind_of is resource.RESERVATIONS
         if f"{namespace}/{name}" in self.own:
             raise errors.AlreadyExists(409, "AlreadyExists", name)
@@ -141,8 +145,16 @@ class Server:
     def get(
         self, kind_of: resource.Resource, name: str, namespace: str | None = None
     ) -> dict[str, Any]:
+        if kind_of is resource.CONFIG_MAPS:
+            return self._map(name, namespace)
         assert kind_of is resource.RESOURCE_CLAIMS
         return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
+
+    def _map(self, name: str, namespace: str | None) -> dict[str, Any]:
+        found = self.maps.get(f"{namespace}/{name}")
+        if found is None:
+            raise errors.NotFound(404, "NotFound", name)
+        return found
 
     def patch(
         self,
@@ -158,6 +170,10 @@ class Server:
     ) -> dict[str, Any]:
         if kind_of is resource.PODS:
             return self._patch_pod(name, body, subresource, kind)
+        if kind_of is resource.CONFIG_MAPS:
+            found: dict[str, Any] = patches.merge(self._map(name, namespace), dict(body))
+            self.maps[f"{namespace}/{name}"] = found
+            return found
         if kind_of in {resource.RESERVATIONS, resource.QUEUES}:
             assert subresource == "status"
             key = f"{namespace}/{name}" if namespace else name

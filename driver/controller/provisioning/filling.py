@@ -37,8 +37,8 @@ class Filled:
 class Filling:
     """Wishes are seated one after the other; each place counts for those that come later.
 
-    A pod by itself is looked for on nodes that are not there yet alone: on the others there was
-    none for it. Part of a gang may go there.
+    A pod by itself is looked for on nodes that are not there yet, or were brought for it, alone: on
+    the others there was none for it. Part of a gang may go there.
     """
 
     def __init__(
@@ -102,6 +102,5 @@ class Filling:
         return self.filled
 
     def _seen(self, wish: wishes.Wish) -> cluster.ClusterView:
-        if len(wish.workloads) > 1:
-            return self._view
-        return without.Without(self._view, (), self._new)
+        only = None if len(wish.workloads) > 1 else self._new | wish.brought
+        return without.Without(self._view, [wishes.kept_by(wish.key)], only)

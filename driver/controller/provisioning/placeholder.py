@@ -17,6 +17,11 @@ from driver.resources import pods, selectors
 _CONTAINER = "placeholder"
 _HOSTNAME = "kubernetes.io/hostname"
 _NOT_THERE_YET = selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
+_STAYS = {
+    names.KARPENTER_KEEP: "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+"""Annotations of the autoscalers' own: the node that has just come is not taken for unused."""
 _SIZES = frozenset({"cpu", "memory", "ephemeral-storage"})
 """What is asked for by amount: all else a node has only once its own plugins run."""
 _LONGEST = 63
@@ -60,12 +65,17 @@ def is_one(pod: pods.Pod, namespace: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A node to be asked for: its place among those that its wish has, and who is to go on it."""
+    """A node to be asked for: its place among those of its first wish, and who is to go on it."""
 
     shape: shape.Shape
-    wish: str
+    wishes: tuple[str, ...]
     place: int
     guests: tuple[pods.Pod, ...]
+
+    @property
+    def wish(self) -> str:
+        """The first that is to go on it."""
+        return self.wishes[0]
 
     @property
     def name(self) -> str:
@@ -84,7 +94,7 @@ def render(ask: Ask, namespace: str, image: str) -> dict[str, Any]:
             "name": ask.name,
             "namespace": namespace,
             "labels": {names.PLACEHOLDER_LABEL: ask.shape.name},
-            "annotations": {names.PLACEHOLDER_FOR: ask.wish},
+            "annotations": {names.PLACEHOLDER_FOR: ask.wish, **_STAYS},
         },
         "spec": {
             "priorityClassName": names.PLACEHOLDER_PRIORITY,

@@ -327,7 +327,8 @@ class _Planning:
                 continue
             pods = tuple(seat.workload.pod for _, seat in guests)
             place = 0
-            ask = placeholder.Ask(one, guests[0][0], place, pods)
+            keys = tuple(dict.fromkeys(key for key, _ in guests))
+            ask = placeholder.Ask(one, keys, place, pods)
             while ask.name in taken:
                 place += 1
                 ask = replace(ask, place=place)

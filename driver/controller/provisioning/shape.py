@@ -54,7 +54,7 @@ class Shape:
         return nodes.Node(
             name=name,
             uid="",
-            labels={**self.labels, "kubernetes.io/hostname": name},
+            labels=self.labels,
             taints=self.taints,
             allocatable=self.allocatable,
         )

@@ -1,8 +1,9 @@
 """What waits for a node, and what its queue may have. Pure values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from driver import ids
 from driver.controller.allocation import outcome
 from driver.controller.allocation.gangs import topology
 from driver.controller.queueing import amounts
@@ -15,7 +16,8 @@ class Wish:
     """Workloads that are placed together or not at all: a pod, a gang, what a Reservation is for.
 
     `key` is what it is known by (`pod/team/train-0`), `leaf` its queue. It is due in `lead_s`
-    seconds: a shape that takes less time is not asked for yet.
+    seconds: a shape that takes less time is not asked for yet. `brought` are nodes that came for
+    it.
     """
 
     key: str
@@ -23,6 +25,25 @@ class Wish:
     near: topology.Topology = _ANYWHERE
     leaf: str = ""
     lead_s: float = 0.0
+    brought: frozenset[ids.NodeName] = frozenset()
+
+
+RESERVATION = "reservation"
+
+
+def of_reservation(key: ids.Key) -> str:
+    """The key of what a Reservation waits for."""
+    return f"{RESERVATION}/{key}"
+
+
+def with_nodes(one: Wish, found: frozenset[ids.NodeName]) -> Wish:
+    """A wish for which these nodes came."""
+    return replace(one, brought=found) if found else one
+
+
+def kept_by(wish: str) -> ids.Key:
+    """What devices are kept by in a view that came for a wish: no claim has such a key."""
+    return ids.Key(f"brought:{wish}")
 
 
 class Limits(Protocol):

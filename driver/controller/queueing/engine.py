@@ -178,6 +178,26 @@ class Engine:
         self._fair = None
         return self._line
 
+    def in_order(self, waiting: Iterable[order.Waiting], now: float) -> list[order.Waiting]:
+        """The order of what waits if each got what it asks; nothing is remembered of it."""
+        line = order.Line(self, waiting, now)
+        found: list[order.Waiting] = []
+        for one in line:
+            changed = self.suppose(("in order", len(found)), one.leaf, one.asked)
+            line.charged(one.leaf, changed, more=False)
+            found.append(one)
+        for place, one in enumerate(found):
+            self.suppose(("in order", place), one.leaf, None)
+        return found
+
+    def suppose(self, key: Hashable, leaf: str, taken: amounts.Amounts | None) -> Iterable[str]:
+        """Count something for a queue for as long as it is weighed what would be; None ends that.
+
+        The line that is being gone through does not hear of it. The queues that it changes.
+        """
+        self._fair = None
+        return self._books.put(self.tree, key, leaf, taken)
+
     def turn(self, queue: str) -> order.Turn:
         """Below what it deserves first, the emptiest of these; then the least beyond, by weight.
 

@@ -40,9 +40,7 @@ def plan(
     view: cluster.ClusterView, one: reservations.Reservation, deciding: settings.Settings
 ) -> tuple[reservations.Held, ...] | result.Unseated:
     """Devices for each of its pods, or why there are none."""
-    found = seating.place(
-        [_workload(one, number) for number in range(one.count)], view, _ANYWHERE, deciding
-    )
+    found = seating.place(workloads(one), view, _ANYWHERE, deciding)
     if isinstance(found, result.Unseated):
         return found
     return of_seats(view, found.seats)
@@ -58,6 +56,11 @@ def fault(view: cluster.ClusterView, one: reservations.Reservation) -> str:
                 name = way.device_class or "(none)"
                 return f"{at}.{inside}.deviceClassName: DeviceClass {name} does not exist"
     return ""
+
+
+def workloads(one: reservations.Reservation) -> tuple[outcome.Workload, ...]:
+    """The pods that will come, each as it will ask."""
+    return tuple(_workload(one, number) for number in range(one.count))
 
 
 def _workload(one: reservations.Reservation, number: int) -> outcome.Workload:

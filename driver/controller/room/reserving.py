@@ -13,6 +13,8 @@ from driver.controller.allocation import settings
 from driver.controller.allocation.gangs import result, topology
 from driver.controller.allocation.gangs import words as seating_words
 from driver.controller.allocation.whatif import tenants
+from driver.controller.bringing import keeping
+from driver.controller.provisioning import wishes
 from driver.controller.reservations import planning, term, without
 from driver.controller.room import departing
 from driver.controller.waiting import candidates, charging
@@ -44,12 +46,14 @@ class Reserving:
         charges: charging.Charging,
         deciding: settings.Settings,
         leaf_of: LeafOf,
+        brought: keeping.Keeping,
     ) -> None:
         self._known = known
         self._hands = hands
         self._charges = charges
         self._deciding = deciding
         self._leaf_of = leaf_of
+        self.brought = brought
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
         self._departing = departing.Departing(known, hands)
@@ -231,7 +235,8 @@ class Reserving:
         people = tenants.Tenants(
             self._known.view, self._known.stores.claims.get, self._known.stores.pods.get
         )
-        view = planning.at_start(self._known.view, people, one, now)
+        seen = self.brought.view_for(wishes.of_reservation(one.key))
+        view = planning.at_start(seen, people, one, now)
         found = planning.plan(view, one, self._deciding)
         if isinstance(found, result.Unseated):
             self._pending.add(one.key)

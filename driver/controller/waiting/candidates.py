@@ -47,6 +47,11 @@ class Candidate:
     note: Callable[[], str] = _nothing
 
     @property
+    def wish(self) -> str:
+        """What nodes are asked for by: `pod/team/train-0`, `gang/team/train`."""
+        return f"{self.item.kind}/{self.item.key}"
+
+    @property
     def first(self) -> pods.Pod:
         """The pod that stands for all."""
         return self.workloads[0].pod

@@ -131,6 +131,28 @@ class Placing:
         """A warning beside what it was told last."""
         self._tools.tell.warning(pod, found, reason, message)
 
+    def beside(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        new: bool,
+    ) -> None:
+        """How a pod that was refused stands otherwise, as its condition says until it is placed.
+
+        An event only where that is `new`; the condition where it says something else.
+        """
+        if new:
+            tell = self._tools.tell
+            warns = reason is reasons.Reason.NO_NODE_SHAPE_FITS
+            (tell.warning if warns else tell.normal)(pod, found, reason, message)
+            _log.info("not placed yet", pod=pod.key, reason=reason.value, answer=message)
+        if new or self._known.memory.why.get(pod.uid) is not reason:
+            self._known.memory.why[pod.uid] = reason
+            self._tools.tell.waits(pod, reason, message)
+
     def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
         return workload is not None and pod.uid in self._known.memory.unadvised
 

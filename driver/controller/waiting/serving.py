@@ -101,6 +101,16 @@ class Serving:
         if served is candidates.Served.REFUSED and not later and self._head.keep(one):
             self._kept_at = one.item
 
+    def line(self) -> list[candidates.Candidate]:
+        """All that waits for a place, in the order in which it would be served if all were."""
+        waiting = self._known.memory.waiting
+        everyone = [one for one in waiting.values() if one is not None]
+        if self._engine.tree.is_plain:
+            return sorted(everyone, key=self._rank)
+        found = self._engine.in_order(map(self._waiting, everyone), self._now())
+        by_item = {one.item: one for one in everyone}
+        return [by_item[one.key] for one in found if isinstance(one.key, writers.Item)]
+
     def _in_order(
         self, found: Mapping[writers.Item, candidates.Candidate]
     ) -> Iterator[candidates.Candidate]:
@@ -141,7 +151,7 @@ class Serving:
             self._charges.meant(claim.key, leaf)
         vet = self._vet(leaf)
         kept = self._reserving.kept_for(one)
-        if kept and self._attempt(one, kept, vet):
+        if self._kept_place(one, kept, vet):
             return _PLACED
         if any(each.evicting for each in kept):
             return candidates.Served.LIMITED  # others are leaving for it
@@ -157,6 +167,18 @@ class Serving:
         if again_s is not None:
             self._again[one.item] = self._known.clock.monotonic() + again_s
         return served
+
+    def _kept_place(
+        self,
+        one: candidates.Candidate,
+        kept: Sequence[reservations.Reservation],
+        vet: candidates.Vet,
+    ) -> bool:
+        """On what is reserved for it, or on nodes that came for it."""
+        if kept and self._attempt(one, kept, vet):
+            return True
+        brought = self._reserving.brought
+        return brought.has(one.wish) and self._on(one, brought.view_for(one.wish), vet)
 
     def _of_other_models(self, one: candidates.Candidate, leaf: str, vet: candidates.Vet) -> bool:
         """Where a queue has all it may of a model: on nodes that have none of it."""

@@ -1,0 +1,66 @@
+"""Nodes that came for something: their devices are kept for it until it has what it needs.
+
+What is kept lies on the picture by a key that no claim can have, as with Reservations: the others
+of a gang are yet to come, and nobody else is to take the first nodes meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from driver import ids
+from driver.controller import state
+from driver.controller import view as cluster
+from driver.controller.allocation import anatomy
+from driver.controller.allocation.gangs import result
+from driver.controller.provisioning import wishes
+from driver.controller.reservations import planning, term, without
+from driver.resources import claims, pool
+
+
+class Keeping:
+    """On the decider's thread. What it remembers may be lost: the next look finds it again."""
+
+    def __init__(self, world: state.State) -> None:
+        self._world = world
+        self._held: set[str] = set()
+
+    def has(self, wish: str) -> bool:
+        """Whether devices are kept for a wish."""
+        return wish in self._held
+
+    def view_for(self, wish: str) -> cluster.ClusterView:
+        """The picture as what they are kept for sees it."""
+        if wish not in self._held:
+            return self._world.view
+        return without.Without(self._world.view, [wishes.kept_by(wish)])
+
+    def renew(
+        self,
+        seats: Mapping[str, Sequence[result.Seat]],
+        brought: Mapping[str, Iterable[ids.NodeName]],
+        arriving: Mapping[ids.NodeName, pool.Pool],
+    ) -> None:
+        """Keep the places that wishes have on nodes brought for them; of those arriving, all."""
+        wanted: dict[str, claims.Allocation] = {}
+        for wish, names in brought.items():
+            there = frozenset(names)
+            found = [one for one in seats.get(wish, ()) if one.placement.node in there]
+            held = planning.of_seats(self._world.view, found)
+            known = term.allocation(held)
+            whole = [one for name in there & arriving.keys() for one in _all(arriving[name])]
+            results = (*(known.results if known else ()), *whole)
+            if results:
+                wanted[wish] = claims.Allocation(results)
+        for wish in self._held - wanted.keys():
+            self._world.view.put_hold(wishes.kept_by(wish), None)
+        for wish, allocation in wanted.items():
+            self._world.view.put_hold(wishes.kept_by(wish), allocation)
+        self._held = {*wanted}
+
+
+def _all(found: pool.Pool) -> Iterable[claims.Result]:
+    """Every GPU of a pool, by its first face."""
+    cards: dict[int, str] = {}
+    for name, face in anatomy.of(found).faces.items():
+        cards.setdefault(face.card, name)
+    for name in cards.values():
+        yield claims.Result("brought", claims.DeviceId(found.driver, found.name, name))

@@ -1,0 +1,44 @@
+"""What is told of nodes on demand, in a line each. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from driver.controller.provisioning import shape
+
+_MINUTE_S = 60.0
+
+
+def requested(found: Iterable[shape.Shape]) -> str:
+    """`Asked for 2 nodes of shape h100-8, which as a rule take 6 min`."""
+    kinds = [*found]
+    counted = Counter(one.name for one in kinds)
+    nodes = ", ".join(
+        f"{count} node{'s' if count > 1 else ''} of shape {name}"
+        for name, count in sorted(counted.items())
+    )
+    longest = max((one.starts_s for one in kinds), default=0.0)
+    return f"Asked the autoscaler for {nodes}; as a rule that takes {_lasts(longest)}"
+
+
+def in_turn(why: str) -> str:
+    """Why nothing is asked for yet."""
+    return f"A node would do, and is not asked for yet: {why}"
+
+
+def hopeless(why: str) -> str:
+    """Why nothing is asked for."""
+    return f"No node that can be asked for would do: {why}"
+
+
+def arrived(node: str, kind: str, gpus: int, took_s: float) -> str:
+    """`Node n-1 of shape h100-8 is there with 8 GPUs, 5 min after it was asked for`."""
+    return (
+        f"Node {node} of shape {kind} is there with {gpus} GPU{'s' if gpus != 1 else ''}, "
+        f"{_lasts(took_s)} after it was asked for"
+    )
+
+
+def _lasts(seconds: float) -> str:
+    if seconds < 2 * _MINUTE_S:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE_S:.0f} min"
