@@ -21,6 +21,8 @@ from driver.controller.provisioning import filling, placeholder, shape, sizing, 
 _MOST_LOOKED_AT = 64
 """Wishes without a place that are looked at in one plan: the others have their turn in the next."""
 _FOLLOWERS = 32
+_ROUNDS = 3
+"""Seated together, wishes take other places than one by one, and one may be left without."""
 _STEPS = 400
 """Fillings and placings after the first choice: past it, it stays as it is."""
 
@@ -99,32 +101,44 @@ class _Planning:
         self._chosen: dict[ids.NodeName, shape.Shape] = {}
         self._hopeless: dict[str, str] = {}
         self._deferred: dict[str, str] = {}
-        self._limited: Mapping[str, str] = {}
+        self._limited: dict[str, str] = {}
         self._steps = 0
 
     def plan(self) -> Plan:
         state = self._filled({}, self._wishes)
-        missed = [one for one in self._wishes if one.key in state.filled.missed]
-        wanted = missed[:_MOST_LOOKED_AT]
+        for _ in range(_ROUNDS):
+            missed = state.filled.missed
+            wanted = [one for one in self._wishes if one.key in missed and not self._said(one)]
+            if not wanted:
+                break
+            self._grow(state, wanted[:_MOST_LOOKED_AT])
+            # As it will be looked at once they are on their way: from the first wish on again.
+            state = self._filled(self._chosen, self._wishes)
+        self._limited |= state.filled.limited
+        if self._chosen:
+            state = self._cheaper(state)
+        seats = state.filled.seats
+        return Plan(
+            asks=tuple(self._asks(state.filled)),
+            seats=seats,
+            hopeless=self._hopeless,
+            deferred={key: why for key, why in self._deferred.items() if key not in seats},
+            limited={key: why for key, why in self._limited.items() if key not in seats},
+            unneeded=tuple(one for one in self._supply.in_flight if not state.filled.on(one)),
+        )
+
+    def _said(self, wish: wishes.Wish) -> bool:
+        return any(wish.key in said for said in (self._hopeless, self._deferred, self._limited))
+
+    def _grow(self, state: filling.Filling, wanted: Sequence[wishes.Wish]) -> None:
+        """Choose nodes for one after the other."""
         while wanted:
             state = self._more(state, wanted[0], wanted[1:])
             known = state.filled
+            limited = {**self._limited, **known.limited}
             wanted = [
-                one
-                for one in wanted[1:]
-                if one.key not in known.seats and one.key not in known.limited
+                one for one in wanted[1:] if one.key not in known.seats and one.key not in limited
             ]
-        self._limited = state.filled.limited
-        if self._chosen:
-            state = self._cheaper(state)
-        return Plan(
-            asks=tuple(self._asks(state.filled)),
-            seats=state.filled.seats,
-            hopeless=self._hopeless,
-            deferred=self._deferred,
-            limited=self._limited,
-            unneeded=tuple(one for one in self._supply.in_flight if not state.filled.on(one)),
-        )
 
     def _filled(self, more: filling.Nodes, found: Sequence[wishes.Wish]) -> filling.Filling:
         """From nothing, with more nodes than are on their way."""
@@ -146,7 +160,7 @@ class _Planning:
         nodes = self._named(best.shapes)
         wider = state.with_more(nodes)
         if not wider.take(wish):
-            state.filled.limited |= wider.filled.limited
+            self._limited |= wider.filled.limited
             return state
         wider.take_all(later)
         self._chosen |= nodes
