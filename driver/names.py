@@ -147,6 +147,8 @@ HOLD_RESOURCE = "holds"
 
 FIELD_MANAGER = "ration-controller"
 """First part of the fenced field manager `ration-controller/<holder>/<transitions>` (D22)."""
+NODES_FIELD_MANAGER = "ration-nodes"
+"""Of what the controller says of Nodes: every leader's, so that each takes off what others put."""
 PLUGIN_FIELD_MANAGER = "ration-kubeletplugin"
 
 # Attributes follow NVIDIA's names where it has one (D13), then Kubernetes', then ours.

@@ -103,7 +103,9 @@ class App:
         source = self._looking(decider, reflectors)
         self._show(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
-        triggers.Triggers(self._items).attach(self._stores)
+        triggers.Triggers(self._items, on_demand=self._config.node_shapes is not None).attach(
+            self._stores
+        )
         life.thread("telemetry", telemetry.run)
         life.thread("elector", self._elect)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)

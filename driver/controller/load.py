@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from driver import ids
 from driver.controller import view as cluster
+from driver.controller.provisioning import placeholder
 from driver.resources import claims, pods, selectors, volumes
 
 _Pin = tuple[frozenset[str], ids.NodeName]
@@ -13,10 +14,12 @@ _Pin = tuple[frozenset[str], ids.NodeName]
 class Load:
     """Pods by node: bound, being placed, or unbound with an allocation that pins them.
 
-    Every change names the nodes that it concerns.
+    Every change names the nodes that it concerns. Placeholders are in the namespace `arriving`, as
+    nobody else may make pods there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arriving: str = "") -> None:
+        self._arriving = arriving
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
         self._flying: dict[ids.PodUid, ids.NodeName] = {}
@@ -96,20 +99,21 @@ class Load:
         if not there:
             self._on.pop(name, None)
             return self._use.pop(name, None) is not None
-        before, after = self._use.get(name), weigh(there.values())
+        before, after = self._use.get(name), weigh(there.values(), self._arriving)
         self._use[name] = after
         return before != after
 
 
-def weigh(found: Collection[pods.Pod]) -> cluster.NodeUse:
-    """What pods of one node take together."""
+def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
+    """What pods of one node take together; placeholders are those of the namespace `arriving`."""
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
     for pod in found:
         for resource, amount in pod.requests.items():
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
-    return cluster.NodeUse(total, frozenset(ports), len(found))
+    awaited = sum(placeholder.is_one(pod, arriving) for pod in found) if arriving else 0
+    return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
 
 
 class Volumes:

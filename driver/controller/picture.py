@@ -6,7 +6,7 @@ the picture of the same objects is the same.
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from driver import ids
@@ -25,16 +25,31 @@ from driver.resources import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """By what a node is known that takes nobody, where nodes are asked for.
+
+    Placeholders are in the namespace `arriving`; taints of the keys `leaving` say that a node is
+    about to be taken away.
+    """
+
+    arriving: str = ""
+    leaving: frozenset[str] = frozenset()
+
+
+NONE = Signs()
+
+
 class _Shown:
     """What deciding reads (`view.ClusterView`)."""
 
-    def __init__(self, driver: str) -> None:
+    def __init__(self, driver: str, signs: Signs) -> None:
         self._driver = driver
         self._nodes: dict[ids.NodeName, nodes.Node] = {}
         self._classes: dict[str, classes.DeviceClass] = {}
         self._stock = stock.Stock()
         self._held = held.Held()
-        self._load = load.Load()
+        self._load = load.Load(signs.arriving)
         self._volumes = load.Volumes()
         self._shares: dict[ids.NodeName, tuple[pool.Share, ...]] = {}
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
@@ -115,12 +130,16 @@ class _Shown:
 class Picture(_Shown):
     """Fed by `put_*` (None: the object is gone) and by `fly`/`land` for decisions in flight."""
 
-    def __init__(self, driver: str) -> None:
-        super().__init__(driver)
+    def __init__(self, driver: str, signs: Signs = NONE) -> None:
+        super().__init__(driver, signs)
+        self._leaving = signs.leaving
         self._stirred: dict[ids.Key, None] = {}
 
     def put_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
+        if node is not None and self._leaving:
+            goes_by = self._goes_by(node)
+            node = replace(node, leaving=goes_by) if goes_by else node
         if node is not None and self._nodes.get(name) == node:
             return
         self._shares.pop(name, None)
@@ -129,6 +148,10 @@ class Picture(_Shown):
         else:
             self._nodes[name] = node
         self._touch([name])
+
+    def _goes_by(self, node: nodes.Node) -> str:
+        found = (one for one in node.taints if one.effect in nodes.BLOCKING)
+        return next((one.key for one in found if one.key in self._leaving), "")
 
     def put_class(self, name: str, one: classes.DeviceClass | None) -> None:
         """A DeviceClass came, changed or went."""

@@ -33,7 +33,7 @@ from driver.controller.figures import waiting
 from driver.controller.gangs import roster
 from driver.controller.provisioning import terms
 from driver.controller.queueing import engine
-from driver.controller.room import preemption, reclaiming, replacing, reserving
+from driver.controller.room import marking, preemption, reclaiming, replacing, reserving
 from driver.controller.waiting import (
     accounting,
     candidates,
@@ -86,7 +86,7 @@ class Reconciler:
         self._settings = settings
         self._clock = time
         self._memory = memory.Memory()
-        self._view = picture.Picture(settings.driver)
+        self._view = picture.Picture(settings.driver, _signs(settings.on_demand))
         self._roster = roster.Roster()
         self._feed = feed.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
@@ -110,18 +110,22 @@ class Reconciler:
         self._replacing = replacing.Replacing(
             known, room.book, self._reserving, placer, settings.deciding
         )
-        self._feed.follow("unit", (found.pods, room.book.put_pod))
+        self._feed.follow("unit", (found.pods, wiring.but(room.book.put_pod, settings.on_demand)))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
         self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
         self._bringing: bringing.Bringing | None = None
+        self._marking: marking.Marking | None = None
         if settings.on_demand is not None:
             waiting = wishing.Wishing(known, fair, self._serving, self._reserving, self._roster)
             around = wiring.Around(known, tools, items, fair, placer, waiting, brought)
             self._bringing = wiring.bring(
                 around, self._feed, settings.deciding, settings.on_demand, settings.driver
+            )
+            self._marking = marking.Marking(
+                known, tools, items, settings.on_demand, self._bringing.kept
             )
         rules = refused.Rules(settings.driver, settings.evict_over_share)
         self._attendant = attending.Attendant(found.pods, self._writers, rules, time)
@@ -168,6 +172,8 @@ class Reconciler:
         for item, again_s in self._serving.serve([*due.values()], self._turn_of):
             self._items.add_after(item, again_s)
         self._bring(batch)
+        if self._marking is not None:
+            self._marking.follow()
         for item in batch:
             self._items.done(item)
 
@@ -226,6 +232,8 @@ class Reconciler:
                 again_s = self._reserving.look(item)
             case "queues":
                 again_s = self._accounting.look()
+            case "marks":
+                again_s = self._marking.look(item) if self._marking is not None else None
             case "faults":
                 again_s = self._replacing.look(ids.NodeName(item.key))
             case "claim":
@@ -372,3 +380,7 @@ class Reconciler:
             self._memory.unreserved.pop(claim.key, None)
             return None
         return self._memory.unreserved.setdefault(claim.key, now)
+
+
+def _signs(how: terms.OnDemand | None) -> picture.Signs:
+    return picture.Signs(how.namespace, how.interrupting) if how is not None else picture.NONE

@@ -10,10 +10,16 @@ _SETTLE_S = 0.05
 
 
 class Triggers:
-    """Subscribes to the stores; `attach` before the reflectors run."""
+    """Subscribes to the stores; `attach` before the reflectors run.
 
-    def __init__(self, items: workqueue.WorkQueue[writers.Item]) -> None:
+    `on_demand`: whether a node's taints may say that it is about to be taken away.
+    """
+
+    def __init__(
+        self, items: workqueue.WorkQueue[writers.Item], *, on_demand: bool = False
+    ) -> None:
         self._items = items
+        self._on_demand = on_demand
         self._by_claim = stores.PodsByClaim()
 
     def attach(self, found: stores.Stores) -> None:
@@ -56,6 +62,8 @@ class Triggers:
         """What fits may change, and another may have written the condition that is ours."""
         if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
             self._items.add_after(writers.Item("node", key), _SETTLE_S)
+        if self._on_demand and new is not None and (old is None or old.taints != new.taints):
+            self._items.add_after(writers.Item("faults", key), _SETTLE_S)
         self.on_world(key, old, new)
 
     def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:

@@ -20,11 +20,15 @@ Left = Mapping[pool.Counter, int]
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """What the pods of a node take, those on their way to it included."""
+    """What the pods of a node take, those on their way to it included.
+
+    `arriving` of them are placeholders: the node was asked for, and is not complete yet.
+    """
 
     requests: Mapping[str, int] = field(default_factory=dict)
     ports: frozenset[pods.HostPort] = frozenset()
     count: int = 0
+    arriving: int = 0
 
 
 @dataclass(frozen=True, slots=True)

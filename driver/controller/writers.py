@@ -20,6 +20,8 @@ _log = structlog.get_logger(__name__)
 class Item(NamedTuple):
     """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`, `faults` on one.
 
+    `marks` are those of a node (`provisioning.marks`).
+
     All of a kind are `nodes`, `queues`, and `wake`: all that waits.
     """
 

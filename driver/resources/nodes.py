@@ -1,10 +1,16 @@
 """Nodes, as far as it takes to know whether a pod fits on one (D5)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from driver import ids, names
 from driver.resources import fields, quantity
+
+MARKS = (names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
+"""Annotations by which a node is kept: the controller's, or somebody else's."""
+
+BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+"""Effects of taints that keep pods away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,9 @@ class GpuCondition:
 class Node:
     """A node. `allocatable` is in the resource's own unit: cpu in milli-cores, others whole.
 
-    `clear_quarantine`, `cordon` and `brought_for` are the annotations of those names.
+    `clear_quarantine` and `cordon` are the annotations of those names, `marks` those of `MARKS`;
+    `owned` are the keys of labels and annotations that the controller itself has applied.
+    `leaving` is known in a picture alone: the taint by which the node is about to be taken away.
     """
 
     name: ids.NodeName
@@ -42,7 +50,14 @@ class Node:
     gpu_condition: GpuCondition | None = None
     clear_quarantine: str = ""
     cordon: str = ""
-    brought_for: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    owned: frozenset[str] = frozenset()
+    leaving: str = ""
+
+    @property
+    def brought_for(self) -> str:
+        """What it was asked for, as its annotation says; "" without one."""
+        return self.marks.get(names.BROUGHT_FOR, "")
 
 
 def parse(obj: fields.Raw) -> Node:
@@ -82,13 +97,24 @@ def parse(obj: fields.Raw) -> Node:
         ),
         clear_quarantine=_annotation(meta, names.CLEAR_QUARANTINE),
         cordon=_annotation(meta, names.CORDON),
-        brought_for=_annotation(meta, names.BROUGHT_FOR),
+        marks={key: found for key in MARKS if (found := _annotation(meta, key))},
+        owned=frozenset(_owned(meta)),
     )
 
 
 def _annotation(meta: fields.Raw, key: str) -> str:
     found = fields.mapping(meta, "annotations", "metadata")
     return fields.text(found, key, "metadata.annotations")
+
+
+def _owned(meta: fields.Raw) -> Iterator[str]:
+    """By server-side apply (KEP-555), as `metadata.managedFields` tells."""
+    for at, one in fields.objects(meta, "managedFields", "metadata"):
+        if one.get("manager") == names.NODES_FIELD_MANAGER and one.get("operation") == "Apply":
+            tree = fields.mapping(fields.mapping(one, "fieldsV1", at), "f:metadata", at)
+            for kind in ("f:labels", "f:annotations"):
+                found = fields.mapping(tree, kind, at)
+                yield from (key[2:] for key in found if key.startswith("f:"))
 
 
 def render_gpu_condition(

@@ -108,7 +108,7 @@ class World:
         self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
         self.saying = saying.Saying(self.server, self.clock)
         self._read()
-        triggers.Triggers(self.items).attach(self.stores)
+        triggers.Triggers(self.items, on_demand=demanded is not None).attach(self.stores)
         self.registry = prometheus_client.CollectorRegistry()
         self.metrics = metrics.Metrics(self.registry)
         self._settings = reconcile.Settings(

@@ -35,9 +35,14 @@ class Cluster(deciding.World):
         pod["metadata"]["labels"] = {names.QUEUE_LABEL: queue} if queue else {}
         self.add(objects.a_claim(claim, request), pod)
 
-    def bind(self, number: int = 0, node: str = "new-0") -> str:
+    def bind(self, node: str = "new-0", wish: str = "") -> str:
         """The autoscaler brings a node for one that asks, and kube-scheduler puts the pod there."""
-        pod = self.asked()[number]
+        pod = next(
+            one
+            for one in self.asked()
+            if "nodeName" not in one["spec"]
+            and wish in one["metadata"]["annotations"][names.PLACEHOLDER_FOR]
+        )
         self.put_node(node, dict(pod["spec"]["nodeSelector"]))
         self.server.change_pod(f"{self.namespace}/{pod['metadata']['name']}", node)
         return node

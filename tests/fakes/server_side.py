@@ -1,7 +1,7 @@
 """Objects as an API server would keep them, behind the writer's port, in memory."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,16 @@ def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
     }
     meta = {**body["metadata"], **made}
     return {**body, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def managed(paths: Iterable[applying.Path]) -> dict[str, Any]:
+    """As `metadata.managedFields` has it, of fields that are in no list."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        at = found
+        for step in path:
+            at = at.setdefault(f"f:{step}", {})
+    return found
 
 
 @dataclass
@@ -238,6 +248,8 @@ class Server:
     ) -> dict[str, Any]:
         """Server-side apply without force, of Nodes."""
         assert kind_of is resource.NODES
+        if "apply" in self.refuse:
+            raise self.refuse.pop("apply")
         if name not in self.nodes:
             raise errors.NotFound(404, "NotFound", name)
         before = self.nodes[name]
@@ -249,6 +261,10 @@ class Server:
             )
         except rules.Refusal as refused:
             raise errors.Conflict(409, "Conflict", str(refused)) from refused
+        after["metadata"]["managedFields"] = [
+            {"manager": who, "operation": "Apply", "fieldsV1": managed(paths)}
+            for who, paths in self.node_owners[name].items()
+        ]
         return self.keep_node(after)
 
     def keep_node(self, changed: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Whether a pod fits a node, as kube-scheduler will check it (D5).
 
-Ready, cordon, taints, selector, affinity, resources, host ports, volumes. What this cannot see,
-the scheduler may still refuse; then the hold keeps order.
+Ready, cordon, taints, selector, affinity, resources, host ports, volumes; and one that is on its
+way for somebody else, or about to be taken away, takes nobody. What this cannot see, the scheduler
+may still refuse; then the hold keeps order.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from driver.controller import view as cluster
 from driver.controller.allocation import outcome
 from driver.resources import nodes, pods
 
-_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 _CORDON_TAINT = "node.kubernetes.io/unschedulable"
 _PODS = "pods"
 _UNUSED = cluster.NodeUse()
@@ -35,6 +35,11 @@ def _objections(
     pod, use = workload.pod, view.use.get(node.name, _UNUSED)
     if workload.settled:
         yield reasons.Reason.NODE_PINNED, _elsewhere(node, workload)
+    if node.leaving:
+        # Whatever the pod tolerates: it would go with the node.
+        yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
+    if use.arriving:
+        yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
     if not node.ready:
         yield reasons.Reason.NODE_NOT_READY, "not ready"
     if node.cordoned:
@@ -65,7 +70,7 @@ def _cordoned(pod: pods.Pod) -> str:
 
 def _untolerated(node: nodes.Node, pod: pods.Pod) -> str:
     for taint in node.taints:
-        if taint.effect not in _BLOCKING or taint.key == _CORDON_TAINT:
+        if taint.effect not in nodes.BLOCKING or taint.key == _CORDON_TAINT:
             continue
         if not any(t.tolerates(taint.key, taint.value, taint.effect) for t in pod.tolerations):
             return f"taint {taint.key}={taint.value}:{taint.effect}"

@@ -155,7 +155,7 @@ class Bringing:
 
     def _stands(
         self, made: planning.Plan, flying: Mapping[ids.NodeName, shape.Shape]
-    ) -> Iterator[tuple[str, tuple[reasons.Reason, str]]]:
+    ) -> Iterator[tuple[str, saying.Standing]]:
         """How each wish stands that something is to be told of."""
         kinds: dict[str, list[shape.Shape]] = {}
         for wish, seats in made.seats.items():
@@ -166,11 +166,13 @@ class Bringing:
                 kinds.setdefault(guest, []).append(ask.shape)
         for wish, found in kinds.items():
             if found:
-                yield wish, (_REASON.NODES_REQUESTED, words.requested(found))
+                said = words.requested(found)
+                mark = words.counted(found)
+                yield wish, saying.Standing(_REASON.NODES_REQUESTED, said, mark)
         for wish, why in made.deferred.items():
-            yield wish, (_REASON.NODES_REQUESTED, words.in_turn(why))
+            yield wish, saying.Standing(_REASON.NODES_REQUESTED, words.in_turn(why), "in turn")
         for wish, why in made.hopeless.items():
-            yield wish, (_REASON.NO_NODE_SHAPE_FITS, words.hopeless(why))
+            yield wish, saying.Standing(_REASON.NO_NODE_SHAPE_FITS, words.hopeless(why), why)
 
     def kept(self, node: nodes.Node) -> brought.Brought | None:
         """What a node came for, as long as that waits: what its mark is to say."""

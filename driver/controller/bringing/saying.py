@@ -1,6 +1,7 @@
 """What is told of nodes on demand, to those who wait for them: once for each new word."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from driver import reasons
 from driver.api import crd
@@ -12,6 +13,15 @@ from driver.kube import events
 from driver.resources import nodes, reservations
 
 _REASON = reasons.Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a wish stands. `mark`: what has to change for it to be told again."""
+
+    reason: reasons.Reason
+    message: str
+    mark: str
 
 
 class Saying:
@@ -28,22 +38,19 @@ class Saying:
         self._tools = tools
         self._placing = placer
         self._waiting = waiting
-        self._told: dict[str, tuple[reasons.Reason, str]] = {}
+        self._told: dict[str, str] = {}
 
-    def stands(
-        self, found: Mapping[str, tuple[reasons.Reason, str]], all_of: Mapping[str, wishes.Wish]
-    ) -> None:
+    def stands(self, found: Mapping[str, Standing], all_of: Mapping[str, wishes.Wish]) -> None:
         """How each wish stands now; what is not named stands no way."""
-        self._told = {key: said for key, said in self._told.items() if key in found}
-        for key, (reason, message) in found.items():
-            new = self._told.get(key) != (reason, message)
-            self._told[key] = reason, message
-            if wishing.parted(key)[0] == wishes.RESERVATION:
-                if new:
-                    self._on_reservation(key, reason, message)
-                continue
-            for work in all_of[key].workloads:
-                self._placing.beside(work.pod, work.open, reason, message, new=new)
+        self._told = {key: mark for key, mark in self._told.items() if key in found}
+        for key, one in found.items():
+            mark = f"{one.reason.value} {one.mark}"
+            new = self._told.get(key) != mark
+            self._told[key] = mark
+            if new:
+                self._on_reservation(key, one.reason, one.message)
+            for work in all_of[key].workloads if self._waiting.people(key) else ():
+                self._placing.beside(work.pod, work.open, one.reason, one.message, new=new)
 
     def happened(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str

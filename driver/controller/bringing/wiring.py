@@ -1,7 +1,9 @@
 """Puts the parts of nodes on demand together."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from driver import ids
 from driver.controller import feed, state, writers
 from driver.controller.allocation import settings
 from driver.controller.bringing import (
@@ -13,10 +15,13 @@ from driver.controller.bringing import (
     saying,
     wishing,
 )
-from driver.controller.provisioning import terms
+from driver.controller.provisioning import placeholder, terms
 from driver.controller.queueing import engine
 from driver.controller.waiting import placing
 from driver.kube import workqueue
+from driver.resources import pods
+
+PutPod = Callable[[ids.Key, pods.Pod | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,18 @@ class Around:
     placer: placing.Placing
     waiting: wishing.Wishing
     keeping: keeping.Keeping
+
+
+def but(put: PutPod, how: terms.OnDemand | None) -> PutPod:
+    """Hears of pods but those that ask for nodes: they go by themselves, and for nobody."""
+    if how is None:
+        return put
+
+    def put_others(key: ids.Key, pod: pods.Pod | None) -> None:
+        asks = pod is not None and placeholder.is_one(pod, how.namespace)
+        put(key, None if asks else pod)
+
+    return put_others
 
 
 def bring(

@@ -1,23 +1,27 @@
 """What is told of nodes on demand, in a line each. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from driver.controller.provisioning import shape
 
 _MINUTE_S = 60.0
 
 
-def requested(found: Iterable[shape.Shape]) -> str:
-    """`Asked for 2 nodes of shape h100-8, which as a rule take 6 min`."""
-    kinds = [*found]
-    counted = Counter(one.name for one in kinds)
-    nodes = ", ".join(
+def counted(found: Iterable[shape.Shape]) -> str:
+    """`2 nodes of shape h100-8`."""
+    kinds = Counter(one.name for one in found)
+    return ", ".join(
         f"{count} node{'s' if count > 1 else ''} of shape {name}"
-        for name, count in sorted(counted.items())
+        for name, count in sorted(kinds.items())
     )
-    longest = max((one.starts_s for one in kinds), default=0.0)
-    return f"Asked the autoscaler for {nodes}; as a rule that takes {_lasts(longest)}"
+
+
+def requested(found: Sequence[shape.Shape]) -> str:
+    """`Waits for 2 nodes of shape h100-8, which were asked for; as a rule that takes 6 min`."""
+    longest = max((one.starts_s for one in found), default=0.0)
+    asked = "which were asked for" if len(found) > 1 else "which was asked for"
+    return f"Waits for {counted(found)}, {asked}; as a rule that takes {_lasts(longest)}"
 
 
 def in_turn(why: str) -> str:

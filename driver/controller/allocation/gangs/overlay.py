@@ -96,4 +96,4 @@ class Overlay(layer.Layer):
         for resource, amount in ours.requests.items():
             total[resource] = total.get(resource, 0) + amount
         count = below.count + ours.count
-        self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count)
+        self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count, below.arriving)

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from types import MappingProxyType
 
 from driver import ids
@@ -33,7 +34,8 @@ class Absence(layer.Ignoring):
         for name in self._nodes:
             there = self.pods_on(name)
             if there:
-                found[name] = load.weigh(there.values())
+                arriving = self._below.use.get(name, cluster.NodeUse()).arriving
+                found[name] = replace(load.weigh(there.values()), arriving=arriving)
             else:
                 found.pop(name, None)
         return MappingProxyType(found)

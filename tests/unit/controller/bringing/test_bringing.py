@@ -66,14 +66,14 @@ def test_nobody_else_has_what_came_for_a_gang_before_it_is_whole() -> None:
     cluster.add(*a_gang(2))
     cluster.settle()
     assert cluster.shapes_asked() == ["h100-1", "h100-1"]
-    cluster.publish(cluster.bind(0, "new-0"), 1)
+    cluster.publish(cluster.bind("new-0"), 1)
     cluster.settle()
     cluster.settle(2.0)
     assert len(cluster.asked()) == 1
     cluster.wait_for("late")
     cluster.settle()
     assert not cluster.has("late")
-    cluster.publish(cluster.bind(0, "new-1"), 1)
+    cluster.publish(cluster.bind("new-1", "gang/"), 1)
     cluster.settle()
     cluster.settle(2.0)
     assert cluster.has("m0")

@@ -1,0 +1,142 @@
+"""Through whatever states a node goes, and whatever users say: its marks are those of its state."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller.provisioning import brought, marks
+from driver.resources import nodes, slices
+from tests import objects, worlds
+from tests.fakes import server_side
+from tests.fakes.apiserver import applying
+
+KEEP = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
+OURS = names.NODES_FIELD_MANAGER
+TAINT = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+SINCE = dt.datetime(2026, 11, 21, 9, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True)
+class State:
+    """A node's: `pool` is absent, empty, partial or whole; `said` is what users annotate."""
+
+    pool: str = "absent"
+    held: bool = False
+    kept_for: brought.Brought | None = None
+    leaving: bool = False
+    said: Mapping[str, str] = field(default_factory=dict)
+
+
+states = st.builds(
+    State,
+    pool=st.sampled_from(["absent", "empty", "partial", "whole"]),
+    held=st.booleans(),
+    kept_for=st.one_of(
+        st.none(), st.sampled_from([brought.Brought(f"pod/a/{n}", SINCE) for n in "bc"])
+    ),
+    leaving=st.booleans(),
+    said=st.dictionaries(st.sampled_from([*KEEP, "other"]), st.sampled_from(["true", "false"])),
+)
+
+
+class Node:
+    """A Node at a server, with users and a controller that remembers nothing."""
+
+    def __init__(self) -> None:
+        self.raw = objects.a_node()
+        self.owners: applying.Owners = {}
+        self.writes = 0
+        self.writes = 0
+
+    def is_in(self, state: State) -> None:
+        """The state comes; users say what they say, and the controller comes to rest."""
+        said = {"annotations": dict(state.said)} if state.said else {}
+        self._apply({"metadata": {"name": "node-a", **said}}, "user", force=True)
+        for _ in range(3):
+            node = nodes.parse({**self.raw, "spec": {"taints": [TAINT] if state.leaving else []}})
+            view = picture_of(state, node)
+            wanted = marks.wanted(view, view.nodes[node.name], state.kept_for)
+            if marks.stand(node, wanted):
+                return
+            self._apply(marks.body(node, wanted), OURS, force=False)
+            self.writes += 1
+        raise AssertionError("the marks never come to rest")
+
+    def _apply(self, body: dict[str, Any], manager: str, *, force: bool) -> None:
+        self.raw, self.owners = applying.apply(self.raw, body, manager, self.owners, force=force)
+        self.raw["metadata"]["managedFields"] = [
+            {"manager": who, "operation": "Apply", "fieldsV1": server_side.managed(paths)}
+            for who, paths in self.owners.items()
+        ]
+
+    @property
+    def has(self) -> dict[str, str]:
+        meta = self.raw["metadata"]
+        found = {**meta["labels"], **meta.get("annotations", {})}
+        known = {names.POOL_COMPLETE, names.BROUGHT_FOR, *KEEP, "other"}
+        return {key: value for key, value in found.items() if key in known}
+
+
+def picture_of(state: State, node: nodes.Node) -> picture.Picture:
+    view = picture.Picture(worlds.DRIVER, picture.Signs("ours", frozenset({str(TAINT["key"])})))
+    view.put_node(node.name, node)
+    if state.pool != "absent":
+        count = {"empty": 0, "partial": 1, "whole": 1}[state.pool]
+        shown = objects.a_slice(
+            "node-a", count, resourceSliceCount=2 if state.pool == "partial" else 1
+        )
+        one = slices.parse(shown)
+        view.put_slice(one.name, one)
+    if state.held:
+        claim = worlds.holding("claim", "node-a", "gpu-0")
+        view.put_hold(ids.Key("reservation:a/b"), claim.allocation)
+    return view
+
+
+def of_state(state: State, *, was_complete: bool) -> dict[str, str]:
+    """What is to be there, said once more in other words."""
+    found = dict(state.said)
+    if state.pool == "whole" or (state.pool == "partial" and was_complete):
+        found[names.POOL_COMPLETE] = "true"
+    if state.leaving:
+        return found
+    if state.kept_for is not None:
+        found[names.BROUGHT_FOR] = f"{state.kept_for.wish} 2026-11-21T09:00:00Z"
+    if state.kept_for is not None or state.held:
+        found = {**dict.fromkeys(KEEP, "true"), **found}
+    return found
+
+
+@given(st.lists(states, min_size=1, max_size=6))
+def test_marks_are_those_of_the_state_whatever_came_before(history: list[State]) -> None:
+    node, was_complete = Node(), False
+    for state in history:
+        node.is_in(state)
+        expected = of_state(state, was_complete=was_complete)
+        assert node.has == expected
+        was_complete = names.POOL_COMPLETE in expected
+
+
+@given(states, states)
+def test_what_is_written_is_written_once(before: State, after: State) -> None:
+    node = Node()
+    node.is_in(before)
+    node.is_in(after)
+    node.writes = 0
+    node.is_in(after)
+    assert not node.writes
+
+
+@given(st.builds(brought.Brought, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
+    dt.datetime(2000, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001
+).map(lambda moment: moment.replace(microsecond=0))))  # fmt: skip
+def test_what_a_node_came_for_is_read_as_it_was_written(one: brought.Brought) -> None:
+    assert brought.parse(one.render()) == one
+    assert marks.lasting(one, one.since + dt.timedelta(seconds=59), 60) == one
+    assert marks.lasting(one, one.since + dt.timedelta(seconds=60), 60) is None
