@@ -14,7 +14,7 @@ from driver import errors, names
 from driver.api import node_shapes
 from driver.controller.allocation import anatomy
 from driver.controller.provisioning import shape
-from driver.resources import nodes, pods, pool, quantity, slices
+from driver.resources import nodes, pods, pool, quantity, selectors, slices
 
 _VERSION = 1
 _MOST_STARTS = 5
@@ -22,6 +22,12 @@ _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Domains of taints that come and go with a node's life."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+_ANONYMOUS: Mapping[str, Any] = {
+    "name": "",
+    "pool": "",
+    "generation": 1,
+    "reach": selectors.NOWHERE,
+}
 _NEAR = 0.1
 """Memory that differs by no more is the same: documents say 80Gi, GPUs a little less."""
 
@@ -79,7 +85,7 @@ def _healthy(one: slices.Slice) -> slices.Slice:
         replace(device, taints=tuple(t for t in device.taints if t.key in names.OWN_TAINTS))
         for device in one.devices
     )
-    return replace(one, devices=devices, name="", pool="", generation=1, uid="", version="")
+    return replace(one, devices=devices, uid="", version="", **_ANONYMOUS)
 
 
 def contradictions(
@@ -177,4 +183,4 @@ def _parsed(one: Mapping[str, Any]) -> slices.Slice:
     spec["pool"]["name"] = "seen"
     kept = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
     read = slices.parse({**kept, "metadata": {"name": "seen"}, "spec": spec})
-    return replace(read, name="", pool="")
+    return replace(read, **_ANONYMOUS)

@@ -17,6 +17,11 @@ from driver.resources import pods, selectors
 _CONTAINER = "placeholder"
 _HOSTNAME = "kubernetes.io/hostname"
 _NOT_THERE_YET = selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
+_TEMPLATE = selectors.Expression("cluster-autoscaler.kubernetes.io/template-node", "In", ("true",))
+"""On what Cluster Autoscaler makes of a live node to see what a new one would be like.
+
+It has that node's labels, and no node has this one (kubernetes/autoscaler #9702).
+"""
 _STAYS = {
     names.KARPENTER_KEEP: "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -128,10 +133,17 @@ def _container(image: str, requests: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _affinity(wanted: selectors.NodeSelector | None) -> dict[str, Any]:
-    """What the guest requires, on a node whose pool is not complete; one placeholder a node."""
+    """What the guest requires, on a node whose pool is not complete; one placeholder a node.
+
+    The alternative is Cluster Autoscaler's alone: Karpenter takes the first that it can.
+    """
     terms = wanted.terms if wanted is not None else (selectors.Term(),)
     new = selectors.NodeSelector(
-        tuple(selectors.Term((*one.labels, _NOT_THERE_YET), one.fields) for one in terms)
+        tuple(
+            selectors.Term((*one.labels, kind), one.fields)
+            for kind in (_NOT_THERE_YET, _TEMPLATE)
+            for one in terms
+        )
     )
     others = {"matchExpressions": [{"key": names.PLACEHOLDER_LABEL, "operator": "Exists"}]}
     apart = {"labelSelector": others, "topologyKey": _HOSTNAME}
