@@ -4,12 +4,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driver import ids
+from driver.controller import layer
 from driver.controller import view as cluster
-from driver.controller.allocation import assemble, settings, shapes
-from driver.controller.allocation.gangs import overlay, result, seating
+from driver.controller.allocation import allocate, assemble, outcome, settings, shapes
+from driver.controller.allocation.gangs import overlay, result, seating, trial
 from driver.controller.provisioning import imagined, shape, wishes
 from driver.controller.queueing import amounts
 from driver.controller.reservations import without
+from driver.resources import nodes
 
 Nodes = Mapping[ids.NodeName, shape.Shape]
 """Nodes that are not there yet, by the names that they have until they are."""
@@ -17,10 +19,10 @@ Nodes = Mapping[ids.NodeName, shape.Shape]
 
 @dataclass(slots=True)
 class Filled:
-    """By wish: its places, or why it has none. `gpus` are thousandths that all places have."""
+    """By wish: its places, or that it has none. `gpus` are thousandths that all places have."""
 
     seats: dict[str, Sequence[result.Seat]] = field(default_factory=dict)
-    missed: dict[str, result.Unseated] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set)
     limited: dict[str, str] = field(default_factory=dict)
     gpus: int = 0
 
@@ -32,6 +34,28 @@ class Filled:
             for seat in found
             if seat.placement.node == node
         ]
+
+
+class _New(layer.Layer):
+    """A view of nodes that are not there yet alone."""
+
+    def __init__(self, below: cluster.ClusterView, names: frozenset[ids.NodeName]) -> None:
+        super().__init__(below)
+        self._names = names
+
+    @property
+    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node."""
+        return {name: self._below.nodes[name] for name in self._names}
+
+    @property
+    def mark(self) -> int:
+        """Of now; `since` tells what changed after it."""
+        return self._below.mark
+
+    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        return self._below.since(mark)
 
 
 class Filling:
@@ -47,51 +71,63 @@ class Filling:
         found: Nodes,
         deciding: settings.Settings,
         limits: wishes.Limits,
+        known: trial.Known | None = None,
     ) -> None:
         self._deciding = deciding
         self._limits = limits
+        self._known = known or trial.Known()
         self._view = overlay.Overlay(imagined.Imagined(below, found))
-        self._new = frozenset(found)
-        self._none: dict[Hashable, result.Unseated] = {}
+        self._names = frozenset(found)
+        self._new = _New(self._view, self._names)
+        self._allocator = allocate.Allocator(deciding)
+        self._none: set[Hashable] = set()
         self.filled = Filled()
 
     def with_more(self, found: Nodes, limits: wishes.Limits | None = None) -> "Filling":
-        """The same with more nodes on top; who has a place has it there too."""
-        other = Filling(self._view, found, self._deciding, limits or self._limits)
-        other._new |= self._new
+        """The same with more nodes on top; who has a place has it there too.
+
+        Who has none yet, had none on the nodes that are there: it is looked for on these alone.
+        """
+        other = Filling(self._view, found, self._deciding, limits or self._limits, self._known)
         other.filled = replace(
             self.filled,
             seats=dict(self.filled.seats),
-            missed=dict(self.filled.missed),
+            missed=set(self.filled.missed),
             limited=dict(self.filled.limited),
         )
         return other
 
-    def seated(self, wish: wishes.Wish) -> result.Seated | result.Unseated:
-        """Places for a wish, which nobody takes."""
-        return seating.place(wish.workloads, self._seen(wish), wish.near, self._deciding)
+    def seated(self, wish: wishes.Wish) -> Sequence[result.Seat]:
+        """Places for a wish, which nobody takes; none where not all of it has one."""
+        if len(wish.workloads) == 1 and not wish.brought:
+            (work,) = wish.workloads
+            placed = self._allocator.decide(self._new, work) if self._names else None
+            return (result.Seat(work, placed),) if isinstance(placed, outcome.Placement) else ()
+        seen = self._seen(wish)
+        answer = seating.place(wish.workloads, seen, wish.near, self._deciding, self._known)
+        return answer.seats if isinstance(answer, result.Seated) else ()
 
     def take(self, wish: wishes.Wish) -> bool:
         """Seat a wish; whether it has places now."""
         alike = shapes.of(wish.workloads[0]) if len(wish.workloads) == 1 else None
-        answer = self._none.get(alike) or self.seated(wish)
-        if isinstance(answer, result.Unseated):
-            self.filled.missed[wish.key] = answer
-            if alike is not None:
-                self._none[alike] = answer
+        seats = self.seated(wish) if alike is None or alike not in self._none else ()
+        if not seats:
+            self.filled.missed.add(wish.key)
+            if alike is not None and not wish.brought:
+                self._none.add(alike)
             return False
         taken = amounts.total(
             amounts.of_results(self._view, (pick.result for pick in seat.placement.picks))
-            for seat in answer.seats
+            for seat in seats
         )
         why = self._limits.take(wish.leaf, taken)
         if why:
             self.filled.limited[wish.key] = why
             return False
-        for seat in answer.seats:
+        for seat in seats:
             made = assemble.allocations(self._view, seat.workload, seat.placement, stamped="")
             self._view.take(cluster.InFlight(seat.workload.pod, seat.placement.node, made))
-        self.filled.seats[wish.key] = answer.seats
+        self.filled.seats[wish.key] = seats
         self.filled.gpus += taken.gpus
         return True
 
@@ -102,5 +138,7 @@ class Filling:
         return self.filled
 
     def _seen(self, wish: wishes.Wish) -> cluster.ClusterView:
-        only = None if len(wish.workloads) > 1 else self._new | wish.brought
+        if not wish.brought and len(wish.workloads) > 1:
+            return self._view
+        only = None if len(wish.workloads) > 1 else self._names | wish.brought
         return without.Without(self._view, [wishes.kept_by(wish.key)], only)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from driver import ids
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, settings, shapes
-from driver.controller.allocation.gangs import result
+from driver.controller.allocation.gangs import result, trial
 from driver.controller.provisioning import filling, placeholder, shape, sizing, wishes
 
 _MOST_LOOKED_AT = 64
@@ -98,6 +98,7 @@ class _Planning:
         self._deciding = deciding
         self._limits = limits
         self._sizes = sizing.Sizes(view, deciding)
+        self._told = trial.Known()
         self._chosen: dict[ids.NodeName, shape.Shape] = {}
         self._hopeless: dict[str, str] = {}
         self._deferred: dict[str, str] = {}
@@ -144,7 +145,7 @@ class _Planning:
         """From nothing, with more nodes than are on their way."""
         self._limits.reset()
         nodes = {**self._supply.in_flight, **more}
-        state = filling.Filling(self._view, nodes, self._deciding, self._limits)
+        state = filling.Filling(self._view, nodes, self._deciding, self._limits, self._told)
         state.take_all(found)
         return state
 
@@ -243,7 +244,7 @@ class _Planning:
         self, state: filling.Filling, wish: wishes.Wish, found: Sequence[shape.Shape]
     ) -> bool:
         wider = state.with_more(self._named(found))
-        return isinstance(wider.seated(wish), result.Seated)
+        return bool(wider.seated(wish))
 
     def _mixed(self, wish: wishes.Wish) -> tuple[shape.Shape, ...]:
         """Of each kind of member the shape that costs least for it, as many as it takes."""
