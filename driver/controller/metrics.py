@@ -55,6 +55,7 @@ EVICTIONS: Final = (
     reasons.Reason.POD_EVICTED,
     reasons.Reason.PREEMPTED,
     reasons.Reason.IDLE_EVICTED,
+    reasons.Reason.NODE_INTERRUPTED,
 )
 OTHER: Final = "Other"
 _WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)

@@ -1,12 +1,14 @@
 """Which workloads are on GPUs that failed, and which of them are to run elsewhere. Pure.
 
 A GPU failed whose devices have a taint of a reset-, node- or hardware-class fault; what is only
-told of it (effect None), and a quarantine of what works again, is none.
+told of it (effect None), and a quarantine of what works again, is none. On a node that is about to
+be taken away all of them fail at once.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from driver import ids, names
+from driver import ids, names, reasons
 from driver.controller import view as cluster
 from driver.controller.allocation.whatif import tenants
 from driver.controller.preempting import units
@@ -16,19 +18,42 @@ FAULTS = frozenset({names.TAINT_LOST, names.TAINT_XID, names.TAINT_RECOVERY, nam
 REPLACE, KEEP = "replace", "keep"
 
 
-def devices(view: cluster.ClusterView, node: ids.NodeName) -> Iterator[tuple[claims.DeviceId, str]]:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a device, in words; `interrupted`: its whole node goes."""
+
+    device: claims.DeviceId
+    words: str
+    interrupted: bool = False
+
+    @property
+    def evicted(self) -> reasons.Reason:
+        """Why pods on it are evicted."""
+        return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.PREEMPTED
+
+    @property
+    def kept(self) -> reasons.Reason:
+        """What those are told that stay."""
+        return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.FAULT_KEPT
+
+
+def devices(view: cluster.ClusterView, node: ids.NodeName) -> Iterator[Fault]:
     """Devices of a node that somebody has and that failed, with what is wrong with them."""
     if node not in view.nodes:
         return
+    leaving = view.nodes[node].leaving
+    goes = f"{node} is about to be taken away (taint {leaving})"
     for share in view.shares(node):
         pool = share.pool
         if pool.driver != view.driver:
             continue
         for name in sorted(view.used(pool)):
-            found = pool.devices.get(name)
+            device, found = claims.DeviceId(pool.driver, pool.name, name), pool.devices.get(name)
             why = _fault(found) if found is not None else ""
-            if why:
-                yield claims.DeviceId(pool.driver, pool.name, name), why
+            if leaving:
+                yield Fault(device, goes, interrupted=True)
+            elif why:
+                yield Fault(device, f"{name} on {node} failed ({why})")
 
 
 def _fault(device: slices.Device) -> str:

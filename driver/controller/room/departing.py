@@ -1,6 +1,7 @@
 """Pods that go for what is reserved: asked to leave, each with the reason, until they are gone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from driver import ids, reasons
 from driver.controller import scribe, state, stores, writers
@@ -9,8 +10,17 @@ from driver.resources import pods, reservations
 
 PATIENT_S = 5.0
 """Until a pod is asked again to leave."""
-Words = dict[ids.PodUid, str]
-"""Why each pod is evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Why each pod is evicted, and the reason that all have in common."""
+
+    said: Mapping[ids.PodUid, str] = field(default_factory=dict)
+    reason: reasons.Reason = reasons.Reason.PREEMPTED
+
+
+_NOTHING = Words()
 
 
 class Departing:
@@ -37,9 +47,9 @@ class Departing:
             if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
                 self._asked.pop(victim.uid, None)
                 continue
-            words = self._said.get(one.key, {}).get(victim.uid)
-            told = words or f"Evicted for {reservations.words(one.holder)}, which waits"
-            self._ask(item, pod, told)
+            words = self._said.get(one.key, _NOTHING)
+            for_whom = f"Evicted for {reservations.words(one.holder)}, which waits"
+            self._ask(item, pod, words.said.get(victim.uid, for_whom), words.reason)
 
     def overrun(
         self, item: writers.Item, one: reservations.Reservation, there: Iterable[pods.Pod]
@@ -50,13 +60,13 @@ class Departing:
             if pod.node and not pod.deleting and term.is_over_by(pod, now, now):
                 words = f"Evicted: it said that it runs {pod.most_s:.0f} s at most, and its devices"
                 told = f"{words} are reserved for {reservations.words(one.holder)}"
-                self._ask(item, pod, told)
+                self._ask(item, pod, told, reasons.Reason.PREEMPTED)
 
-    def _ask(self, item: writers.Item, pod: pods.Pod, words: str) -> None:
+    def _ask(self, item: writers.Item, pod: pods.Pod, words: str, reason: reasons.Reason) -> None:
         """Unless it was a moment ago."""
         now = self._known.clock.monotonic()
         if self._asked.get(pod.uid, 0.0) > now:
             return
         self._asked[pod.uid] = now + PATIENT_S
         found = stores.claims_of(self._known.stores, pod)
-        self._hands.evict(item, pod, found, reasons.Reason.PREEMPTED, words)
+        self._hands.evict(item, pod, found, reason, words)

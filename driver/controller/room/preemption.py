@@ -16,7 +16,7 @@ from driver.controller.preempting import law, plan, units, wanted
 from driver.controller.preempting import words as plan_words
 from driver.controller.queueing import engine
 from driver.controller.reservations import planning
-from driver.controller.room import idle, reserving
+from driver.controller.room import departing, idle, reserving
 from driver.controller.waiting import candidates, placing
 from driver.resources import budgets, pods, reservations
 
@@ -182,7 +182,7 @@ class Preemption:
         made = _reservation(one, victims, self._known.clock.now())
         message = plan_words.preemptor(found, right)
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
-        self.reserving.begin(made, held, said)
+        self.reserving.begin(made, held, departing.Words(said))
         for work in one.workloads:
             self._placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
 

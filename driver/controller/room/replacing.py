@@ -1,11 +1,11 @@
-"""Work on a GPU that failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
+"""Work on what failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import structlog
 
-from driver import clock, errors, ids, reasons
+from driver import clock, errors, ids
 from driver.api import crd
 from driver.api import reservations as api
 from driver.controller import state, stores
@@ -15,7 +15,7 @@ from driver.controller.allocation.whatif import absence
 from driver.controller.gangs import roster
 from driver.controller.preempting import units
 from driver.controller.reservations import planning
-from driver.controller.room import broken, preemption, reserving
+from driver.controller.room import broken, departing, preemption, reserving
 from driver.controller.waiting import placing
 from driver.resources import pods, reservations
 
@@ -55,15 +55,15 @@ class Replacing:
         Seconds until it is to be looked at again, where something is there that failed.
         """
         view = self._known.bring()
-        found: dict[units.UnitKey, str] = {}
-        for device, why in broken.devices(view, node):
-            for holder in view.holders(device):
+        found: dict[units.UnitKey, broken.Fault] = {}
+        for fault in broken.devices(view, node):
+            for holder in view.holders(fault.device):
                 for pod in self._users(holder.claim):
-                    found.setdefault(units.key_of(pod), f"{device.device} on {node} failed ({why})")
-        for key, why in found.items():
+                    found.setdefault(units.key_of(pod), fault)
+        for key, fault in found.items():
             unit = self._book.all(view).get(key)
             if unit is not None and broken.is_replaced(unit):
-                self._replace(unit, why)
+                self._replace(unit, fault)
         return _AGAIN_S if found else None
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
@@ -71,23 +71,23 @@ class Replacing:
         there = stores.users(self._known.stores, claim)
         return [pod for pod in there if pod.node and not pod.deleting]
 
-    def _replace(self, unit: units.Unit, why: str) -> None:
+    def _replace(self, unit: units.Unit, fault: broken.Fault) -> None:
         first = unit.people[0].pod
         if self._reserving.is_going(first):
             return
         stays = broken.stays(unit)
         if stays:
-            self._placing.wait(first, (), reasons.Reason.FAULT_KEPT, f"{why}; it stays: {stays}")
+            self._placing.wait(first, (), fault.kept, f"{fault.words}; it stays: {stays}")
             return
         seats = self._seats(unit)
         held = planning.of_seats(self._known.view, seats)
         where = ", ".join(sorted({seat.placement.node for seat in seats}))
         then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
-        words = f"Evicted with all of {unit.words}: {why}; {then}"
-        _log.info("replacing", unit=unit.name, why=why, nodes=where)
+        words = f"Evicted with all of {unit.words}: {fault.words}; {then}"
+        _log.info("replacing", unit=unit.name, why=fault.words, nodes=where)
         made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
         said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.people}
-        self._reserving.begin(made, held, dict(said))
+        self._reserving.begin(made, held, departing.Words(said, fault.evicted))
 
     def _seats(self, unit: units.Unit) -> Sequence[result.Seat]:
         """Places for all of it on what works, as if it were gone; none where there are none."""
