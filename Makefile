@@ -103,6 +103,7 @@ bench: setup ## Measure; results go to benchmarks/results/.
 	$(BIN)/python -m benchmarks.node
 	$(BIN)/python -m benchmarks.control_plane
 	$(BIN)/python -m benchmarks.placement --seeds all
+	$(BIN)/python -m benchmarks.nodes
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.commands
 

@@ -1,0 +1,92 @@
+"""`python -m benchmarks.nodes`: what a day costs, and how long jobs wait, with nodes on demand.
+
+Ten days of two traces (`days`), each with an empty cluster at its beginning, in a time of its own:
+nodes are asked for by the controller's plan, come after some minutes, and go when they were empty
+for five (`world`). Beside it stand the same jobs on nodes that are always on, as many as the
+fullest moment takes; with a node of its own for each pod; and with first fit, no gangs, much as
+Karpenter does it (`asking`). A figure is the median of five days.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from benchmarks import record
+from benchmarks.nodes import asking, days, lives
+from driver.controller import collecting
+
+OPENB: tuple[int, ...] = (119, 123, 130, 140, 147)
+GAVEL: tuple[int, ...] = (46, 47, 82, 83, 87)
+"""Days of the traces with many jobs."""
+_LONGEST = "<= 6.0 min"
+"""What the slowest kind of node takes to come."""
+_FIGURES: tuple[tuple[str, str, Callable[[lives.Outcome], float]], ...] = (
+    ("node-hours", "h", lambda one: one.node_hours),
+    ("cost", "GPU-h", lambda one: one.cost),
+    ("GPU-hours paid for each used", "x", lambda one: one.paid_for_used),
+    ("nodes asked for", "", lambda one: float(len(one.lives))),
+    ("mean wait", "min", lambda one: one.mean_wait),
+    ("p95 wait", "min", lambda one: one.p95_wait),
+    ("longest wait", "min", lambda one: one.longest_wait),
+)
+_BARS = {
+    ("cost", "always on"): "<= 1 x",
+    ("mean wait", "one node per pod"): "<= 1 x",
+    ("longest wait", "one node per pod"): _LONGEST,
+}
+Outcomes = dict[str, list[lives.Outcome]]
+"""By policy, of some days."""
+
+
+def main() -> int:
+    """Measure, print; store where all was measured."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one day of each; nothing is stored")
+    given = parser.parse_args()
+    collecting.rarely()  # as the controller
+    at = days.folder()
+    if at is None:
+        print("the traces are not here: name their folder in $RATION_TRACES")
+        return 1
+    some = slice(2, 3) if given.quick else slice(None)
+    figures = [
+        *_figures("openb", _play([days.of_openb(at, one) for one in OPENB[some]])),
+        *_figures("Gavel", _play([days.of_gavel(at, one) for one in GAVEL[some]])),
+    ]
+    if given.quick:
+        print(*(record.line(one) for one in figures), sep="\n")
+    else:
+        record.write("nodes", figures)
+    return 0
+
+
+def _play(found: Sequence[days.Day]) -> Outcomes:
+    outcomes: Outcomes = {name: [] for name in asking.POLICIES}
+    for day in found:
+        for name, play in asking.POLICIES.items():
+            outcome = play(day.jobs)
+            outcomes[name].append(outcome)
+            told = f"{len(outcome.lives):4} nodes, {outcome.cost:7.1f} GPU-h"
+            print(f"{day.name:10} {name:20} {told}, wait {outcome.mean_wait:.2f} min", flush=True)
+    return outcomes
+
+
+def _figures(trace: str, found: Outcomes) -> list[record.Figure]:
+    ours = found[asking.OURS]
+    return [
+        record.figure(
+            f"{trace}, {what} beside {other}",
+            unit,
+            [value(one) for one in ours],
+            [value(one) for one in theirs],
+            _BARS.get((what, other), ""),
+            seed=days.SEED if trace == "Gavel" else 0,
+        )
+        for other, theirs in found.items()
+        if other != asking.OURS
+        for what, unit, value in _FIGURES
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

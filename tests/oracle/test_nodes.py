@@ -1,0 +1,47 @@
+"""A day of a public trace on nodes that are asked for: what it costs, how long jobs wait.
+
+Jobs, nodes and the clock are simulated (`benchmarks.nodes`); nodes are asked for by the
+controller's plan, pods placed by its allocator. They ask parts of GPUs, whole ones, several.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.nodes import asking, days, fleet
+
+SLOWEST_MIN = max(one.starts_s for one in fleet.SHAPES) / 60
+
+
+@pytest.fixture(scope="module")
+def at() -> Path:
+    found = days.folder()
+    if found is None:
+        pytest.skip("the openb and Gavel traces are not here: name their folder in $RATION_TRACES")
+    return found
+
+
+@pytest.mark.parametrize("day", ["openb 130", "Gavel 83"])
+def test_a_day_costs_little_more_than_what_is_used_and_nobody_waits_longer_than_a_node_takes(
+    at: Path, day: str
+) -> None:
+    trace, number = day.split()
+    jobs = {"openb": days.of_openb, "Gavel": days.of_gavel}[trace](at, int(number)).jobs
+    ours, always, apart = asking.ours(jobs), asking.always_on(jobs), asking.apart(jobs)
+    print(f"{day}: {ours.cost:.1f} of {always.cost:.1f}, wait {ours.mean_wait:.2f} min")
+    assert len(ours.ran) == len(jobs)
+    assert ours.cost <= 0.6 * always.cost
+    assert ours.cost <= 1.2 * apart.cost
+    assert ours.paid_for_used <= 1.3
+    assert ours.longest_wait <= SLOWEST_MIN
+    assert ours.mean_wait <= 0.8 * apart.mean_wait
+    assert max(always.waits) == 0
+
+
+def test_the_same_day_is_the_same_again(at: Path) -> None:
+    jobs = days.of_openb(at, 140).jobs[:80]
+    first, again = asking.ours(jobs), asking.ours(jobs)
+    assert [(one.shape.name, one.asked, one.gone) for one in first.lives] == [
+        (one.shape.name, one.asked, one.gone) for one in again.lives
+    ]
+    assert first.waits == again.waits

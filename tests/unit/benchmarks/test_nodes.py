@@ -1,0 +1,81 @@
+"""A simulated day: what its nodes cost, how long its jobs wait."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from benchmarks.nodes import asking, days, fleet, lives
+from driver.controller.simulation import openb
+
+Play = Callable[[Iterable[days.Job]], lives.Outcome]
+MINUTE = 60.0
+LATE = 23.5 * lives.HOUR
+
+
+def job(
+    name: str, gpus: int = 1, *, pods: int = 1, at: float = 0.0, lasts: float = 3600.0
+) -> days.Job:
+    pod = openb.Pod(1000 * gpus, 1024 * gpus, gpus, openb.FULL, ())
+    return days.Job(name, pod, pods, at, lasts)
+
+
+def shapes(found: lives.Outcome) -> list[str]:
+    return [one.shape.name for one in found.lives]
+
+
+def test_a_job_waits_for_its_node_which_goes_once_it_was_empty_for_five_minutes() -> None:
+    found = asking.ours([job("a", at=60.0)])
+    (one,) = found.lives
+    assert one.shape.name == "gpu-1"
+    assert found.waits == [4.0]
+    assert one.gone is not None
+    assert one.gone - one.asked == 4 * MINUTE + 3600.0 + 5 * MINUTE
+
+
+def test_what_comes_while_a_node_is_empty_finds_it_and_waits_for_nothing() -> None:
+    found = asking.ours([job("a"), job("b", at=4 * MINUTE + 3600.0 + 2 * MINUTE)])
+    assert shapes(found) == ["gpu-1"]
+    assert found.waits == [4.0, 0.0]
+
+
+@pytest.mark.parametrize("play", [asking.ours, asking.first_fit])
+def test_jobs_that_come_at_once_share_a_node(play: Play) -> None:
+    found = play([job(f"job-{n}") for n in range(8)])
+    assert shapes(found) == ["gpu-8"]
+    assert found.paid_for_used == pytest.approx((60 + 6 + 5) / 60)
+
+
+def test_a_gang_brings_as_many_nodes_as_it_takes_and_starts_on_all_of_them() -> None:
+    found = asking.ours([job("gang", 8, pods=2), job("small", at=MINUTE, lasts=60.0)])
+    assert sorted(shapes(found)) == ["gpu-1", "gpu-8", "gpu-8"]
+    assert found.waits == [4.0, 6.0]
+
+
+def test_always_on_nobody_waits_and_all_nodes_of_the_fullest_moment_are_paid_all_day() -> None:
+    found = asking.always_on([job("a", 8), job("b", 8, at=600.0), job("c", 8, at=2 * lives.HOUR)])
+    assert shapes(found) == ["gpu-8", "gpu-8"]
+    assert found.waits == [0.0, 0.0, 0.0]
+    assert found.node_hours == 48.0
+    assert found.cost == 48.0 * 8
+
+
+def test_apart_each_pod_has_the_cheapest_node_with_room_until_it_ends() -> None:
+    found = asking.apart([job("a", 3), job("gang", 8, pods=2)])
+    assert shapes(found) == ["gpu-4", "gpu-8", "gpu-8"]
+    assert found.waits == [5.0, 6.0]
+    assert found.node_hours == pytest.approx(65 / 60 + 2 * 66 / 60)
+
+
+def test_hours_after_the_day_are_nobodys() -> None:
+    found = asking.ours([job("a", at=LATE, lasts=10 * lives.HOUR)])
+    assert found.node_hours == 0.5
+    assert found.used == pytest.approx(26 / 60)
+    assert found.cost == pytest.approx(0.5 * fleet.SHAPES[-1].cost)
+
+
+def test_without_gangs_a_pod_has_its_place_while_its_job_waits_for_the_rest() -> None:
+    ended = job("ended", 8, lasts=600.0)
+    gang = job("gang", 8, pods=2, at=17 * MINUTE)
+    after = job("after", 8, at=18 * MINUTE)
+    assert asking.first_fit([ended, gang, after]).waits == [6.0, 6.0, 6.0]
+    assert asking.ours([ended, gang, after]).waits == [6.0, 0.0, 7.0]
