@@ -16,26 +16,26 @@ class Counters:
 
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
         self._requested = prometheus.Counter(
-            "ration_nodes_requested",
+            "dra_gpu_nodes_requested",
             "Nodes that an autoscaler was asked for, by shape.",
             ["shape"],
             registry=registry,
         )
         self._arrived = prometheus.Counter(
-            "ration_nodes_arrived",
+            "dra_gpu_nodes_arrived",
             "Nodes that were asked for and have published all their GPUs, by shape.",
             ["shape"],
             registry=registry,
         )
         self._failed = prometheus.Counter(
-            "ration_nodes_failed",
+            "dra_gpu_nodes_failed",
             "Nodes that were asked for in vain: not there with their GPUs in time, not as their "
             "shape says, or refused by the API server.",
             ["shape", "reason"],
             registry=registry,
         )
         self._starts = prometheus.Histogram(
-            "ration_nodes_startup_seconds",
+            "dra_gpu_nodes_startup_seconds",
             "From asking for a node until it had published all its GPUs, by shape.",
             ["shape"],
             buckets=_STARTS_S,
