@@ -3,21 +3,27 @@
 What is drawn of it is compared text for text, so nothing of it depends on the day.
 """
 
+import base64
 import copy
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import yaml
+
 from driver import names
-from driver.cli.reading import local
+from driver.cli.reading import local, offered
+from driver.controller.provisioning import learning
 from driver.controller.reports import reading, seen, working
 from driver.controller.simulation import dump
 from driver.devices import faces
 from driver.resources import publish, queues, reservations, slices
 from hack.chart import helm
-from tests import objects
+from tests import objects, shapes
 from tests.fakes import simulated_pool
 
+HOME = "ration-system"
 AT = "2026-11-22T12:00:00Z"
 _BORN = "2026-11-22T09:00:00Z"
 _XID = slices.Taint(names.TAINT_XID, "79", "NoSchedule")
@@ -287,6 +293,49 @@ def raw() -> list[Raw]:
     ]
 
 
+def on_demand() -> list[Raw]:
+    """With two kinds of node to be asked for: gpu-1 is of one, and two more are on their way."""
+    document = {
+        "apiVersion": names.CONFIG_VERSION,
+        "kind": "NodeShapes",
+        "shapes": [
+            shapes.document("h100-8", cost=8, startup="6m", labels={shapes.INSTANCE: "h100-8"}),
+            shapes.document("h100-1", gpus=1, cost=1.2, startup="4m"),
+        ],
+    }
+    past = learning.Seen(starts_s=(312.0,))
+    kept = base64.b64encode(learning.packed(past)).decode()
+    found = raw()
+    found[0]["metadata"]["labels"][shapes.INSTANCE] = "h100-8"
+    return [
+        *found,
+        _config_map(offered.NAMES[0], data={"shapes.yaml": yaml.safe_dump(document)}),
+        _config_map(offered.NAMES[1], binaryData={"h100-8.json.gz": kept}),
+        _placeholder("node-a", "h100-8", "gang/nlp/rank", "11:56:30"),
+        _placeholder("node-b", "h100-8", "gang/nlp/rank", "11:58:00", node="gpu-new"),
+        {
+            **_node("gpu-new"),
+            "metadata": {**_node("gpu-new")["metadata"], "labels": {shapes.INSTANCE: "h100-8"}},
+        },
+    ]
+
+
+def _config_map(name: str, **data: Raw) -> Raw:
+    meta = {"name": name, "namespace": HOME}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
+
+
+def _placeholder(name: str, shape: str, wish: str, at: str, node: str = "") -> Raw:
+    made = objects.a_pod(name, **({"nodeName": node} if node else {}), resourceClaims=[])
+    made["metadata"] |= {
+        "namespace": HOME,
+        "labels": {names.PLACEHOLDER_LABEL: shape},
+        "annotations": {names.PLACEHOLDER_FOR: wish},
+        "creationTimestamp": f"2026-11-22T{at}Z",
+    }
+    return {"apiVersion": "v1", "kind": "Pod", **made}
+
+
 def objects_of(found: Iterable[Raw]) -> seen.Objects:
     """Parsed, as the controller's caches hold them."""
     known = [*found]
@@ -294,7 +343,8 @@ def objects_of(found: Iterable[Raw]) -> seen.Objects:
     assert not caches.problems, caches.problems
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
-    return local.objects_of(names.DRIVER, caches.caches, teams, kept)
+    made = local.objects_of(names.DRIVER, caches.caches, teams, kept)
+    return dataclasses.replace(made, offer=offered.read(known, names.DRIVER, []))
 
 
 def a_reading(found: Iterable[Raw] | None = None) -> reading.Reading:

@@ -75,7 +75,7 @@ def explained(pod: ids.Key) -> model.Explanation | None:
 
 def a_reading(found: list[fleets.Raw] | None = None) -> reading.Reading:
     """The fleet, with what happened and why."""
-    known = fleets.a_reading(found)
+    known = fleets.a_reading(fleets.on_demand() if found is None else found)
     return dataclasses.replace(known, explain=explained, moments=MOMENTS)
 
 

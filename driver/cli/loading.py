@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Row] = {
     "idle": Row("idle", looks=True),
     "migrate": Row("migrate"),
     "must-gather": Row("must_gather"),
+    "nodes": Row("nodes", looks=True),
     "queues": Row("queues", looks=True),
     "reasons": Row("reasons"),
     "simulate": Row("simulate"),

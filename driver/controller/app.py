@@ -67,7 +67,9 @@ class App:
         self._lose = lose
         self._leading = threading.Event()
         self._registry = prometheus_client.CollectorRegistry()
-        self._metrics = metrics.Metrics(self._registry)
+        self._demand = _on_demand(config)
+        shapes = self._demand.document.shapes if self._demand is not None else ()
+        self._metrics = metrics.Metrics(self._registry, [one.name for one in shapes])
         self._elector = lease.Elector(
             kube,
             config.namespace,
@@ -150,6 +152,7 @@ class App:
             decider.standing,
             self._metrics.queues,
             lambda: {name: one.age_s() for name, one in reflectors.items()},
+            source.shapes,
         )
         made = exposition.Exposition(sources, self._clock)
         self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
@@ -181,21 +184,9 @@ class App:
             lambda: slices_told.age_s() > watching.SLICES_STALE_S,
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
-            on_demand=self._on_demand(),
+            on_demand=self._demand,
         )
         return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
-
-    def _on_demand(self) -> terms.OnDemand | None:
-        config = self._config
-        if config.node_shapes is None:
-            return None
-        return terms.OnDemand(
-            documents.shapes(config.node_shapes),
-            config.namespace,
-            config.placeholder_image,
-            config.seen_shapes,
-            frozenset(config.interruption_taints),
-        )
 
     def _unconverted(self) -> unconverted.Unconverted:
         """Standbys have no pods, and tell nobody."""
@@ -218,7 +209,9 @@ class App:
             looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
 
         explain = explaining.by(decider.explained)
-        minded = looking.Minded(away, lambda: _silent(reflectors), explain, self._told.newest)
+        minded = looking.Minded(
+            away, lambda: _silent(reflectors), explain, self._told.newest, decider.offer
+        )
         return looking.Looking(self._stores, config.driver_name, minded, self._clock)
 
     def _page(self, source: looking.Looking) -> page.Page | None:
@@ -237,6 +230,19 @@ class App:
         return server.Telemetry(
             host, port, self._registry, health={"caches": stale}, ready={"caches": stale}
         )
+
+
+def _on_demand(config: ControllerConfig) -> terms.OnDemand | None:
+    """Raises BadInput."""
+    if config.node_shapes is None:
+        return None
+    return terms.OnDemand(
+        documents.shapes(config.node_shapes),
+        config.namespace,
+        config.placeholder_image,
+        config.seen_shapes,
+        frozenset(config.interruption_taints),
+    )
 
 
 def _silent(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from driver import clock
-from driver.controller.figures import fleet, queues, waiting
+from driver.controller.figures import fleet, queues, shapes, waiting
 from driver.controller.reports import model
 from driver.resources import reservations
 from driver.telemetry.families import Family, Figures, Labels
@@ -21,7 +21,9 @@ CACHE_AGE: Final = Family(
     "Since the last word of the API server on a kind of object, while this process leads.",
     ("cache",),
 )
-FAMILIES: Final = (*fleet.FAMILIES, *queues.FAMILIES, *waiting.FAMILIES, CACHE_AGE)
+FAMILIES: Final = (
+    *(*fleet.FAMILIES, *queues.FAMILIES, *shapes.FAMILIES, *waiting.FAMILIES, CACHE_AGE),
+)
 """Standbys have no caches, and series of none of these."""
 
 
@@ -35,6 +37,7 @@ class Sources:
     standing: Callable[[], waiting.Standing]
     queues: Callable[[], Figures]
     ages_s: Callable[[], Mapping[str, float]]
+    shapes: Callable[[], Sequence[model.Shape]] = tuple
 
 
 class Exposition:
@@ -58,6 +61,7 @@ class Exposition:
         return {
             **self._of_fleet(),
             **ask.queues(),
+            **shapes.figures(ask.shapes(), self._clock.now()),
             **waiting.of_standing(ask.standing(), ask.reserved()),
             CACHE_AGE.name: ages,
         }

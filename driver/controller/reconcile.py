@@ -31,7 +31,7 @@ from driver.controller.allocation import explanation, settings
 from driver.controller.bringing import arriving, bringing, keeping, wiring, wishing
 from driver.controller.figures import waiting
 from driver.controller.gangs import roster
-from driver.controller.provisioning import terms
+from driver.controller.provisioning import offering, terms
 from driver.controller.queueing import engine
 from driver.controller.room import marking, preemption, reclaiming, replacing, reserving
 from driver.controller.waiting import (
@@ -141,6 +141,10 @@ class Reconciler:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
         uid = self._memory.uids.get(pod)
         return None if uid is None else self._memory.explained.get(uid)
+
+    def offer(self) -> offering.Offer | None:
+        """The kinds of node that can be asked for; None: none are. From any thread."""
+        return self._bringing.offer() if self._bringing is not None else None
 
     def standing(self) -> waiting.Standing:
         """What waits and what is being written, for its figures; from any thread."""

@@ -161,7 +161,7 @@ class Opened:
         else:
             kube = cluster.connect_new_enough(asked.kubeconfig)
             wants = self._wants
-            scope = local.Scope(wants.needed, asked.of_named(), wants.reads, wants.node)
+            scope = local.Scope(wants.needed, asked.of_named(), wants.reads, wants.node, asked.home)
             with progress() as tell:
                 found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
         self.missing = found.found.objects.missing

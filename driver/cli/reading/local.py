@@ -6,6 +6,7 @@ from typing import Any
 
 from driver import clock, errors
 from driver.cli import texts
+from driver.cli.reading import offered
 from driver.controller import picture
 from driver.controller.reports import reading, seen, working
 from driver.controller.simulation import dump
@@ -14,6 +15,8 @@ from driver.resources import fields, queues, reservations
 
 Raw = Mapping[str, Any]
 Tell = Callable[[str], None]
+SHAPES = "NodeShapes"
+"""In place of a kind: the ConfigMaps of nodes on demand, read where they are asked for alone."""
 _SLICES = 50
 """A page: each is some hundred KiB."""
 _NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
@@ -36,13 +39,15 @@ class Scope:
     """What is needed, by kind, and of which namespace ("": all).
 
     Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
-    are looked at, all where it is empty; `node` is the only node that is, "" for all.
+    are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
+    where Ration is, for the ConfigMaps of nodes on demand.
     """
 
     needed: frozenset[str]
     namespace: str = ""
     reads: frozenset[str] = frozenset()
     node: str = ""
+    home: str = ""
 
     def fields(self, kind: str) -> str:
         """The field selector of a kind's listing."""
@@ -70,6 +75,12 @@ def of_cluster(
             if kind in scope.needed:
                 raise
             missing.append(f"{one.plural}: {error.message}")
+    if SHAPES in scope.reads:
+        tell("reading kinds of node")
+        try:
+            found += offered.listed(kube, scope.home)
+        except errors.Forbidden as error:
+            missing.append(f"kinds of node: {error.message}")
     return _reading(found, driver, missing, clock.rfc3339(time.now()))
 
 
@@ -113,8 +124,9 @@ def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str)
     teams = _parsed(known, "Queue", queues.parse, problems)
     kept = _parsed(known, "Reservation", reservations.parse, problems)
     objects = objects_of(driver, read.caches, teams, kept)
+    kinds = offered.read(known, driver, problems)
     return reading.Reading(
-        seen.Seen(replace(objects, missing=tuple(problems))),
+        seen.Seen(replace(objects, missing=tuple(problems), offer=kinds)),
         at,
         working.Working(driver, read.caches, at),
     )

@@ -72,6 +72,10 @@ class Remote:
         """Reservations."""
         return self._must(model.Reservations, "reservations")
 
+    def shapes(self) -> model.Shapes:
+        """Kinds of node that can be asked for."""
+        return self._must(model.Shapes, "shapes")
+
     def _must(self, kind: type[T], path: str) -> T:
         found = self._one(kind, path)
         if found is None:

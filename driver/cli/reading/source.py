@@ -50,3 +50,7 @@ class Source(Protocol):
     def reservations(self) -> model.Reservations:
         """Reservations."""
         ...
+
+    def shapes(self) -> model.Shapes:
+        """Kinds of node that can be asked for."""
+        ...

@@ -13,7 +13,7 @@ from driver import errors, ids, reasons
 from driver.controller import state
 from driver.controller.allocation import settings as deciding_settings
 from driver.controller.bringing import arriving, keeping, known, limits, saying, wishing
-from driver.controller.provisioning import brought, planning, shape, terms, wishes, words
+from driver.controller.provisioning import brought, offering, planning, shape, terms, wishes, words
 from driver.resources import nodes
 
 _log = structlog.get_logger(__name__)
@@ -55,6 +55,11 @@ class Bringing:
         self._brought: dict[ids.NodeName, brought.Brought] = {}
         self._unneeded: dict[ids.NodeName, float] = {}
         self._next = 0.0
+        self._offer = offering.of(how.document, {}, how.namespace, world.view.driver)
+
+    def offer(self) -> offering.Offer:
+        """What the last look saw of the shapes; from any thread."""
+        return self._offer
 
     def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
@@ -81,6 +86,12 @@ class Bringing:
             self._hands.saying.on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
         self._follow()
         found = self._plan()
+        self._offer = offering.Offer(
+            self._how.namespace,
+            self._hands.shapes.shapes(),
+            self._hands.shapes.measured(),
+            self._hands.flying.resting(),
+        )
         self._next = begun + max(_PACE_S, _PATIENT * (self._world.clock.monotonic() - begun))
         return self._again_s(found)
 

@@ -68,6 +68,10 @@ class Known:
             for name, one in self._written.items()
         )
 
+    def measured(self) -> frozenset[str]:
+        """The shapes whose start-up is that of nodes that came."""
+        return frozenset(name for name, past in self._past.items() if past.starts_s)
+
     def named(self, name: str) -> shape.Shape | None:
         """The shape of that name; None where the document has it no more."""
         one = self._written.get(name)

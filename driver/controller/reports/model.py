@@ -364,6 +364,41 @@ class Reservation(Document):
     evicting: tuple[str, ...] = ()
 
 
+class Coming(Document):
+    """A node that is asked for, and since when; `node` "" until an autoscaler has made it.
+
+    `wanted_for` is what waits for it: `pod/team/train-0`, `gang/team/llm`, `reservation/team/kept`.
+    """
+
+    wanted_for: str
+    since: str
+    node: str = ""
+
+
+class Shape(Document):
+    """A kind of node that an autoscaler can bring, and what of it there is.
+
+    A node of it has so many `gpus`, takes `startup_seconds` to come (`measured`, or as its document
+    says) and costs so much beside the others; `learned`: a live node told what it is like. `nodes`
+    are there, with `gpus_there`; `coming` are on their way, the oldest first. `resting` says why
+    none is asked for at present, "" where one may be.
+    """
+
+    name: str
+    labels: dict[str, str] = pydantic.Field(default_factory=dict)
+    gpus: int = 0
+    product: str = ""
+    cost: float = 0.0
+    most: int = 0
+    startup_seconds: float = 0.0
+    measured: bool = False
+    learned: bool = False
+    nodes: int = 0
+    gpus_there: int = 0
+    coming: tuple[Coming, ...] = ()
+    resting: str = ""
+
+
 class Moment(Document):
     """Something that happened, as an event tells it."""
 
@@ -412,6 +447,13 @@ class Reservations(Page):
     """Reservations by key."""
 
     items: tuple[Reservation, ...]
+
+
+class Shapes(Page):
+    """Kinds of node, in the order of their document. `on` false: nodes are not asked for."""
+
+    on: bool = False
+    items: tuple[Shape, ...]
 
 
 class Timeline(Page):

@@ -18,6 +18,7 @@ from driver.controller.reports import (
     queues,
     reserved,
     seen,
+    shapes,
 )
 
 T = TypeVar("T")
@@ -154,6 +155,12 @@ class Reading:
         """Reservations, by key."""
         items = reserved.reservations_of(self.found)
         return model.Reservations(total=len(items), items=items)
+
+    def shapes(self) -> model.Shapes:
+        """Kinds of node that can be asked for."""
+        items = self.found.once("shapes", lambda: shapes.every(self.found))
+        on = self.found.objects.offer is not None
+        return model.Shapes(total=len(items), items=items, on=on)
 
     def timeline(self, part: Part = ALL) -> model.Timeline:
         """What happened, the newest first."""

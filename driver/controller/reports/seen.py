@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from driver import ids
+from driver.controller.provisioning import offering
 from driver.controller.queueing import tree
 from driver.controller.reports import published
 from driver.resources import claims as resource_claims
@@ -29,7 +30,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Parsed objects by key. `missing`: kinds that could not be read, and why, in words."""
+    """Parsed objects by key. `missing`: kinds that could not be read, and why, in words.
+
+    `offer` are the kinds of node that can be asked for; None where none are, as far as is known.
+    """
 
     driver: str
     nodes: Mapping[ids.Key, nodes.Node]
@@ -41,6 +45,7 @@ class Objects:
     queues: Mapping[ids.Key, queues.Queue]
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
+    offer: offering.Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from driver import clock
 from driver.controller import stores
+from driver.controller.provisioning import offering
 from driver.controller.reports import fleet, model, reading, seen
 from driver.controller.web import ports
 
@@ -19,13 +20,14 @@ class Minded:
     """What is known beside the caches.
 
     `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
-    heard of for long.
+    heard of for long; `offer` are the kinds of node that can be asked for.
     """
 
     away: Callable[[], None]
     stale: Callable[[], Sequence[str]]
     explain: reading.Explain
     moments: Callable[[], Sequence[model.Moment]]
+    offer: Callable[[], offering.Offer | None] = lambda: None
 
 
 class Looking:
@@ -60,6 +62,13 @@ class Looking:
         except ports.Away:
             return ()
 
+    def shapes(self) -> Sequence[model.Shape]:
+        """Every kind of node that can be asked for, as for `nodes`."""
+        try:
+            return self.now().shapes().items
+        except ports.Away:
+            return ()
+
     def _look(self, before: seen.Seen | None) -> reading.Reading:
         found = self._stores
         objects = seen.Objects(
@@ -73,6 +82,7 @@ class Looking:
             queues=found.teams.snapshot(),
             reservations=found.reserved.snapshot(),
             missing=tuple(self._minded.stale()),
+            offer=self._minded.offer(),
         )
         at, minded = clock.rfc3339(self._clock.now()), self._minded
         made = reading.Reading(seen.Seen(objects, before), at, minded.explain, minded.moments())

@@ -4,7 +4,7 @@ import prometheus_client as prometheus
 
 ROUTES = (
     "overview", "node", "gpu", "claims", "claim", "waiting", "pods", "pod", "queues", "queue",
-    "reservations", "reservation", "timeline", "fleet", "static", "login", "other",
+    "reservations", "reservation", "shapes", "timeline", "fleet", "static", "login", "other",
 )  # fmt: skip
 CODES = ("2xx", "3xx", "4xx", "5xx")
 

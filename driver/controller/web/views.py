@@ -116,6 +116,10 @@ def _reservation(reports: reading.Reading, names: Names, _: queries.One) -> mode
     return _there(next(there, None), f"Reservation {key}")
 
 
+def _shapes(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+    return reports.shapes()
+
+
 def _timeline(reports: reading.Reading, _: Names, query: queries.Moments) -> model.Document:
     return listing.timeline(reports.timeline(EVERY).items, query)
 
@@ -140,6 +144,7 @@ VIEWS = (
         "reservation", f"/reservations/{_KEYED}", _ONE, _reservation,
         "Reservation {namespace}/{name}",
     ),
+    View("shapes", "/shapes", _ONE, _shapes, "Nodes on demand"),
     View("timeline", "/timeline", queries.Moments, _timeline, "Timeline"),
 )  # fmt: skip
 """Each is at its rule as a page, and as JSON below `paths.API`."""

@@ -8,13 +8,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from driver.cli import claims, devices, idle, output, queues, top, who
+from driver.cli import claims, devices, idle, nodes, output, queues, top, who
 from driver.cli.__main__ import app
 from driver.cli.explaining import telling
 from driver.controller.reports import reading
 from tests import fleets, golden
 
 FLEET = fleets.a_reading()
+DEMAND = fleets.a_reading(fleets.on_demand())
 EXPLAINED = fleets.explained()
 ANY = reading.ANY
 RUN = CliRunner()
@@ -28,6 +29,8 @@ ANSWERS: dict[str, Ask] = {
     "who-of-a-gpu": lambda: who.answer(FLEET, f"gpu-1/{fleets.gpu('gpu-1', 2)}", ""),
     "claims": lambda: claims.answer(FLEET, ""),
     "claims-of-a-namespace": lambda: claims.answer(FLEET, "batch"),
+    "nodes": lambda: nodes.answer(DEMAND),
+    "nodes-without-a-document": lambda: nodes.answer(FLEET),
     "queues": lambda: queues.answer(FLEET),
     "idle": lambda: idle.answer(FLEET, "", 600.0),
     "top": lambda: top.answer(FLEET, "", busy=False),
@@ -46,7 +49,7 @@ ANSWERS: dict[str, Ask] = {
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("fleet") / "fleet.yaml"
-    path.write_text(yaml.safe_dump_all(fleets.raw()))
+    path.write_text(yaml.safe_dump_all(fleets.on_demand()))
     return str(path)
 
 
@@ -62,12 +65,12 @@ def test_people_are_told_in_these_words(name: str) -> None:
     golden.same(f"{name}.txt", text_of(ANSWERS[name]()))
 
 
-@pytest.mark.parametrize("name", ["devices-of-a-node", "who", "claims", "queues", "idle"])
+@pytest.mark.parametrize("name", ["devices-of-a-node", "who", "claims", "nodes", "queues", "idle"])
 def test_wide_says_more(name: str) -> None:
     golden.same(f"{name}-wide.txt", text_of(ANSWERS[name](), wide=True))
 
 
-@pytest.mark.parametrize("name", ["devices-unhealthy", "who-of-a-gpu", "queues", "idle"])
+@pytest.mark.parametrize("name", ["devices-unhealthy", "who-of-a-gpu", "nodes", "queues", "idle"])
 def test_programs_are_told_in_these_documents(name: str) -> None:
     golden.same(f"{name}.json", json.dumps(ANSWERS[name]().document, indent=2) + "\n")
 
@@ -76,6 +79,7 @@ FORMS = {
     "devices": "json",
     "who": "yaml",
     "claims -A": "wide",
+    "nodes": "json",
     "queues": "table",
     "idle": "json",
     "top": "json",

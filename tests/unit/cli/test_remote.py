@@ -10,7 +10,7 @@ from driver.cli.reading import remote
 from driver.controller.reports import model, reading
 from tests import fleets, pages
 
-HERE = fleets.a_reading()
+HERE = fleets.a_reading(fleets.on_demand())
 Report = Callable[[remote.Remote | reading.Reading], object]
 REPORTS: dict[str, Report] = {
     "fleet": lambda of: of.fleet(),
@@ -26,6 +26,7 @@ REPORTS: dict[str, Report] = {
     "a pod": lambda of: of.pod("nlp/big"),
     "who waits": lambda of: of.waiting(),
     "queues": lambda of: of.queues(),
+    "shapes": lambda of: of.shapes(),
     "reservations": lambda of: of.reservations(),
 }
 

@@ -30,6 +30,7 @@ def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:
     assert far.pod("nlp/big") == R.pod("nlp/big")
     assert far.queues() == R.queues()
     assert far.reservations() == R.reservations()
+    assert far.shapes() == R.shapes()
 
 
 def test_a_list_is_read_by_parts_and_filtered_alike(far: remote.Remote) -> None:

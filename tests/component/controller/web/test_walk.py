@@ -30,6 +30,7 @@ EVERY = (
     "/queues/nlp",
     "/reservations",
     "/reservations/vision/nightly",
+    "/shapes",
     "/timeline",
 )
 

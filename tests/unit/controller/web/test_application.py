@@ -33,6 +33,7 @@ EVERY = (
     *(f"/queues/{queue.name}" for queue in R.queues().items),
     "/reservations",
     "/reservations/vision/nightly",
+    "/shapes",
     "/timeline",
     "/timeline?reason=NoFit",
 )
@@ -203,6 +204,7 @@ def test_an_empty_cluster_says_so_in_words() -> None:
         "/claims": "No claim asks for a GPU yet.",
         "/queues": "There are no queues",
         "/reservations": "Nothing is kept for anybody.",
+        "/shapes": "Nodes are not asked for",
         "/timeline": "Nothing has happened",
         "/?mode=mig": "No node has a GPU like that.",
         "/claims?name=x": "No claim is called like that.",
