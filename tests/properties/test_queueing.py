@@ -218,6 +218,20 @@ def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
     assert given_out(data.draw(st.permutations(found)), shuffled, takes) == one
 
 
+@settings(max_examples=50, deadline=None)
+@given(crowds())
+def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
+    crowd: tuple[list[queues.Queue], list[order.Waiting]],
+) -> None:
+    found, waiting = crowd
+    made = an_engine(GPUS, *found)
+    for _ in range(2):
+        asked = [str(one.key) for one in made.in_order(waiting, NOON)]
+        assert asked == given_out(found, waiting, {*asked})
+    assert all(made.used(name) == amounts.NOTHING for name in made.tree.accepted)
+    assert all(made.rescued(name) is None for name in made.tree.accepted)
+
+
 @settings(max_examples=100, deadline=None)
 @given(crowds(), st.data())
 def test_the_next_is_who_would_be_first_of_a_line_made_anew(

@@ -180,11 +180,11 @@ class Engine:
 
     def in_order(self, waiting: Iterable[order.Waiting], now: float) -> list[order.Waiting]:
         """The order of what waits if each got what it asks; nothing is remembered of it."""
-        line = order.Line(self, waiting, now)
+        line = order.Line(_Supposed(self), waiting, now)
         found: list[order.Waiting] = []
         for one in line:
             changed = self.suppose(("in order", len(found)), one.leaf, one.asked)
-            line.charged(one.leaf, changed, more=False)
+            line.charged(one.leaf, changed, more=bool(one.asked.gpus))
             found.append(one)
         for place, one in enumerate(found):
             self.suppose(("in order", place), one.leaf, None)
@@ -306,6 +306,31 @@ class Engine:
             if self._history.remembers(name)
         }
         self._history.advance(now, shares)
+
+
+class _Supposed:
+    """Where a line stands that nobody goes through: what it rescues stays with it."""
+
+    def __init__(self, of: Engine) -> None:
+        self._of = of
+        self._rescued: dict[str, float] = {}
+
+    @property
+    def tree(self) -> trees.Tree:
+        """The queues that count."""
+        return self._of.tree
+
+    def turn(self, queue: str) -> order.Turn:
+        """Whose turn it is, with all that is supposed."""
+        return self._of.turn(queue)
+
+    def rescued(self, leaf: str) -> float | None:
+        """When the last workload of a queue started for having waited too long."""
+        return self._rescued.get(leaf, self._of.rescued(leaf))
+
+    def rescue(self, leaf: str, now: float) -> None:
+        """One would."""
+        self._rescued[leaf] = now
 
 
 class _Queued(NamedTuple):
