@@ -28,7 +28,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation, settings
-from driver.controller.bringing import arriving, bringing, keeping, wiring, wishing
+from driver.controller.bringing import bringing, keeping, wiring, wishing
 from driver.controller.figures import waiting
 from driver.controller.gangs import roster
 from driver.controller.provisioning import offering, terms
@@ -185,14 +185,14 @@ class Reconciler:
         """After serving: what found no place then may bring nodes."""
         if self._bringing is None:
             return
-        if arriving.ITEM in batch:
-            with self._turn_of(arriving.ITEM):
+        if writers.PROVISIONING in batch:
+            with self._turn_of(writers.PROVISIONING):
                 stale = self._settings.is_stale()
                 again_s = turn.STALE_WAIT_S if stale else self._bringing.look()
                 if again_s is not None:
-                    self._items.add_after(arriving.ITEM, again_s)
+                    self._items.add_after(writers.PROVISIONING, again_s)
         else:
-            self._items.add_after(arriving.ITEM, _BRING_S)
+            self._items.add_after(writers.PROVISIONING, _BRING_S)
 
     @contextlib.contextmanager
     def _turn_of(self, item: writers.Item) -> Iterator[None]:
@@ -223,7 +223,7 @@ class Reconciler:
                         yield from self._handle(one)
                 for key in self._reserving.pending():
                     self._items.add(writers.Item("reservation", key))
-            case arriving.ITEM.kind:
+            case writers.PROVISIONING.kind:
                 return  # once all are served
             case _:
                 self._tend(item)

@@ -12,7 +12,7 @@ _SETTLE_S = 0.05
 class Triggers:
     """Subscribes to the stores; `attach` before the reflectors run.
 
-    `on_demand`: whether a node's taints may say that it is about to be taken away.
+    `on_demand`: whether nodes are asked for, and by their taints may be about to be taken away.
     """
 
     def __init__(
@@ -46,6 +46,8 @@ class Triggers:
                 self._items.add(writers.Item("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(writers.Item("claim", claim))
+        if self._on_demand and any(_asks_for_node(one) for one in (old, new)):
+            self._items.add_after(writers.PROVISIONING, _SETTLE_S)
         if _place_of(old) != _place_of(new):
             self._wake()
 
@@ -102,6 +104,10 @@ class Triggers:
 
     def _wake(self) -> None:
         self._items.add_after(writers.WAKE, _SETTLE_S)
+
+
+def _asks_for_node(pod: pods.Pod | None) -> bool:
+    return pod is not None and names.PLACEHOLDER_LABEL in pod.labels
 
 
 def _place_of(pod: pods.Pod | None) -> ids.NodeName | None:

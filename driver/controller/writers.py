@@ -35,6 +35,8 @@ QUEUES = Item("queues", ids.Key(""))
 """Look at how queues stand."""
 NODES = Item("nodes", ids.Key(""))
 """Look at every node's condition again."""
+PROVISIONING = Item("provisioning", ids.Key(""))
+"""Look whether nodes are to be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

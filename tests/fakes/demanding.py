@@ -72,8 +72,12 @@ class Cluster(deciding.World):
         self.stores.nodes.apply(self._newer(self.server.nodes.pop(node)), deleted=True)
         self.stores.slices.apply(self._newer(objects.a_slice(node, 8)), deleted=True)
 
-    def restart(self) -> None:
-        """Another replica leads: what the first one remembered is lost."""
+    def restart(self, *found: dict[str, Any]) -> None:
+        """Another replica leads, with other shapes perhaps: what the first remembered is lost."""
+        if found:
+            read = node_shapes.read({"shapes": [*found]}, "shapes.yaml")
+            demanded = dataclasses.replace(deciding.on_demand_of(), document=read)
+            self._settings = dataclasses.replace(self._settings, on_demand=demanded)
         self.decider = self.make_decider()
         for kind, store in (("pod", self.stores.pods), ("claim", self.stores.claims)):
             for key in store.snapshot():

@@ -14,7 +14,6 @@ from driver.kube import resource, workqueue
 from driver.resources import nodes, pods
 
 _log = structlog.get_logger(__name__)
-ITEM = writers.Item("provisioning", ids.Key(""))
 _UNSEEN_S = 30.0
 """A pod that was made and is not shown after so long was not made."""
 _REST_S, _LONGEST_REST_S = 60.0, 1800.0
@@ -79,8 +78,12 @@ class Arriving:
         if pod is None or not placeholder.is_one(pod, self._how.namespace):
             return
         self._made.pop(pod.name, None)
-        if not pod.deleting and not pod.finished:
-            self._there[key] = placeholder.Placeholder(pod)
+        one = placeholder.Placeholder(pod)
+        if pod.finished:
+            # Its node ended it: it asks for nothing any more, and nobody else clears up.
+            self.drop(one)
+        elif not pod.deleting:
+            self._there[key] = one
 
     def __bool__(self) -> bool:
         return bool(self._there or self._made)
@@ -201,7 +204,7 @@ class Arriving:
         except errors.RationError as error:
             _log.warning("node not asked for", shape=one.shape.name, error=str(error))
             self._refused.append((one, str(error)))
-            self._items.add(ITEM)
+            self._items.add(writers.PROVISIONING)
 
     def refused(self) -> Iterator[tuple[placeholder.Ask, str]]:
         """What the API server did not let be asked for, with its words."""
@@ -231,4 +234,4 @@ class Arriving:
         except errors.RationError as error:
             _log.info("pod that asks for a node not deleted", pod=pod.key, error=str(error))
             self._going.discard(pod.uid)
-            self._items.add_after(ITEM, 1.0)
+            self._items.add_after(writers.PROVISIONING, 1.0)

@@ -141,6 +141,62 @@ def test_what_nobody_needs_any_more_is_not_waited_for() -> None:
     assert cluster.asked() == []
 
 
+def test_one_that_its_node_ended_is_cleared_up_and_asked_for_anew() -> None:
+    cluster = Cluster()
+    cluster.wait_for("train")
+    cluster.settle()
+    (pod,) = cluster.asked()
+    cluster.server.change_pod(f"{cluster.namespace}/{pod['metadata']['name']}", phase="Failed")
+    cluster.settle()
+    cluster.settle(2.0)
+    (another,) = cluster.asked()
+    assert another["status"]["phase"] == "Pending"
+
+
+def test_what_somebody_else_labels_so_asks_for_nothing() -> None:
+    cluster = Cluster()
+    theirs = objects.a_pod("theirs", "none-gpu")
+    theirs["metadata"]["labels"] = {names.PLACEHOLDER_LABEL: "h100-8"}
+    cluster.add(objects.a_claim("none-gpu", objects.a_request(count=99)), theirs)
+    cluster.wait_for("train")
+    cluster.settle()
+    assert len(cluster.asked()) == 1
+
+
+def test_a_reservation_has_what_came_for_it_before_all_others() -> None:
+    cluster = Cluster(shapes.document("h100-1", 1))
+    cluster.add(
+        {
+            "kind": "Reservation",
+            "metadata": objects.meta("kept", creationTimestamp="2026-11-21T09:00:00Z"),
+            "spec": {
+                "for": {"pod": "night"},
+                "count": 1,
+                "devices": {"requests": [objects.a_request("gpu", 1)]},
+            },
+        }
+    )
+    cluster.settle()
+    cluster.bind()
+    cluster.wait_for("other")
+    cluster.settle()
+    cluster.publish("new-0", 1)
+    cluster.settle()
+    cluster.settle(2.0)
+    assert not cluster.has("other")
+    assert cluster.server.own["default/kept"]["status"]["phase"] == "Held"
+
+
+def test_a_node_of_a_shape_that_the_document_has_no_more_is_not_waited_for() -> None:
+    cluster = Cluster()
+    cluster.wait_for("train")
+    cluster.settle()
+    cluster.restart(shapes.document("l4-1", 1))
+    cluster.settle()
+    cluster.settle(2.0)
+    assert cluster.shapes_asked() == ["l4-1"]
+
+
 def test_what_could_never_fit_has_nothing_asked_for_and_is_told_so() -> None:
     cluster = Cluster()
     cluster.wait_for("train", gpus=9)
