@@ -47,10 +47,10 @@ def answer(of: source.Source) -> out.Answer:
     at = of.fleet().at if any(one.coming for one in found.items) else ""
     none = "the document of shapes names none" if found.on else "nodes are not asked for"
     kinds = out.Table(_COLUMNS, [_row(one, at) for one in found.items], none)
-    parts: list[out.Table] = [kinds]
+    parts: list[out.Table | str] = [kinds]
     if found.items:
         rows = [row for one in found.items for row in _rows(one, at)]
-        parts.append(out.Table(_COMING, rows, "no node is on its way"))
+        parts += ["", out.Table(_COMING, rows, "no node is on its way")]
     return out.Answer(
         [one.model_dump(mode="json", by_alias=True) for one in found.items], tuple(parts)
     )

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driver.cli.__main__ import app
+from driver.cli.reading import offered
 from driver.kube import resource
 from tests import fleets
 from tests.fakes.apiserver import faults
@@ -125,3 +126,43 @@ def test_only_what_a_command_shows_is_read(api: api_server.ApiServer, ration: Ra
     assert ration("who", "gpu-1", "--source", "cluster").exit_code == 0
     (one,) = [one for one in api.requests if "resourceslices" in one.path]
     assert one.query["fieldSelector"] == "spec.nodeName=gpu-1"
+
+
+@pytest.fixture
+def demand(api: api_server.ApiServer) -> api_server.ApiServer:
+    """With what there is of nodes on demand."""
+    for one in fleets.on_demand():
+        kind = one["kind"]
+        if kind == "ConfigMap":
+            api.put(resource.CONFIG_MAPS, one)
+        elif kind in {"Node", "Pod"}:
+            api.put(KINDS[kind], one)
+    return api
+
+
+def test_kinds_of_node_are_read_of_the_releases_config_maps(
+    demand: api_server.ApiServer, ration: Ration
+) -> None:
+    answer = ration("nodes", "-o", "json")
+    assert answer.exit_code == 0, answer.output
+    wanted = fleets.a_reading(fleets.on_demand()).shapes().items
+    assert json.loads(answer.stdout) == [
+        one.model_dump(mode="json", by_alias=True) for one in wanted
+    ]
+    assert not answer.stderr
+    assert any(one.path.endswith(f"/configmaps/{offered.NAMES[0]}") for one in demand.requests)
+
+
+def test_config_maps_that_may_not_be_read_are_named(
+    demand: api_server.ApiServer, ration: Ration
+) -> None:
+    refused = faults.Answer(403, "Forbidden", message="configmaps is forbidden")
+    demand.faults.add(refused, lambda request: "/configmaps/" in request.path)
+    answer = ration("nodes")
+    assert answer.exit_code == 0
+    assert "not seen: kinds of node: configmaps is forbidden" in answer.stderr
+
+
+def test_other_commands_read_no_config_map(demand: api_server.ApiServer, ration: Ration) -> None:
+    assert ration("who").exit_code == 0
+    assert not [one for one in demand.requests if "configmaps" in one.path]
