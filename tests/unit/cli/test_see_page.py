@@ -28,5 +28,9 @@ def test_who_prints_what_the_page_shows() -> None:
     assert shown("ration who gpu-1/gpu-0000-75-00-0") == recorded("who-of-a-gpu.txt")
 
 
+def test_nodes_prints_what_the_page_shows() -> None:
+    assert shown("ration nodes") == recorded("nodes.txt")
+
+
 def test_idle_prints_what_the_page_shows() -> None:
     assert shown("ration idle") == recorded("idle.txt")
