@@ -1,5 +1,6 @@
 """The commands that look, against a recorded fleet: their text is compared exactly."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from driver.cli import claims, devices, idle, nodes, output, queues, top, who
 from driver.cli.__main__ import app
 from driver.cli.explaining import telling
-from driver.controller.reports import reading
+from driver.controller.reports import reading, seen
 from tests import fleets, golden
 
 FLEET = fleets.a_reading()
@@ -179,3 +180,14 @@ def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> Non
     assert idle.suggested(40 * gib, 6 * gib) == 8 * gib
     assert idle.suggested(40 * gib, 20 * gib) == 0
     assert idle.suggested(40 * gib, None) == 0
+
+
+def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
+    known = DEMAND.found.objects
+    assert known.offer is not None
+    rests = dataclasses.replace(known.offer, resting={"h100-1": "is left alone for a while"})
+    found = reading.Reading(seen.Seen(dataclasses.replace(known, offer=rests)), fleets.AT)
+    shown = text_of(nodes.answer(found), wide=True).splitlines()
+    assert shown[2].split()[0] == "h100-1"
+    assert shown[2].endswith("is left alone for a while")
+    assert " yes " in shown[2]
