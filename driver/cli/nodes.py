@@ -33,6 +33,7 @@ _COLUMNS = (
     out.Column("MOST", wide=True),
     out.Column("WHY", wide=True),
 )
+_NO_DOCUMENT = "nodes are not asked for, or the ConfigMap that names their kinds was not read"
 _COMING = (out.Column("SHAPE"), out.Column("FOR"), out.Column("SINCE"), out.Column("NODE"))
 
 
@@ -45,7 +46,7 @@ def answer(of: source.Source) -> out.Answer:
     """Every kind, and every node that is on its way."""
     found = of.shapes()
     at = of.fleet().at if any(one.coming for one in found.items) else ""
-    none = "the document of shapes names none" if found.on else "nodes are not asked for"
+    none = "the document of shapes names none" if found.on else _NO_DOCUMENT
     kinds = out.Table(_COLUMNS, [_row(one, at) for one in found.items], none)
     parts: list[out.Table | str] = [kinds]
     if found.items:
