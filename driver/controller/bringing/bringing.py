@@ -5,7 +5,7 @@ a node came for from the node. A new leader goes on where the last one was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -125,7 +125,11 @@ class Bringing:
     def _plan(self) -> Sequence[wishes.Wish]:
         there = self._brought_for()
         found = [
-            wishes.with_nodes(one, there.get(one.key, frozenset()))
+            replace(
+                one,
+                brought=there.get(one.key, frozenset()),
+                kept=self._hands.keeping.has(one.key),
+            )
             for one in self._hands.waiting.all()
         ]
         flying = self._hands.flying.in_flight()

@@ -1,7 +1,8 @@
-"""Nodes that came for something: their devices are kept for it until it has what it needs.
+"""What waits for nodes has its places on those that are there kept for it, until it has them all.
 
 What is kept lies on the picture by a key that no claim can have, as with Reservations: the others
-of a gang are yet to come, and nobody else is to take the first nodes meanwhile.
+of a gang are yet to come, and nobody else is to take the first nodes meanwhile, nor an autoscaler
+one that is idle.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,15 +40,19 @@ class Keeping:
         brought: Mapping[str, Iterable[ids.NodeName]],
         arriving: Mapping[ids.NodeName, pool.Pool],
     ) -> None:
-        """Keep the places that wishes have on nodes brought for them; of those arriving, all."""
+        """Keep the places that wishes have on nodes that are there; of those arriving, all.
+
+        Of wishes that wait for a node yet, or for which one came: the others have no places there.
+        """
         wanted: dict[str, claims.Allocation] = {}
-        for wish, names in brought.items():
-            there = frozenset(names)
-            found = [one for one in seats.get(wish, ()) if one.placement.node in there]
-            held = planning.of_seats(self._world.view, found)
-            known = term.allocation(held)
+        for wish in {**seats, **brought}:
+            there = frozenset(brought.get(wish, ()))
+            found = [one for one in seats.get(wish, ()) if self._is_there(one)]
+            if not there and len(found) == len(seats.get(wish, ())):
+                continue
+            held = term.allocation(planning.of_seats(self._world.view, found))
             whole = [one for name in there & arriving.keys() for one in _all(arriving[name])]
-            results = (*(known.results if known else ()), *whole)
+            results = (*(held.results if held else ()), *whole)
             if results:
                 wanted[wish] = claims.Allocation(results)
         for wish in self._held - wanted.keys():
@@ -55,6 +60,9 @@ class Keeping:
         for wish, allocation in wanted.items():
             self._world.view.put_hold(wishes.kept_by(wish), allocation)
         self._held = {*wanted}
+
+    def _is_there(self, one: result.Seat) -> bool:
+        return one.placement.node in self._world.view.nodes
 
 
 def _all(found: pool.Pool) -> Iterable[claims.Result]:

@@ -138,7 +138,7 @@ class Filling:
         return self.filled
 
     def _seen(self, wish: wishes.Wish) -> cluster.ClusterView:
-        if not wish.brought and len(wish.workloads) > 1:
-            return self._view
-        only = None if len(wish.workloads) > 1 else self._names | wish.brought
-        return without.Without(self._view, [wishes.kept_by(wish.key)], only)
+        mine = [wishes.kept_by(wish.key)] if wish.kept else ()
+        if len(wish.workloads) > 1:
+            return without.Without(self._view, mine) if mine else self._view
+        return without.Without(self._view, mine, self._names | wish.brought)

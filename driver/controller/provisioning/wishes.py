@@ -1,6 +1,6 @@
 """What waits for a node, and what its queue may have. Pure values."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from driver import ids
@@ -17,7 +17,7 @@ class Wish:
 
     `key` is what it is known by (`pod/team/train-0`), `leaf` its queue. It is due in `lead_s`
     seconds: a shape that takes less time is not asked for yet. `brought` are nodes that came for
-    it.
+    it; `kept`: devices are kept for it in the view (`kept_by`).
     """
 
     key: str
@@ -26,6 +26,7 @@ class Wish:
     leaf: str = ""
     lead_s: float = 0.0
     brought: frozenset[ids.NodeName] = frozenset()
+    kept: bool = False
 
 
 RESERVATION = "reservation"
@@ -34,11 +35,6 @@ RESERVATION = "reservation"
 def of_reservation(key: ids.Key) -> str:
     """The key of what a Reservation waits for."""
     return f"{RESERVATION}/{key}"
-
-
-def with_nodes(one: Wish, found: frozenset[ids.NodeName]) -> Wish:
-    """A wish for which these nodes came."""
-    return replace(one, brought=found) if found else one
 
 
 def kept_by(wish: str) -> ids.Key:

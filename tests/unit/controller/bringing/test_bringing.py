@@ -80,6 +80,24 @@ def test_nobody_else_has_what_came_for_a_gang_before_it_is_whole() -> None:
     assert cluster.has("m1")
 
 
+def test_an_idle_node_that_a_gang_counts_on_is_kept_while_the_others_are_on_their_way() -> None:
+    cluster = Cluster(shapes.document("h100-1", 1))
+    cluster.put_node("idle", {shapes.INSTANCE: "h100-1"})
+    cluster.publish("idle", 1)
+    cluster.add(*a_gang(2))
+    cluster.settle()
+    assert len(cluster.asked()) == 1
+    cluster.wait_for("late")
+    cluster.settle()
+    assert not cluster.has("late")
+    assert cluster.server.nodes["idle"]["metadata"]["annotations"][names.KARPENTER_KEEP] == "true"
+    cluster.publish(cluster.bind("new", "gang/"), 1)
+    cluster.settle()
+    cluster.settle(2.0)
+    assert cluster.has("m0")
+    assert cluster.has("m1")
+
+
 def test_a_new_leader_asks_for_nothing_twice() -> None:
     cluster = Cluster()
     cluster.add(*a_gang(2))
