@@ -1,7 +1,7 @@
 """Objects as an API server would keep them, behind the writer's port, in memory."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,16 +31,6 @@ def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
     }
     meta = {**body["metadata"], **made}
     return {**body, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
-
-
-def managed(paths: Iterable[applying.Path]) -> dict[str, Any]:
-    """As `metadata.managedFields` has it, of fields that are in no list."""
-    found: dict[str, Any] = {}
-    for path in paths:
-        at = found
-        for step in path:
-            at = at.setdefault(f"f:{step}", {})
-    return found
 
 
 @dataclass
@@ -261,10 +251,7 @@ class Server:
             )
         except rules.Refusal as refused:
             raise errors.Conflict(409, "Conflict", str(refused)) from refused
-        after["metadata"]["managedFields"] = [
-            {"manager": who, "operation": "Apply", "fieldsV1": managed(paths)}
-            for who, paths in self.node_owners[name].items()
-        ]
+        after["metadata"]["managedFields"] = applying.managed(self.node_owners[name])
         return self.keep_node(after)
 
     def keep_node(self, changed: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from driver.controller import picture
 from driver.controller.provisioning import brought, marks
 from driver.resources import nodes, slices
 from tests import objects, worlds
-from tests.fakes import server_side
 from tests.fakes.apiserver import applying
 
 KEEP = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
@@ -70,10 +69,7 @@ class Node:
 
     def _apply(self, body: dict[str, Any], manager: str, *, force: bool) -> None:
         self.raw, self.owners = applying.apply(self.raw, body, manager, self.owners, force=force)
-        self.raw["metadata"]["managedFields"] = [
-            {"manager": who, "operation": "Apply", "fieldsV1": server_side.managed(paths)}
-            for who, paths in self.owners.items()
-        ]
+        self.raw["metadata"]["managedFields"] = applying.managed(self.owners)
 
     @property
     def has(self) -> dict[str, str]:

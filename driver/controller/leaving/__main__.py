@@ -7,7 +7,7 @@ import typer
 
 from driver import clock, errors
 from driver.controller.leaving import parting, stopping, sweeping
-from driver.kube import client
+from driver.kube import client, resource
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -18,32 +18,40 @@ Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig")]
 
 
 @app.command()
-def stop(
+def stop(  # noqa: PLR0913 - the options of a command
     driver: Driver,
     namespace: Namespace,
     selector: Selector,
     plugin: Annotated[str, typer.Option("--plugin", help="the kubelet plugin's DaemonSet")],
     controller: Annotated[str, typer.Option("--controller", help="its Deployment")] = "",
     kubeconfig: Kubeconfig = None,
+    *,
+    on_demand: Annotated[
+        bool, typer.Option("--nodes-on-demand", help="it asked for nodes, and marked them")
+    ] = False,
 ) -> None:
     """Before: refuse while claims are in use, stop the controller, let go of all claims."""
-    release = parting.Release(driver, namespace, selector, plugin, controller)
+    release = parting.Release(driver, namespace, selector, plugin, controller, on_demand)
     stopping.Stopping(_connected(kubeconfig), release, clock.SystemClock(), typer.echo).run()
 
 
 @app.command()
-def sweep(
+def sweep(  # noqa: PLR0913 - the options of a command
     driver: Driver,
     namespace: Namespace,
     selector: Selector,
     secret: Annotated[str, typer.Option("--secret", help="the webhook's, of its own making")] = "",
     lease: Annotated[str, typer.Option("--lease", help="the webhook's")] = "",
     kubeconfig: Kubeconfig = None,
+    *,
+    seen_shapes: Annotated[
+        str, typer.Option("--seen-shapes", help="ConfigMap of what nodes were seen to have")
+    ] = "",
 ) -> None:
     """After: delete what the release's processes made."""
     release = parting.Release(driver, namespace, selector)
     made = sweeping.Sweeping(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    made.run(secret, lease)
+    made.run({resource.SECRETS: secret, resource.LEASES: lease, resource.CONFIG_MAPS: seen_shapes})
 
 
 @app.command()

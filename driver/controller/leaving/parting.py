@@ -40,6 +40,7 @@ class Release:
     """What there is to uninstall: the driver, and where and under which names the chart has it.
 
     `selector` is of all its pods, without their component. `controller` is "" where none runs.
+    `on_demand`: whether it asked for nodes, and marked them.
     """
 
     driver: str
@@ -47,6 +48,7 @@ class Release:
     selector: str
     plugin: str = ""
     controller: str = ""
+    on_demand: bool = False
 
     def pods_of(self, *components: str) -> str:
         """The label selector of some components' pods."""

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from driver import clock, errors, names
 from driver.controller import commit
 from driver.controller.leaving import parting
+from driver.controller.provisioning import marks
 from driver.kube import client, resource
-from driver.resources import claims, pods
+from driver.resources import claims, nodes, pods
 
 _TURNS = 10
 _STOP_S = 60.0
@@ -56,6 +57,9 @@ class Stopping:
             self._let_go()
             self._clean_nodes()
             self._clean_pods()
+            if self._release.on_demand:
+                self._ask_no_more()
+                self._unmark()
         except errors.RationError:
             if replicas:
                 self._scale(replicas)
@@ -168,6 +172,33 @@ class Stopping:
                 subresource="status",
                 kind=kind,
             )
+
+    def _ask_no_more(self) -> None:
+        """Delete the pods that ask for nodes: no autoscaler is to bring one for them."""
+        namespace, label = self._release.namespace, names.PLACEHOLDER_LABEL
+        there = self._kube.list(resource.PODS, namespace=namespace, label_selector=label).items
+        for pod in there:
+            meta = pod["metadata"]
+            with contextlib.suppress(errors.NotFound, errors.Conflict):
+                self._kube.delete(resource.PODS, meta["name"], namespace, uid=meta["uid"])
+        if there:
+            self._say(f"Deleted {len(there)} pods that asked for nodes.")
+
+    def _unmark(self) -> None:
+        """Take our marks off the Nodes; what somebody else has said too stays theirs."""
+        found = (nodes.parse(one) for one in self._kube.list(resource.NODES).items)
+        ours = [one for one in found if one.owned]
+        for node in ours:
+            with contextlib.suppress(errors.NotFound, errors.Conflict):
+                self._kube.patch(
+                    resource.NODES,
+                    node.name,
+                    marks.body(node, marks.Marks()),
+                    kind=client.PatchType.APPLY,
+                    field_manager=names.NODES_FIELD_MANAGER,
+                )
+        if ours:
+            self._say(f"Took the marks off {len(ours)} Nodes.")
 
 
 def _keys(acts: tuple[parting.Drop | parting.Clear, ...]) -> list[str]:

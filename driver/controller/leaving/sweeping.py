@@ -1,6 +1,7 @@
 """After the release has gone: delete what its processes made, and wait for the nodes' clearing."""
 
 import threading
+from collections.abc import Mapping
 
 from driver import clock, errors, names
 from driver.controller.admission import templates
@@ -31,10 +32,10 @@ class Sweeping:
         self._clock = time
         self._say = say
 
-    def run(self, secret: str, lease: str) -> None:
-        """Delete slices, the controller's Reservations, the webhook's Secret and Lease ("": none).
+    def run(self, made: Mapping[resource.Resource, str]) -> None:
+        """Delete slices, the controller's Reservations, unused templates, and what is `made`.
 
-        And unused templates. Raises ApiError.
+        That is one object of each kind in the release's namespace, "": none. Raises ApiError.
         """
         left = stopping.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
         if left:
@@ -43,11 +44,11 @@ class Sweeping:
         found = self._kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
         gone = sum(self._delete(resource.RESOURCE_SLICES, one) for one in found)
         namespace = self._release.namespace
-        for kind, name in ((resource.SECRETS, secret), (resource.LEASES, lease)):
+        for kind, name in made.items():
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
-        made = self._sweep_reservations()
-        text = f"{gone} ResourceSlices, {made} Reservations and {self._sweep_templates()} templates"
+        held = self._sweep_reservations()
+        text = f"{gone} ResourceSlices, {held} Reservations and {self._sweep_templates()} templates"
         self._say(f"Deleted {text}.")
         self._tell_of_gates()
 

@@ -6,7 +6,7 @@ Writes that are no applies own nothing here.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tests.fakes.apiserver import rules
@@ -49,6 +49,23 @@ def apply(
     for path in sorted(gone, key=len, reverse=True):
         _remove(new, path)
     return new, {**kept, manager: mine}
+
+
+def managed(owners: Owners) -> list[Object]:
+    """As `metadata.managedFields` tells of fields that are in no list (KEP-555)."""
+    return [
+        {"manager": who, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": _tree(paths)}
+        for who, paths in sorted(owners.items())
+    ]
+
+
+def _tree(paths: Iterable[Path]) -> Object:
+    found: Object = {}
+    for path in paths:
+        at = found
+        for step in path:
+            at = at.setdefault(f"f:{step}", {})
+    return found
 
 
 def _leaves(value: Json, path: Path) -> dict[Path, Json]:

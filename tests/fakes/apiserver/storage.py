@@ -109,6 +109,9 @@ class Storage:
             def change(old: Object) -> Object:
                 nonlocal owners
                 new, owners = applying.apply(old, how.body, how.manager, owners, force=how.force)
+                if kind[1] == "nodes":  # of which somebody reads whose a field is
+                    plain = {who.rpartition("/")[0]: paths for who, paths in owners.items()}
+                    new["metadata"]["managedFields"] = applying.managed(plain)
                 return new
 
             written = self.update(kind, name, change, subresource)

@@ -1,5 +1,6 @@
 """What the chart's hooks run, against an API server in memory."""
 
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,6 +136,41 @@ def test_the_condition_that_the_controller_set_is_taken_off_the_pods_that_wait(
     assert [one["type"] for one in left] == ["PodScheduled"]
 
 
+def mark(api: server.ApiServer, kube: client.KubeClient, manager: str, **found: str) -> None:
+    """A manager applies annotations to node-a."""
+    uid = (api.read(resource.NODES, "node-a") or {})["metadata"]["uid"]
+    meta = {"name": "node-a", "uid": uid, "annotations": found}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+    apply = client.PatchType.APPLY
+    kube.patch(resource.NODES, "node-a", body, kind=apply, field_manager=manager)
+
+
+def test_pods_that_ask_for_nodes_and_marks_of_nodes_go_and_a_users_stay(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    api.put(resource.NODES, objects.a_node("node-a"))
+    keep = {names.KARPENTER_KEEP: "true"}
+    mark(api, kube, "kubectl", **keep)
+    mark(api, kube, names.NODES_FIELD_MANAGER, **keep, **{names.AUTOSCALER_KEEP: "true"})
+    labels = {names.PLACEHOLDER_LABEL: "h100"}
+    for name, namespace, found in (
+        ("asks", NAMESPACE, labels),
+        ("other", NAMESPACE, {}),
+        ("theirs", "team", labels),
+    ):
+        meta = objects.meta(name, namespace, labels=found)
+        api.put(resource.PODS, {**objects.a_pod(name), "metadata": meta})
+    plain = stop(kube)
+    assert len(api.all(resource.PODS)) == 3
+    said: list[str] = []
+    release = dataclasses.replace(RELEASE, on_demand=True)
+    stopping.Stopping(kube, release, clock.SystemClock(), said.append).run()
+    assert {one["metadata"]["name"] for one in api.all(resource.PODS)} == {"other", "theirs"}
+    left = api.read(resource.NODES, "node-a") or {}
+    assert left["metadata"]["annotations"] == keep
+    assert said == [*plain, "Deleted 1 pods that asked for nodes.", "Took the marks off 1 Nodes."]
+
+
 def a_template(name: str) -> dict[str, Any]:
     labels = {names.CONVERTED: "true"}
     return {"metadata": objects.meta(name, labels=labels), "spec": {"spec": {}}}
@@ -147,7 +183,7 @@ def test_pods_that_our_gate_keeps_waiting_are_named(
         spec = {"schedulingGates": [{"name": one} for one in gates]}
         api.put(resource.PODS, objects.a_pod(name, **spec))
     said: list[str] = []
-    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run("", "")
+    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run({})
     (words,) = [one for one in said if "gate" in one]
     assert "any more: default/ours. Delete them" in words
     assert "default/other" not in words
@@ -161,6 +197,8 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
     for name in ("webhook", "foreign"):
         api.put(resource.SECRETS, {"metadata": objects.meta(name, NAMESPACE)})
         api.put(resource.LEASES, {"metadata": objects.meta(name, NAMESPACE)})
+    for name in ("seen", "foreign"):
+        api.put(resource.CONFIG_MAPS, {"metadata": objects.meta(name, NAMESPACE)})
     for name in ("unused", "named"):
         api.put(resource.RESOURCE_CLAIM_TEMPLATES, a_template(name))
     pod = objects.a_pod("pod")
@@ -171,12 +209,14 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
         spec = {"for": {"pod": "p"}, "evicting": evicting}
         api.put(resource.RESERVATIONS, {"metadata": objects.meta(name), "spec": spec})
     said: list[str] = []
-    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run("webhook", "webhook")
+    sweeping.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run(
+        {resource.SECRETS: "webhook", resource.LEASES: "webhook", resource.CONFIG_MAPS: "seen"}
+    )
     assert [one["metadata"]["name"] for one in api.all(resource.RESERVATIONS)] == ["users"]
     assert [one["spec"]["driver"] for one in api.all(resource.RESOURCE_SLICES)] == [
         "gpu.example.com"
     ]
-    for kind in (resource.SECRETS, resource.LEASES):
+    for kind in (resource.SECRETS, resource.LEASES, resource.CONFIG_MAPS):
         assert [one["metadata"]["name"] for one in api.all(kind)] == ["foreign"]
     (left,) = api.all(resource.RESOURCE_CLAIM_TEMPLATES)
     assert left["metadata"]["name"] == "named"
