@@ -31,7 +31,7 @@ from driver.api import crd, strict
 
 _MOST_SHAPES = 32
 _MOST_GPUS = 64
-_MOST_NODES = 1000
+MOST_NODES = 1000
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -45,10 +45,14 @@ _WELL_KNOWN = frozenset(
         *("karpenter.sh/capacity-type", "karpenter.sh/nodepool"),
     }
 )
+_QUANTITY = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 Quantity = Annotated[
     str,
-    Field(pattern=r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"),
+    Field(pattern=_QUANTITY),
     pydantic.BeforeValidator(crd.number),
+    pydantic.WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _QUANTITY}]}
+    ),
 ]
 
 
@@ -82,7 +86,7 @@ class NodeShape(_Strict):
     allocatable: Annotated[dict[str, Quantity], Field(max_length=32)] = {}
     cost: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     startup: crd.Duration = "10m"
-    most: Annotated[int, Field(ge=1, le=_MOST_NODES)] = _MOST_NODES
+    most: Annotated[int, Field(ge=1, le=MOST_NODES)] = MOST_NODES
 
     @pydantic.field_validator("labels")
     @classmethod
@@ -109,7 +113,7 @@ class NodeShapes(_Strict):
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
     kind: Literal["NodeShapes"] = "NodeShapes"
     ttl: crd.Duration = "20m"
-    most: Annotated[int, Field(ge=1, le=_MOST_NODES)] = 16
+    most: Annotated[int, Field(ge=1, le=MOST_NODES)] = 16
     shapes: Annotated[tuple[NodeShape, ...], Field(max_length=_MOST_SHAPES)] = ()
 
     @pydantic.model_validator(mode="after")

@@ -48,5 +48,6 @@ def _row(rule: why.Rule) -> str:
     said: Any = why.WHY[rule]
     of = f"`{rule.resource}`" + (f" ({rule.group})" if rule.group else "")
     of += ", by name" if rule.named else ""
-    only = f" Only with `{said.only}`." if said.only else ""
+    values = " or ".join(f"`{one}`" for one in said.only)
+    only = f" Only with {values}." if values else ""
     return f"| {of} | {rule.verbs} | {said.reason}{only} |\n"

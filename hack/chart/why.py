@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
-LABELS = "controller.labelNodes=true"
-PODGROUPS = "controller.podGroups=true"
+LABELS = ("controller.labelNodes=true",)
+NODES = ("controller.nodes.enabled=true",)
+PODGROUPS = ("controller.podGroups=true",)
 _CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
 _OWN, _BUDGETS = "ration.dev", "policy"
 _GROUPS, _OTHER_GROUPS = "scheduling.k8s.io", "scheduling.x-k8s.io"
-PAGE = "controller.web.exposed=true"
+PAGE = ("controller.web.exposed=true",)
 _WHO, _MAY = "authentication.k8s.io", "authorization.k8s.io"
 _EVENTS, _LEASES, _HOOKS = "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"
 
@@ -23,10 +24,10 @@ class Rule(NamedTuple):
 
 
 class Why(NamedTuple):
-    """The reason, and the value that the rule is rendered with (`""`: always, by default)."""
+    """The reason, and the values that the rule is rendered with, each alone (none: by default)."""
 
     reason: str
-    only: str = ""
+    only: tuple[str, ...] = ()
 
 
 _EVENT = "An event for what users should know; one that happens again is counted on."
@@ -82,7 +83,23 @@ WHY: dict[Rule, Why] = {
         "The condition `ration.dev/GPUsHealthy`."
     ),
     Rule("controller", _CORE, "nodes", "patch"): Why(
-        "Labels under `nvidia.com`; narrowed by the policy `nodes`.", LABELS
+        "Labels under `nvidia.com`; with nodes on demand the label that all of a node's GPUs are "
+        "published, and the annotations that keep an autoscaler from taking a node whose GPUs "
+        "somebody has; narrowed by the policy `nodes`.",
+        LABELS + NODES,
+    ),
+    Rule("controller", _CORE, "pods", "create, delete"): Why(
+        "The pods by which nodes are asked for, in its namespace: they do nothing; narrowed by the "
+        "policy `placeholders`, creating is fenced.",
+        NODES,
+    ),
+    Rule("controller", _CORE, "configmaps", "create"): Why(
+        "What nodes of each shape were seen to have; a create cannot be limited by name, but by the "
+        "policy `seenshapes`; fenced.",
+        NODES,
+    ),
+    Rule("controller", _CORE, "configmaps", "get, patch", named=True): Why(
+        "What nodes of each shape were seen to have, for when there are none; fenced.", NODES
     ),
     Rule("controller", _DRA, "resourceslices", "list, watch"): Why("The devices that there are."),
     Rule("controller", _DRA, "deviceclasses", "list, watch"): Why("What a claim's classes mean."),
@@ -169,6 +186,11 @@ WHY: dict[Rule, Why] = {
         "Whose pods use claims, and whether the release's own have ended."
     ),
     Rule("leave", _CORE, "nodes", "list"): Why("The Nodes that carry the controller's condition."),
+    Rule("leave", _CORE, "nodes", "patch"): Why("The controller's marks of nodes go.", NODES),
+    Rule("leave", _CORE, "pods", "delete"): Why("Pods by which nodes were asked for go.", NODES),
+    Rule("leave", _CORE, "configmaps", "delete", named=True): Why(
+        "What nodes of each shape were seen to have goes.", NODES
+    ),
     Rule("leave", _CORE, "nodes/status", "patch"): Why("The controller's condition goes."),
     Rule("leave", _CORE, "pods/status", "patch"): Why(
         "The controller's condition goes from pods that wait."

@@ -11,6 +11,7 @@ PRESETS = sorted(helm.CHART.glob("presets/*.yaml"))
 SWITCHES = (
     ("controller.enabled=false", "allocator=scheduler"),
     ("mps.enabled=false", "deviceClasses.mps.enabled=false"),
+    ("controller.nodes.enabled=true",),
     ("policies.enabled=false",),
     ("policies.gate=false",),
     ("networkPolicy.enabled=true",),
@@ -99,6 +100,7 @@ def test_a_cluster_without_the_api_is_refused(kubernetes: str, *, taken: bool) -
 @pytest.mark.parametrize(
     ("switch", "kinds"),
     [
+        ("controller.nodes.enabled=true", {"ConfigMap", "PriorityClass"}),
         ("networkPolicy.enabled=true", {"NetworkPolicy"}),
         ("serviceMonitor.enabled=true", {"ServiceMonitor"}),
         ("prometheusRule.enabled=true", {"PrometheusRule"}),
@@ -143,7 +145,9 @@ def test_without_a_budget_a_drain_may_take_all_replicas(component: str) -> None:
 
 
 def test_without_the_controller_nothing_of_it_is_there() -> None:
-    found = rendered.objects(*setting("controller.enabled=false", "allocator=scheduler"))
+    off = ("controller.enabled=false", "allocator=scheduler", "controller.nodes.enabled=true")
+    found = rendered.objects(*setting(*off))
+    assert "PriorityClass" not in rendered.kinds(found)
     assert "Lease" not in rendered.kinds(found)
     assert not [x for x in found if "controller" in x["metadata"]["name"]]
     policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]

@@ -23,6 +23,11 @@ pytestmark = rendered.BUILDS_HELM
         ("controller.logLevel=loud", "value must be one of 'debug', 'info', 'warning', 'error'"),
         ("controller.extraArgs={verbose}", "does not match pattern '^--'"),
         ("allocator=nobody", "value must be one of 'controller', 'scheduler'"),
+        ("controller.nodes.most=0", "minimum: got 0, want 1"),
+        ("controller.nodes.ttl=20", "got number, want string"),
+        ("controller.nodes.shapes[0].gpus=0", "minimum: got 0, want 1"),
+        ("controller.nodes.shapes[0].gpu=8", "additional properties 'gpu' not allowed"),
+        ("controller.nodes.interruptionTaints={not a key}", "does not match pattern"),
         ("controller.usual[0].face=monitor", "value must be one of 'whole', 'mig', 'mps'"),
         ("controller.usual[0].weight=0", "exclusiveMinimum: got 0, want 0"),
         ("controller.usual[0].cpu=64 cores", "does not match pattern"),
@@ -76,6 +81,14 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
                 "kubeletPlugin.offerings[0].faces={whole,mps}",
             ),
             "leave mps out of faces",
+        ),
+        (
+            tuple(
+                f"controller.nodes.shapes[{place}].{said}"
+                for place in range(2)
+                for said in ("name=h100", "labels.a=b", "gpus=8")
+            ),
+            "controller.nodes.shapes has two shapes h100",
         ),
         (("controller.usual[0].percent=25",), "has percent of a whole GPU: say face"),
         (("controller.usual[0].face=mps",), "face mps, which is percent of one GPU"),

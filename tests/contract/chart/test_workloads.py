@@ -272,7 +272,11 @@ def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
     found = rendered.objects(EVERYTHING)
     template = workload(found, "controller")["spec"]["template"]
     spec = template["spec"]
-    assert set(template["metadata"]["annotations"]) == {"note", "checksum/usual"}
+    assert set(template["metadata"]["annotations"]) == {
+        "note",
+        "checksum/usual",
+        "checksum/node-shapes",
+    }
     assert template["metadata"]["annotations"]["note"] == "here"
     assert {"tier": "one", "team": "platform"}.items() <= template["metadata"]["labels"].items()
     assert spec["priorityClassName"] == "high"

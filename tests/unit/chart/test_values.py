@@ -31,6 +31,10 @@ THE_CHARTS = {
     "allocator",
     "offerings",
     "usual",
+    "node_shapes",  # nodes.shapes, ttl, most
+    "seen_shapes",
+    "placeholder_image",  # nodes.placeholderImage
+    "interruption_taints",  # nodes.interruptionTaints
 }
 """Flags that the chart says itself, or that are values of the whole release."""
 
@@ -74,7 +78,7 @@ def test_no_table_of_the_schema_takes_what_it_does_not_know() -> None:
 def test_no_value_has_to_be_set() -> None:
     document = json.loads(written.schema())
     asking = {name for name, one in document["$defs"].items() if "required" in one}
-    assert asking == {"MigProfile"}
+    assert asking == {"MigProfile", "NodeShape", "Taint"}
     assert "required" not in document
 
 

@@ -42,6 +42,16 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .of }}
 {{- end -}}
 
+{{/* The NodeShapes document; takes controller.nodes. */}}
+{{- define "ration.nodeShapes" -}}
+{{- dict "apiVersion" "resource.ration.dev/v1alpha1" "kind" "NodeShapes" "ttl" .ttl "most" .most "shapes" .shapes | toYaml }}
+{{- end -}}
+
+{{/* ConfigMap of what live nodes of shapes were seen to have; takes the root. */}}
+{{- define "ration.seenShapes" -}}
+{{- include "ration.component" (dict "root" . "of" "controller") }}-node-shapes-seen
+{{- end -}}
+
 {{/* Of every object; takes the root. */}}
 {{- define "ration.labels" -}}
 app.kubernetes.io/name: {{ include "ration.name" . }}

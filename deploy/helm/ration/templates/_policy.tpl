@@ -1,3 +1,12 @@
+{{/* Whether who asks is the holder of the Lease that is the policy's parameter (D22). */}}
+{{- define "ration.holdsLease" -}}
+has(request.options.fieldManager) &&
+has(params.spec.holderIdentity) && has(params.spec.leaseTransitions) &&
+request.options.fieldManager ==
+"ration-controller/" + params.spec.holderIdentity + "/" +
+string(params.spec.leaseTransitions)
+{{- end -}}
+
 {{/* (dict "root" $ "name" "ration-slices"): a policy without parameters, in force. */}}
 {{- define "ration.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1

@@ -32,6 +32,13 @@
 {{- fail (printf "controller.usual has face %s, which is percent of one GPU: say percent, and leave out gpus" .face) }}
 {{- end }}
 {{- end }}
+{{- $shapes := list }}
+{{- range .Values.controller.nodes.shapes }}
+{{- if has .name $shapes }}
+{{- fail (printf "controller.nodes.shapes has two shapes %s: give each a name of its own" .name) }}
+{{- end }}
+{{- $shapes = append $shapes .name }}
+{{- end }}
 {{- range $name, $one := dict "controller" .Values.controller "kubeletPlugin" .Values.kubeletPlugin "mps" .Values.mps "admission" .Values.admission }}
 {{- if and (not $one.serviceAccount.create) (not $one.serviceAccount.name) }}
 {{- fail (printf "%s.serviceAccount.create is false and %s.serviceAccount.name is empty: name the account that is there" $name $name) }}
