@@ -11,7 +11,7 @@ from typing import Any
 import pydantic
 
 from driver import reasons, remedies, settings
-from driver.api import v1alpha1
+from driver.api import node_shapes, v1alpha1
 from driver.controller import config as controller_config
 from driver.controller.admission import config as admission_config
 from driver.devices import xids
@@ -19,6 +19,7 @@ from driver.kubeletplugin import config as plugin_config
 from driver.mps import config as mps_config
 from hack import cli_page, exposed
 from hack.chart import rights_page, written
+from hack.crds import schema
 from hack.crds import written as crds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,7 +127,18 @@ def configuration_page() -> str:
         "hold for this driver. Unknown fields are refused.\n"
     )
     models = (v1alpha1.GpuConfig, v1alpha1.MigDeviceConfig, v1alpha1.SliceConfig)
-    return head + "".join(_model(one) for one in models)
+    return head + "".join(_model(one) for one in models) + _node_shapes()
+
+
+def _node_shapes() -> str:
+    """The document of the controller's, which stands in no claim."""
+    found = schema.structural(node_shapes.NodeShapes)
+    about = (
+        "Not for claims: a document of the controller's, `controller.nodes` of the chart, or "
+        "`--node-shapes FILE`. `ration validate` reads it, too."
+    )
+    fields = crds.table("", found)
+    return f"\n## NodeShapes\n\n{found['description']}\n\n{about}\n\n{fields}"
 
 
 def _model(model: type[pydantic.BaseModel]) -> str:

@@ -50,9 +50,7 @@ Quantity = Annotated[
     str,
     Field(pattern=_QUANTITY),
     pydantic.BeforeValidator(crd.number),
-    pydantic.WithJsonSchema(
-        {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _QUANTITY}]}
-    ),
+    pydantic.WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": _QUANTITY}),
 ]
 
 
@@ -63,30 +61,69 @@ class _Strict(pydantic.BaseModel):
 class Taint(_Strict):
     """A taint that nodes of the shape have for good; one that goes at their start is left out."""
 
-    key: Annotated[str, Field(min_length=1, max_length=317)]
-    value: Annotated[str, Field(max_length=63)] = ""
-    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule"]
+    key: Annotated[str, Field(min_length=1, max_length=317, description="Its key.")]
+    value: Annotated[str, Field(max_length=63, description="Its value.")] = ""
+    effect: Annotated[
+        Literal["NoSchedule", "NoExecute", "PreferNoSchedule"], Field(description="Its effect.")
+    ]
 
 
 class NodeShape(_Strict):
-    """A kind of node.
+    """A kind of node; what is learned from a live one counts for more than what is said here."""
 
-    `product`, `memory` and `allocatable` are for as long as no node of it was seen; `cost` is
-    relative to the others', its GPUs where it is left out, and `startup` how long it takes from
-    being asked to having published its GPUs, until that was measured. So many of it, `most`, are
-    on their way at once.
-    """
-
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-    labels: Annotated[dict[str, str], Field(min_length=1, max_length=16)]
-    taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
-    gpus: Annotated[int, Field(ge=1, le=_MOST_GPUS)]
-    product: Annotated[str, Field(max_length=64)] = ""
-    memory: crd.Memory | None = None
-    allocatable: Annotated[dict[str, Quantity], Field(max_length=32)] = {}
-    cost: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
-    startup: crd.Duration = "10m"
-    most: Annotated[int, Field(ge=1, le=MOST_NODES)] = MOST_NODES
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+            max_length=40,
+            description="What it is called, in events and metrics.",
+        ),
+    ]
+    labels: Annotated[
+        dict[str, str],
+        Field(
+            min_length=1,
+            max_length=16,
+            description="Labels that its nodes have from the first moment on, and no others' have.",
+        ),
+    ]
+    taints: Annotated[
+        tuple[Taint, ...],
+        Field(
+            max_length=16,
+            description="Taints that its nodes have for good, not those that go at their start.",
+        ),
+    ] = ()
+    gpus: Annotated[int, Field(ge=1, le=_MOST_GPUS, description="How many GPUs a node of it has.")]
+    product: Annotated[
+        str,
+        Field(max_length=64, description="Their product, as the attribute productName says it."),
+    ] = ""
+    memory: Annotated[
+        crd.Memory | None, Field(description="Memory of each, as a quantity such as 80Gi.")
+    ] = None
+    allocatable: Annotated[
+        dict[str, Quantity],
+        Field(
+            max_length=32,
+            description="What a node has for pods: cpu, memory; what is not named is enough.",
+        ),
+    ] = {}
+    cost: Annotated[
+        Annotated[float, Field(ge=0, le=1_000_000)] | None,
+        Field(description="What a node costs, beside those of other shapes; its GPUs by default."),
+    ] = None
+    startup: Annotated[
+        crd.Duration,
+        Field(
+            description="How long a node takes from being asked for to having published its GPUs, "
+            "until that was measured."
+        ),
+    ] = "10m"
+    most: Annotated[
+        int,
+        Field(ge=1, le=MOST_NODES, description="So many of it are on their way at once."),
+    ] = MOST_NODES
 
     @pydantic.field_validator("labels")
     @classmethod
@@ -104,17 +141,29 @@ class NodeShape(_Strict):
 
 
 class NodeShapes(_Strict):
-    """The document.
-
-    A node that has not come with its GPUs after the `ttl` is not waited for any more; `most` are
-    on their way at once, of all shapes together.
-    """
+    """The kinds of node that an autoscaler can bring: what the controller may ask for."""
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
     kind: Literal["NodeShapes"] = "NodeShapes"
-    ttl: crd.Duration = "20m"
-    most: Annotated[int, Field(ge=1, le=MOST_NODES)] = 16
-    shapes: Annotated[tuple[NodeShape, ...], Field(max_length=_MOST_SHAPES)] = ()
+    ttl: Annotated[
+        crd.Duration,
+        Field(description="A node that has not come, GPUs and all, by then is not waited for."),
+    ] = "20m"
+    most: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MOST_NODES,
+            description="So many nodes are on their way at once, of all shapes together.",
+        ),
+    ] = 16
+    shapes: Annotated[
+        tuple[NodeShape, ...],
+        Field(
+            max_length=_MOST_SHAPES,
+            description="The kinds of node; a node is of the one whose labels it has.",
+        ),
+    ] = ()
 
     @pydantic.model_validator(mode="after")
     def _told_apart(self) -> Self:

@@ -165,11 +165,11 @@ class NodesOwn(parts.Part):
     )
     ttl: crd.Duration = pydantic.Field(
         default=node_shapes.NodeShapes().ttl,
-        description="A node that has not come with its GPUs after so long is not waited for.",
+        description=node_shapes.NodeShapes.model_fields["ttl"].description,
     )
     most: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
         default=node_shapes.NodeShapes().most,
-        description="So many nodes are on their way at once, of all shapes together.",
+        description=node_shapes.NodeShapes.model_fields["most"].description,
     )
     shapes: list[node_shapes.NodeShape] = pydantic.Field(
         default=[],

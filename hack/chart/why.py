@@ -94,8 +94,8 @@ WHY: dict[Rule, Why] = {
         NODES,
     ),
     Rule("controller", _CORE, "configmaps", "create"): Why(
-        "What nodes of each shape were seen to have; a create cannot be limited by name, but by the "
-        "policy `seenshapes`; fenced.",
+        "What nodes of each shape were seen to have; a create cannot be limited by name, but by "
+        "the policy `seenshapes`; fenced.",
         NODES,
     ),
     Rule("controller", _CORE, "configmaps", "get, patch", named=True): Why(

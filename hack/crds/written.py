@@ -61,12 +61,13 @@ def page(kind: kinds.Kind) -> str:
         f"or `{kind.short}`; `kubectl explain {kind.name.lower()}.spec` says what stands here.\n"
     )
     tables = (
-        f"\n## {part}\n\n{_table(part, found['properties'][part])}" for part in ("spec", "status")
+        f"\n## {part}\n\n{table(part, found['properties'][part])}" for part in ("spec", "status")
     )
     return head + "".join(tables) + _rules(found)
 
 
-def _table(part: str, found: schema.Schema) -> str:
+def table(part: str, found: schema.Schema) -> str:
+    """Every field below a part (`spec`; "": the top), with its type, default and meaning."""
     head = "| Field | Type | Default | Meaning |\n|---|---|---|---|\n"
     return head + "".join(_rows(part, found))
 
@@ -74,7 +75,7 @@ def _table(part: str, found: schema.Schema) -> str:
 def _rows(prefix: str, found: schema.Schema) -> Iterator[str]:
     required = found.get("required", ())
     for key, one in found.get("properties", {}).items():
-        name = f"{prefix}.{key}"
+        name = f"{prefix}.{key}".lstrip(".")
         given = f"`{_text(one['default'])}`" if "default" in one else ""
         default = "required" if key in required else given
         meaning = " ".join(one.get("description", "").split())

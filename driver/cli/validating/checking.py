@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driver import errors, names
-from driver.api import crd, decode, offerings, workloads
+from driver.api import crd, decode, node_shapes, offerings, workloads
 from driver.cel import selector
 from driver.cli.validating import standard
 from driver.controller.admission import checking, configs, documents, pods, review
@@ -171,6 +171,8 @@ def _document(obj: fields.Raw) -> None:
             offerings.read(obj, "NodeOfferings")
         case "UsualWorkloads":
             workloads.read(obj, "UsualWorkloads")
+        case "NodeShapes":
+            node_shapes.read(obj, "NodeShapes")
         case kind:
             decode.config(obj, str(kind), from_class=True)
 

@@ -37,7 +37,7 @@ def test_each_problem_names_file_object_field_and_what_was_expected() -> None:
 def test_what_is_right_is_counted_and_nothing_is_said() -> None:
     answer = validate("-f", "validate/good.yaml")
     assert answer.exit_code == 0
-    assert answer.output == "5 checked, 1 with nothing of ours: 0 wrong\n"
+    assert answer.output == "6 checked, 1 with nothing of ours: 0 wrong\n"
 
 
 def test_folders_and_standard_input_are_read() -> None:
