@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from driver import names
-from driver.api import crd, node_shapes, v1alpha1, workloads
 from driver.api import offerings as offered
+from driver.api import v1alpha1, workloads
 from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
 from driver.files import driver_search
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
-from hack.chart import parts
+from hack.chart import nodes, parts
 
 _HARDENED = {
     "allowPrivilegeEscalation": False,
@@ -28,7 +28,6 @@ _JUDGED = rf"^\d+=({'|'.join(xids.XidClass)})$"
 _HOOK = r"^(auto|none|(/[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+)$"
 _NODE_TOLERATIONS = [{"operator": "Exists"}]
 EXTENDED = r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
-TAINT = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 PROFILE = r"^\d+(c\.\d+)?g\.\d+gb([+-](me|gfx)(\.all)?)?$"
 
 
@@ -154,39 +153,6 @@ class Web(parts.Part):
         default=[],
         description="Of its NetworkPolicy: peers that may reach it; empty: all.",
     )
-
-
-class NodesOwn(parts.Part):
-    """Nodes on demand: what finds no place has nodes asked for, which an autoscaler brings."""
-
-    enabled: bool = pydantic.Field(
-        default=False,
-        description="Ask for nodes, mark those there are, and move gangs off those that go.",
-    )
-    ttl: crd.Duration = pydantic.Field(
-        default=node_shapes.NodeShapes().ttl,
-        description=node_shapes.NodeShapes.model_fields["ttl"].description,
-    )
-    most: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
-        default=node_shapes.NodeShapes().most,
-        description=node_shapes.NodeShapes.model_fields["most"].description,
-    )
-    shapes: list[node_shapes.NodeShape] = pydantic.Field(
-        default=[],
-        description="Shapes of a NodeShapes document: the kinds of node that the autoscaler can "
-        "bring; empty: none is asked for.",
-    )
-
-
-Nodes = parts.table(
-    "Nodes",
-    NodesOwn,
-    parts.flags(
-        ControllerConfig,
-        "placeholder_image",
-        interruption_taints=list[Annotated[str, pydantic.Field(pattern=TAINT)]],
-    ),
-)
 
 
 class ControllerOwn(parts.Component):
@@ -464,7 +430,7 @@ _SECTIONS: parts.Fields = {
                 "log_level",
                 "policies",
             )
-            | {"nodes": parts.held(Nodes)},
+            | {"nodes": parts.held(nodes.Nodes)},
         ),
         resources=_resources("100m", "256Mi"),
         **_OF_DEPLOYMENTS,
