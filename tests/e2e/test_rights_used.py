@@ -391,12 +391,28 @@ def a_more_important_gang_makes_room(field: playground.Playground, node: str) ->
         field.cluster.kubectl("delete", "-f", "-", input=_TEAM)
 
 
+def what_was_learned_is_spoilt(field: playground.Playground) -> None:
+    """The next leader learns it anew. ConfigMaps: create, get."""
+    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept")
+    spoilt = {"binaryData": dict.fromkeys(learned(field))}
+    field.kube.patch(resource.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
+
+
+def learned(field: playground.Playground) -> dict[str, str]:
+    """What is kept of shapes."""
+    try:
+        found = field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)
+    except errors.NotFound:
+        return {}
+    return dict(found.get("binaryData") or {})
+
+
 def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> None:
-    """Pods: create, delete. ConfigMaps: create, get, patch. Nodes: patch, of their marks."""
+    """Pods: create, delete. ConfigMaps: patch. Nodes: patch, of their marks."""
     field.create(playground.a_claim("large", 17), release.a_pod("large", claims=("large",)))
     playground.until(lambda: asking(field), 30, "a pod asks for a node")
     assert marked(field)
-    assert field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)["binaryData"]
+    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept again")
     field.delete_pod("large")
     playground.until(lambda: not asking(field), 40, "it is not asked for any more")
 
@@ -469,6 +485,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     }
     a_verdict_reads_a_claim(field)
     template = a_template_is_made_and_marked(field)
+    what_was_learned_is_spoilt(field)
     the_lease_and_the_secret_come_back(field)
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
