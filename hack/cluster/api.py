@@ -9,8 +9,10 @@ from typing import Any, Self
 from hack.cluster import (
     control,
     errors,
+    karpenter,
     kubectl,
     kueue,
+    kwok,
     layout,
     membership,
     node,
@@ -147,6 +149,17 @@ class Cluster:
     def start_kueue(self, configuration: Mapping[str, Any]) -> None:
         """Install real Kueue and run its manager as the component `kueue`; see `kueue.start`."""
         kueue.start(self._where, configuration)
+
+    def start_karpenter(self, instance_types: Path, more: Mapping[str, str] | None = None) -> None:
+        """Install real Karpenter and run it as the component `karpenter`; see `karpenter.start`.
+
+        Its nodes are objects alone: `start_kwok` has something play their kubelets.
+        """
+        karpenter.start(self._where, instance_types, more or {})
+
+    def start_kwok(self) -> None:
+        """Run kwok as the component `kwok`, which plays the kubelets of nodes without machines."""
+        kwok.start(self._where)
 
     def load_image(self, archive: Path) -> None:
         """Have every node's containers find the image of an archive."""

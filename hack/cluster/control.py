@@ -32,13 +32,19 @@ def _python(where: layout.Layout) -> Mapping[str, str]:
     return {"PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": str(where.bytecode)}
 
 
-def launch(where: layout.Layout, component: str, node: str | None, argv: Sequence[str]) -> None:
-    """Start a component for the first time."""
+def launch(
+    where: layout.Layout,
+    component: str,
+    node: str | None,
+    argv: Sequence[str],
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Start a component for the first time; `more` are variables of its environment."""
     spec = processes.Spec(
         component=component,
         node=node,
         argv=tuple(argv),
-        env=environment(where.programs, _python(where)),
+        env=environment(where.programs, {**_python(where), **(more or {})}),
         cwd=str(where.checkout),
         log=str(log_path(where, component, node)),
     )

@@ -9,29 +9,19 @@ folder as a kubelet puts a Secret's content into a volume.
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import rich.console
-import urllib3
-import yaml
+from collections.abc import Sequence
 
 from hack.cluster import (
     argv,
     certificates,
-    chart,
     configs,
     control,
-    errors,
+    guests,
     host,
     kubectl,
     layout,
     plan,
-    progress,
     store,
-    toolchain,
-    versions,
 )
 
 COMPONENT = "kueue"
@@ -39,30 +29,19 @@ NAMESPACE = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - an object's name
 # What the process cannot stand for: its own pod, and an API that only that pod would serve.
-LEFT_OUT = frozenset({"Deployment", "APIService"})
+LEFT_OUT = ("Deployment", "APIService")
 # The server of that API wants certificates in a folder of the image.
 GATES = {"VisibilityOnDemand": False}
-_START_S = 60.0
+_ACCOUNT = (NAMESPACE, "kueue-controller-manager")
 _CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
-Object = Mapping[str, Any]
 
 
-class Parts(NamedTuple):
-    """What Kueue is made of: its program and the folder of its chart."""
-
-    program: Path
-    chart: Path
-
-
-def fetch() -> Parts:
+def fetch() -> guests.Parts:
     """Kueue, built the first time (about three minutes). CommandFailedError where it cannot be."""
-    console = rich.console.Console(stderr=True)
-    steps = progress.Steps(console, toolchain.cache_root() / "timings.json")
-    source = toolchain.source(versions.load().sets()[COMPONENT])
-    return Parts(toolchain.program(COMPONENT, steps), source / "charts" / "kueue")
+    return guests.fetch(COMPONENT)
 
 
-def start(where: layout.Layout, configuration: Object) -> None:
+def start(where: layout.Layout, configuration: guests.Object) -> None:
     """Build Kueue if it is not there, install it, start it, and wait until it answers.
 
     `configuration` are fields of config.kueue.x-k8s.io/v1beta2 Configuration (`integrations`,
@@ -72,32 +51,31 @@ def start(where: layout.Layout, configuration: Object) -> None:
     parts = fetch()
     listeners = (COMPONENT, "kueue-health")
     ports = plan.choose_ports(listeners, tuple(cluster.ports.values()), host.is_free)
-    _apply(where, [*installed(_rendered(where, parts.chart)), endpoint(ports[COMPONENT])])
-    folder = where.key(COMPONENT)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    chart = parts.source / "charts" / "kueue"
+    made = guests.rendered(where, COMPONENT, chart, f"--namespace={NAMESPACE}")
+    guests.apply(where, [*installed(made), endpoint(ports[COMPONENT])])
+    folder = guests.folder(where, COMPONENT)
     gates = {**configuration.get("featureGates", {}), **GATES}
     document = {**configuration, **_own(str(folder), ports), "featureGates": gates}
     (folder / "config.yaml").write_text(configs.yaml(document))
-    _write_access(where, cluster.ports)
     command = (
         str(parts.program),
         f"--config={folder / 'config.yaml'}",
-        f"--kubeconfig={folder / 'kubeconfig'}",
+        f"--kubeconfig={guests.access(where, COMPONENT, _ACCOUNT, cluster.ports)}",
         "--zap-log-level=2",
     )
     control.launch(where, COMPONENT, None, command)
     log = control.log_path(where, COMPONENT, None)
-    kubectl.wait("Kueue made its certificates", lambda: _certified(where), _START_S, log)
-    kubectl.wait("Kueue is ready", lambda: _ready(where, ports["kueue-health"]), _START_S, log)
+    kubectl.wait("Kueue made its certificates", lambda: _certified(where), guests.START_S, log)
+    guests.wait_ready(where, COMPONENT, f"http://127.0.0.1:{ports['kueue-health']}/readyz")
 
 
-def installed(objects: Sequence[Object]) -> list[Object]:
+def installed(objects: Sequence[guests.Object]) -> list[guests.Object]:
     """What of the chart's objects a process needs, with the namespace they lie in."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    return [namespace, *(one for one in objects if one["kind"] not in LEFT_OUT)]
+    return [guests.a_namespace(NAMESPACE), *guests.without(objects, *LEFT_OUT)]
 
 
-def endpoint(port: int) -> Object:
+def endpoint(port: int) -> guests.Object:
     """Where the webhooks' Service leads: the address of this machine that the API server has."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
@@ -116,7 +94,7 @@ def endpoint(port: int) -> Object:
     }
 
 
-def _own(folder: str, ports: argv.Ports) -> Object:
+def _own(folder: str, ports: argv.Ports) -> guests.Object:
     """Where it listens and finds its certificates; one process needs no election."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
@@ -129,35 +107,8 @@ def _own(folder: str, ports: argv.Ports) -> Object:
     }
 
 
-def _rendered(where: layout.Layout, folder: Path) -> list[Object]:
-    words = ("template", "kueue", str(folder), f"--namespace={NAMESPACE}")
-    # 25,000 lines: the parser in C needs half a second, the other one ten.
-    return [one for one in yaml.load_all(chart.run(where, *words), yaml.CSafeLoader) if one]
-
-
-def _apply(where: layout.Layout, objects: Sequence[Object]) -> None:
-    flags = ("--server-side", "--field-manager=ration-cluster", "--filename=-")
-    every = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-    kubectl.run(where, "apply", *flags, standard_input=json.dumps(every))
-    served = [
-        f"crd/{one['metadata']['name']}"
-        for one in objects
-        if one["kind"] == "CustomResourceDefinition"
-    ]
-    kubectl.run(where, "wait", "--for=condition=Established", *served, f"--timeout={_START_S:.0f}s")
-
-
-def _write_access(where: layout.Layout, ports: argv.Ports) -> None:
-    """It asks with its own account, so the chart's rights are what it has."""
-    words = ("kueue-controller-manager", f"--namespace={NAMESPACE}", "--duration=24h")
-    token = where.key(COMPONENT) / "token"
-    certificates.write_secret(token, kubectl.run(where, "create", "token", *words).strip().encode())
-    document = certificates.token_kubeconfig(where, token, ports)
-    certificates.write_secret(where.key(COMPONENT) / "kubeconfig", document)
-
-
 def _certified(where: layout.Layout) -> bool:
-    _check_alive(where)
+    guests.check_alive(where, COMPONENT)
     words = ("get", "secret", SECRET, f"--namespace={NAMESPACE}", "--output=json")
     data = json.loads(kubectl.run(where, *words)).get("data", {})
     if any(name not in data for name in _CERTIFICATES):
@@ -165,19 +116,3 @@ def _certified(where: layout.Layout) -> bool:
     for name in _CERTIFICATES:
         certificates.write_secret(where.key(COMPONENT) / name, base64.b64decode(data[name]))
     return True
-
-
-def _ready(where: layout.Layout, port: int) -> bool:
-    _check_alive(where)
-    try:
-        answer = urllib3.request("GET", f"http://127.0.0.1:{port}/readyz", retries=False, timeout=2)
-    except urllib3.exceptions.HTTPError:
-        return False
-    return answer.status == 200  # noqa: PLR2004
-
-
-def _check_alive(where: layout.Layout) -> None:
-    if control.condition(where, COMPONENT, None) != "dead":
-        return
-    log = control.log_path(where, COMPONENT, None)
-    raise errors.ClusterError(f"kueue ended; the end of {log}:\n{control.tail(log)}")

@@ -59,7 +59,8 @@ def program(name: str, steps: progress.Steps) -> Path:
 
 def source(tools: versions.ToolSet) -> Path:
     """The sources of a set's module, read only, as Go keeps them: manifests and charts too."""
-    answer = shell.run(("go", "mod", "download", "-json", tools.module), cwd=tools.folder)
+    words = ("go", "mod", "download", "-json", tools.module)
+    answer = shell.run(words, cwd=tools.folder, env=_environment(tools))
     return Path(releases.json_field(answer, "Dir"))
 
 
@@ -103,7 +104,7 @@ def _build(tools: versions.ToolSet, out: Path, advance: progress.Advance) -> Non
             f"{tools.folder.name}/go.mod does not require {tools.module} {tools.version}, as "
             "versions.toml says: run python -m hack.cluster pin, and commit what it writes"
         )
-    environment = {**os.environ, "CGO_ENABLED": "0"}
+    environment = {**_environment(tools), "CGO_ENABLED": "0"}
     listing = shell.run(("go", "list", "-deps", "tool"), cwd=tools.folder, env=environment)
     total = len(listing.splitlines())
     command = ["go", "build", "-v", *tools.flags(), "-o", f"{out}/", "tool"]
@@ -137,4 +138,8 @@ def pin(tools: versions.ToolSet) -> None:
             upstream = Path(releases.json_field(answer, "GoMod")).read_text()
     (tools.folder / "go.mod").write_text(versions.render_go_mod(tools, upstream))
     (tools.folder / "go.sum").unlink(missing_ok=True)
-    shell.run(("go", "mod", "tidy"), cwd=tools.folder)
+    shell.run(("go", "mod", "tidy"), cwd=tools.folder, env=_environment(tools))
+
+
+def _environment(tools: versions.ToolSet) -> dict[str, str]:
+    return {**os.environ, **tools.environment()}

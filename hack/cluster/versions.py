@@ -28,7 +28,8 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     `binaries` maps a program to its package below `module`; `staging` is the version of the
     `k8s.io` repositories that live inside Kubernetes' own tree; `stamp` is the variable of a
     package that the linker writes the version into; an `optional` set is no part of a cluster; a
-    set without `release` is always built.
+    set without `release` is always built. `go` is the Go that the module asks for, where that is
+    newer than the cluster's own: it is fetched as a module for this set alone.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     checksum: str = ""
     build_seconds: float
     optional: bool = False
+    go: Annotated[str | None, pydantic.Field(pattern=r"^\d+\.\d+\.\d+$")] = None
 
     @property
     def folder(self) -> Path:
@@ -52,6 +54,10 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     def packages(self) -> tuple[str, ...]:
         """The Go packages to build, sorted."""
         return tuple(sorted(f"{self.module}/{p}".rstrip("/") for p in self.binaries.values()))
+
+    def environment(self) -> Mapping[str, str]:
+        """What the `go` command is told beside its arguments."""
+        return {"GOTOOLCHAIN": "auto"} if self.go else {}
 
     def flags(self) -> tuple[str, ...]:
         """The arguments of `go build` that shape the programs."""
@@ -169,7 +175,7 @@ def render_go_mod(tools: ToolSet, upstream_go_mod: str) -> str:
     A `replace` counts in the main module only, so Kubernetes' replacements of its staging
     folders are written out again, by their released versions.
     """
-    lines = [f"module ration.local/tools/{tools.name}", "", f"go {GO_LANGUAGE}", ""]
+    lines = [f"module ration.local/tools/{tools.name}", "", f"go {tools.go or GO_LANGUAGE}", ""]
     if tools.staging is not None:
         lines += ["godebug default=go1.26", ""]
     lines += ["tool (", *(f"\t{package}" for package in tools.packages()), ")", ""]

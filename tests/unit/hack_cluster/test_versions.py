@@ -148,6 +148,14 @@ def test_a_version_that_is_not_a_release_is_refused_by_name() -> None:
         a_set(version="latest")
 
 
+def test_a_set_that_asks_for_a_newer_go_has_it_fetched_for_itself_alone() -> None:
+    newer, usual = a_set(staging=None, go="1.26.9"), a_set(staging=None)
+    assert "go 1.26.9\n" in versions.render_go_mod(newer, "")
+    assert f"go {versions.GO_LANGUAGE}\n" in versions.render_go_mod(usual, "")
+    assert newer.environment() == {"GOTOOLCHAIN": "auto"}
+    assert usual.environment() == {}
+
+
 def test_the_newest_go_line_decides_which_go_is_needed() -> None:
     needed = versions.required_go(["module a\n\ngo 1.26.0\n", "module b\n\ngo 1.26.10\n"])
     assert str(needed) == "1.26.10"
