@@ -18,24 +18,15 @@ from driver.kube import client, credentials, resource, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
-from tests.e2e import playground, release, test_clients, test_refusals, thief
+from tests.e2e import playground, release, shapes_used, test_clients, test_refusals, thief
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
-ON_DEMAND = {
-    "enabled": True,
-    "shapes": [
-        {"name": "here", "labels": {"kubernetes.io/os": "linux"}, "gpus": 8},
-        {"name": "large", "labels": {"example.com/none-has-it": "yes"}, "gpus": 17},
-    ],
-}
-"""Nodes like those there are, and some that nobody brings."""
-SEEN = "ration-controller-node-shapes-seen"
 EVERYTHING = (
     "--set=controller.replicas=2",
     "--set=controller.labelNodes=true",
     "--set=controller.evictOverShare=true",
-    f"--set-json=controller.nodes={json.dumps(ON_DEMAND)}",
+    f"--set-json=controller.nodes={json.dumps(shapes_used.ON_DEMAND)}",
     "--set=admission.extraArgs={--template-seconds=60}",
 )
 SHARE = "WithinShare"
@@ -391,52 +382,6 @@ def a_more_important_gang_makes_room(field: playground.Playground, node: str) ->
         field.cluster.kubectl("delete", "-f", "-", input=_TEAM)
 
 
-def what_was_learned_is_spoilt(field: playground.Playground) -> None:
-    """The next leader learns it anew. ConfigMaps: create, get."""
-    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept")
-    spoilt = {"binaryData": dict.fromkeys(learned(field))}
-    field.kube.patch(resource.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
-
-
-def learned(field: playground.Playground) -> dict[str, str]:
-    """What is kept of shapes."""
-    try:
-        found = field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)
-    except errors.NotFound:
-        return {}
-    return dict(found.get("binaryData") or {})
-
-
-def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> None:
-    """Pods: create, delete. ConfigMaps: patch. Nodes: patch, of their marks."""
-    field.create(playground.a_claim("large", 17), release.a_pod("large", claims=("large",)))
-    playground.until(lambda: asking(field), 30, "a pod asks for a node")
-    assert marked(field)
-    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept again")
-    field.delete_pod("large")
-    playground.until(lambda: not asking(field), 40, "it is not asked for any more")
-
-
-def asking(field: playground.Playground) -> list[str]:
-    """The pods that ask for nodes."""
-    found = field.kube.list(resource.PODS, namespace=helm.NAMESPACE).items
-    return [
-        one["metadata"]["name"]
-        for one in found
-        if names.PLACEHOLDER_LABEL in one["metadata"].get("labels", {})
-    ]
-
-
-def marked(field: playground.Playground) -> list[str]:
-    """The nodes with a mark of ours."""
-    ours = {names.POOL_COMPLETE, names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
-    return [
-        one["metadata"]["name"]
-        for one in field.kube.list(resource.NODES).items
-        if ours & {*one["metadata"].get("labels", {}), *one["metadata"].get("annotations", {})}
-    ]
-
-
 def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     """The rights of uninstalling; a held claim, conditions and a template are there.
 
@@ -445,7 +390,7 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     release.held(field, node)
     field.create(playground.a_claim("never", 17), release.a_pod("never", claims=("never",)))
     playground.until(lambda: waits(field, "never"), 30, "a pod says that it waits")
-    playground.until(lambda: asking(field), 30, "a pod asks for a node")
+    playground.until(lambda: shapes_used.asking(field), 30, "a pod asks for a node")
     waiting = {"namespace": field.namespace, "name": "gone", "uid": "gone"}
     field.kube.create(
         resource.RESERVATIONS,
@@ -463,9 +408,9 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     code, words = release.uninstall()
     assert code == 0, words
     assert not waits(field, "never")
-    assert (asking(field), marked(field)) == ([], [])
+    assert (shapes_used.asking(field), shapes_used.marked(field)) == ([], [])
     with pytest.raises(errors.NotFound):
-        field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)
+        field.kube.get(resource.CONFIG_MAPS, shapes_used.SEEN, helm.NAMESPACE)
 
 
 def waits(field: playground.Playground, name: str) -> bool:
@@ -485,7 +430,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     }
     a_verdict_reads_a_claim(field)
     template = a_template_is_made_and_marked(field)
-    what_was_learned_is_spoilt(field)
+    shapes_used.what_was_learned_is_spoilt(field)
     the_lease_and_the_secret_come_back(field)
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
@@ -496,7 +441,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     a_refused_pod_is_nudged(field, first)
     a_pod_beyond_its_share_is_evicted(field)
     a_more_important_gang_makes_room(field, first)
-    a_node_is_asked_for_until_nobody_needs_it(field)
+    shapes_used.a_node_is_asked_for_until_nobody_needs_it(field)
     a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
     told = usage(cluster, granted)

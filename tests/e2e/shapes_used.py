@@ -1,0 +1,62 @@
+"""What nodes on demand do of all that they may, where no autoscaler is."""
+
+from driver import errors, names
+from driver.kube import resource
+from hack.chart import helm
+from tests.e2e import playground, release
+
+ON_DEMAND = {
+    "enabled": True,
+    "shapes": [
+        {"name": "here", "labels": {"kubernetes.io/os": "linux"}, "gpus": 8},
+        {"name": "large", "labels": {"example.com/none-has-it": "yes"}, "gpus": 17},
+    ],
+}
+"""Nodes like those there are, and some that nobody brings."""
+SEEN = "ration-controller-node-shapes-seen"
+
+
+def what_was_learned_is_spoilt(field: playground.Playground) -> None:
+    """The next leader learns it anew. ConfigMaps: create, get."""
+    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept")
+    spoilt = {"binaryData": dict.fromkeys(learned(field))}
+    field.kube.patch(resource.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
+
+
+def learned(field: playground.Playground) -> dict[str, str]:
+    """What is kept of shapes."""
+    try:
+        found = field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)
+    except errors.NotFound:
+        return {}
+    return dict(found.get("binaryData") or {})
+
+
+def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> None:
+    """Pods: create, delete. ConfigMaps: patch. Nodes: patch, of their marks."""
+    field.create(playground.a_claim("large", 17), release.a_pod("large", claims=("large",)))
+    playground.until(lambda: asking(field), 30, "a pod asks for a node")
+    assert marked(field)
+    playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept again")
+    field.delete_pod("large")
+    playground.until(lambda: not asking(field), 40, "it is not asked for any more")
+
+
+def asking(field: playground.Playground) -> list[str]:
+    """The pods that ask for nodes."""
+    found = field.kube.list(resource.PODS, namespace=helm.NAMESPACE).items
+    return [
+        one["metadata"]["name"]
+        for one in found
+        if names.PLACEHOLDER_LABEL in one["metadata"].get("labels", {})
+    ]
+
+
+def marked(field: playground.Playground) -> list[str]:
+    """The nodes with a mark of ours."""
+    ours = {names.POOL_COMPLETE, names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
+    return [
+        one["metadata"]["name"]
+        for one in field.kube.list(resource.NODES).items
+        if ours & {*one["metadata"].get("labels", {}), *one["metadata"].get("annotations", {})}
+    ]
