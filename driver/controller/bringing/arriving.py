@@ -16,6 +16,7 @@ from driver.resources import nodes, pods
 _log = structlog.get_logger(__name__)
 _UNSEEN_S = 30.0
 """A pod that was made and is not shown after so long was not made."""
+_RETRY_S = 1.0
 _REST_S, _LONGEST_REST_S = 60.0, 1800.0
 """A shape that did not come is left alone so long, each time for longer."""
 
@@ -85,9 +86,6 @@ class Arriving:
         elif not pod.deleting:
             self._there[key] = one
 
-    def __bool__(self) -> bool:
-        return bool(self._there or self._made)
-
     def in_flight(self) -> filling.Nodes:
         """Nodes that are on their way, by the names of the pods that ask for them."""
         now = self._world.clock.monotonic()
@@ -152,13 +150,10 @@ class Arriving:
             said = one.pod.verdict.message
             why = f"; kube-scheduler says: {said}" if said else ""
             return f"no node of shape {one.shape} has come {waited}{why}"
-        there = [pool for (driver, name), pool in self._pools() if name == one.node]
+        view = self._world.view
+        there = (view.driver, one.node) in view.pools
         what = "has not published all its GPUs" if there else "has published no GPU"
         return f"node {one.node} of shape {one.shape} {what} {waited}"
-
-    def _pools(self) -> Iterator[tuple[tuple[str, str], object]]:
-        view = self._world.view
-        return (one for one in view.pools.items() if one[0][0] == view.driver)
 
     # Back-off.
 
@@ -203,16 +198,22 @@ class Arriving:
             return
         except errors.RationError as error:
             _log.warning("node not asked for", shape=one.shape.name, error=str(error))
-            self._refused.append((one, str(error)))
-            self._items.add(writers.PROVISIONING)
+            lasting = isinstance(error, errors.Forbidden | errors.Invalid)
+            self._refused.append((one, str(error) if lasting else ""))
+            self._items.add_after(writers.PROVISIONING, _RETRY_S)
 
     def refused(self) -> Iterator[tuple[placeholder.Ask, str]]:
-        """What the API server did not let be asked for, with its words."""
+        """What the API server did not let be asked for, with its words.
+
+        What it could not answer is asked anew, by the same name, whether or not it was done.
+        """
         while self._refused:
             ask, words = self._refused.pop()
             self._made.pop(ask.name, None)
-            self._fail(ask.shape.name, node_counters.REFUSED, f"the API server refused: {words}")
-            yield ask, words
+            if words:
+                why = f"the API server refused: {words}"
+                self._fail(ask.shape.name, node_counters.REFUSED, why)
+                yield ask, words
 
     def give_up(self, name: ids.NodeName) -> None:
         """Nobody needs it any more."""
@@ -234,4 +235,4 @@ class Arriving:
         except errors.RationError as error:
             _log.info("pod that asks for a node not deleted", pod=pod.key, error=str(error))
             self._going.discard(pod.uid)
-            self._items.add_after(writers.PROVISIONING, 1.0)
+            self._items.add_after(writers.PROVISIONING, _RETRY_S)

@@ -46,10 +46,10 @@ class Known:
             self._read(key.removesuffix(_KEY_END), text)
 
     def _read(self, name: str, text: str) -> None:
-        packed = base64.b64decode(text)
         try:
+            packed = base64.b64decode(text)
             seen = learning.unpacked(packed, f"ConfigMap {self._how.seen}, {name}")
-        except errors.BadInput as error:
+        except (errors.BadInput, ValueError) as error:
             _log.warning("not learned", error=str(error))
             return
         self._kept[name] = packed

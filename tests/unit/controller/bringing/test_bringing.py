@@ -1,5 +1,7 @@
 """Nodes on demand through the decider: asked for once, kept for what they came for, given up."""
 
+import pytest
+
 from driver import errors, names
 from tests import objects, shapes
 from tests.fakes.demanding import Cluster
@@ -248,6 +250,27 @@ def test_what_the_api_server_refuses_is_told_and_tried_later() -> None:
     cluster.settle(61.0)
     cluster.settle(2.0)
     assert len(cluster.asked()) == 1
+
+
+def test_what_the_api_server_could_not_answer_is_asked_anew_and_nothing_is_told() -> None:
+    cluster = Cluster()
+    cluster.server.refuse["create"] = errors.ServerError(500, "InternalError", "etcd")
+    cluster.wait_for("train")
+    cluster.settle()
+    cluster.settle(2.0)
+    assert len(cluster.asked()) == 1
+    assert cluster.told_of("NodeNotArrived") == []
+
+
+@pytest.mark.parametrize("text", ["no base64", "bm90aGluZw=="])
+def test_what_was_kept_and_cannot_be_read_is_learned_anew(text: str) -> None:
+    cluster = Cluster()
+    seen = f"{cluster.namespace}/ration-controller-node-shapes-seen"
+    cluster.server.maps[seen] = {"binaryData": {"h100-8.json.gz": text}}
+    cluster.put_node("old", {shapes.INSTANCE: "h100-8"})
+    cluster.publish("old", 8)
+    cluster.settle()
+    assert cluster.server.maps[seen]["binaryData"]["h100-8.json.gz"] != text
 
 
 def test_what_was_learned_outlives_the_nodes_and_the_leader() -> None:
