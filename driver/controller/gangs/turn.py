@@ -115,6 +115,10 @@ def of_gang(gang: roster.Gang, members: Sequence[Member], now: dt.datetime) -> T
         left = HEARD_S - (now - failed).total_seconds()
         return Look(min(left, HEARD_S)) if left > 0 else Clear(written)
     short = _not_yet(gang, members, unbound)
+    begun = bool(written) and all(_is_ready(one) for one in written)
+    if short and begun:
+        # All could be bound, and one of them was done before the others were.
+        return _written(gang, members, written, now)
     if short:
         return Fail(written, short) if written else Wait(short)
     lacking = tuple(one for one in unbound if one.open)

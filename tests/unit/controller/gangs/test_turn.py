@@ -97,6 +97,14 @@ def test_a_gang_that_lost_a_member_before_it_started_is_given_up() -> None:
     assert found.why == "waits for 1 more of its 2 pods"
 
 
+def test_a_member_that_is_done_before_another_is_bound_stops_nobody() -> None:
+    """All could be bound: a short one may be over before kube-scheduler has bound the last."""
+    left = written("a", said=names.GANG_READY)
+    assert isinstance(due(left), turn.Look)
+    late = written("a", age_s=roster.TIMEOUT_S + 1, said=names.GANG_READY)
+    assert isinstance(due(late), turn.Fail)
+
+
 def test_of_a_gang_that_needs_fewer_those_written_start_before_the_rest_is_placed() -> None:
     node = ids.NodeName("node-a")
     found = due(
