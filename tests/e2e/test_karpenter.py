@@ -357,7 +357,7 @@ def test_the_examples_work_runs_as_it_stands(supply: on_demand.Supply) -> None:
 
 
 def has_run(work: manifest.Manifest) -> bool:
-    """kwok ends the pods of a Job as soon as they run, and they may go with their nodes."""
+    """Pods that are over may be gone with their nodes."""
     jobs, servers = (
         json.loads(work.cluster.kubectl("get", kind, "-n", work.namespace, "--output=json"))
         for kind in ("jobs", "deployments")
