@@ -8,7 +8,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import assemble, outcome, settings
 from driver.controller.allocation.gangs import result, seating, topology
 from driver.controller.allocation.whatif import absence, tenants
-from driver.controller.reservations import term
+from driver.controller.reservations import term, without
 from driver.resources import claims, pods, reservations, toleration
 
 _ANY_NODE = (toleration.Toleration("", "Exists", "", "", {}),)
@@ -39,8 +39,13 @@ def at_start(
 def plan(
     view: cluster.ClusterView, one: reservations.Reservation, deciding: settings.Settings
 ) -> tuple[reservations.Held, ...] | result.Unseated:
-    """Devices for each of its pods, or why there are none."""
-    found = seating.place(workloads(one), view, _ANYWHERE, deciding)
+    """Devices for each of its pods, or why there are none.
+
+    What is cordoned takes no pods that do not say so, and of these it is not known what they say.
+    """
+    open_to_all = [name for name, node in view.nodes.items() if not node.cordoned]
+    there = without.Without(view, (), open_to_all)
+    found = seating.place(workloads(one), there, _ANYWHERE, deciding)
     if isinstance(found, result.Unseated):
         return found
     return of_seats(view, found.seats)

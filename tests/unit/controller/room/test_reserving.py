@@ -46,6 +46,15 @@ def test_what_is_reserved_goes_to_its_holder_alone() -> None:
     assert status(world)["phase"] == "Used"
 
 
+def test_nothing_is_held_on_a_cordoned_node() -> None:
+    world = World(1, 1)
+    world.cordon("node-0")
+    world.add(a_reservation())
+    world.settle()
+    (device,) = status(world)["devices"]
+    assert device["node"] == "node-1"
+
+
 def test_what_nobody_used_is_given_back() -> None:
     world = World(1)
     world.add(a_reservation(ttl="5m"))
