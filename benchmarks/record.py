@@ -58,7 +58,7 @@ def figure(
         _is_met(mine, ratio, bar),
         spread=_range(ours) + beside,
         seed=seed,
-        commit=_commit(),
+        commit=commit(),
     )
 
 
@@ -82,7 +82,8 @@ def percentile(sample: list[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-def _commit() -> str:
+def commit() -> str:
+    """What is checked out."""
     answer = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

@@ -97,9 +97,21 @@ class Battered:
 
     def begin(self) -> None:
         """Have a supervisor and a plugin, which has published its devices."""
-        self._node.supervise(f"--host-root={self._at.host_root}")
+        self.supervise()
         self.start()
         self.devices = self._published()
+
+    def supervise(self) -> None:
+        """Start a supervisor of MPS; `supervisors` are all there ever were, the newest last."""
+        self._node.supervise(f"--host-root={self._at.host_root}")
+
+    @property
+    def supervisors(self) -> list[mpsnode.Process]:
+        return self._node.supervisors
+
+    def daemons(self) -> list[int]:
+        """Pids of MPS' daemons."""
+        return [pid for minor in range(8) for pid in self._node.daemons(minor)]
 
     def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
@@ -109,6 +121,11 @@ class Battered:
         (made,) = set(self._sockets()) - set(before)
         self.plugin = self._kubelet.register(path=self._sockets()[made])
         return self.plugin
+
+    def restart_kubelet(self) -> None:
+        """All connections end, and the plugin is found and registered anew."""
+        self._kubelet.hang_up()
+        self.plugin = self._kubelet.register()
 
     def launch(self, *flags: str) -> None:
         """A new process, whatever comes of it."""
@@ -150,7 +167,7 @@ class Battered:
         """Four new claims, each allocated its device."""
         self._made += 1
         return tuple(
-            self._claim(f"{self._name}-{self._made}-{face}", device)
+            self.claim(f"{self._name}-{self._made}-{face}", device)
             for face, device in self.devices.items()
         )
 
@@ -162,7 +179,7 @@ class Battered:
     def survive(self, refs: tuple[ports.ClaimRef, ...], within_s: tuple[float, float]) -> None:
         """Prepare and unprepare, with a kill within so long of either's start; then the retry."""
         for call, after_s in zip(("prepare", "unprepare"), within_s, strict=True):
-            self._start_call(call, refs)
+            self.start_call(call, refs)
             self._time.wait(threading.Event(), after_s)
             self.kill()
             self.start()
@@ -185,7 +202,7 @@ class Battered:
         passed: list[str] = []
         while True:
             self._made += 1
-            ref = self._claim(f"{self._name}-{self._made}-{face}", self.devices[face])
+            ref = self.claim(f"{self._name}-{self._made}-{face}", self.devices[face])
             if call == "unprepare":
                 self.again("prepare", (ref,))
             died = self._dies(call, ref, after=len(passed))
@@ -202,7 +219,7 @@ class Battered:
     def _dies(self, call: str, ref: ports.ClaimRef, after: int) -> str:
         """The point that the process died at; "" when the call had no more of them."""
         self._bomb.write_text(str(after))
-        if self._start_call(call, (ref,)).exception(WITHIN_S) is None:
+        if self.start_call(call, (ref,)).exception(WITHIN_S) is None:
             self._bomb.unlink()
             return ""
         self.processes[-1].wait(WITHIN_S)
@@ -212,7 +229,7 @@ class Battered:
         """What the kubelet does until every claim is answered without an error."""
 
         def errors() -> list[str]:
-            entries = self._start_call(call, refs).result().claims
+            entries = self.start_call(call, refs).result().claims
             assert set(entries) == {ref.uid for ref in refs}
             return [entries[ref.uid].error for ref in refs if entries[ref.uid].error]
 
@@ -236,12 +253,13 @@ class Battered:
     def _sockets(self) -> dict[int, Path]:
         return {path.stat().st_ino: path for path in self._kubelet.found()}
 
-    def _start_call(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> Any:
+    def start_call(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> Any:
+        """A prepare or an unprepare of all of them, not waited for."""
         begin = self.plugin.start_prepare if call == "prepare" else self.plugin.start_unprepare
         return begin(*refs)
 
-    def _published(self) -> dict[str, str]:
-        """A device for each face, each of a GPU of its own, once the whole pool is there."""
+    def published(self) -> list[str]:
+        """The names of all devices, once the whole pool is there."""
 
         def names() -> list[str] | None:
             listed = self._kube.list(
@@ -251,7 +269,11 @@ class Battered:
                 return None
             return [one["name"] for each in listed for one in each["spec"].get("devices") or ()]
 
-        found = sorted(waiting.value(names, bool, WITHIN_S))
+        return sorted(waiting.value(names, bool, WITHIN_S))
+
+    def _published(self) -> dict[str, str]:
+        """A device for each face, each of a GPU of its own."""
+        found = self.published()
         whole = [name for name in found if name.count("-") == 4]
         parts = [name for name in found if name.startswith(f"{whole[2]}-mig-1g")]
         return {
@@ -261,7 +283,8 @@ class Battered:
             "ts": f"{whole[3]}-ts",
         }
 
-    def _claim(self, name: str, device: str) -> ports.ClaimRef:
+    def claim(self, name: str, device: str) -> ports.ClaimRef:
+        """A new claim that is allocated a device; of a share a quarter."""
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
         body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         made = self._kube.create(resource.RESOURCE_CLAIMS, body, NAMESPACE)

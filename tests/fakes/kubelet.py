@@ -89,8 +89,13 @@ class Kubelet:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End every connection, and what is asked on them, as the end of the process would."""
         for channel in self._channels:
             channel.close()
+        self._channels.clear()
 
     def found(self) -> list[Path]:
         """Sockets in the registry, as the plugin watcher sees them: dot files are skipped."""

@@ -115,6 +115,11 @@ class ApiServer:
         if self._listener is not None:
             self._listener.drop()
 
+    def forget(self, kept: int = 1000) -> None:
+        """Keep but the last requests and changes, for runs of hours; slower watches get 410."""
+        del self._state.requests[:-kept]
+        self.storage.trim(kept)
+
     def kubeconfig(self, folder: Path, token_file: Path | None = None) -> Path:
         """Write a kubeconfig that points here."""
         user = {} if token_file is None else {"tokenFile": str(token_file)}

@@ -160,6 +160,13 @@ class Storage:
             self.history.clear()
             self.changed.notify_all()
 
+    def trim(self, kept: int) -> None:
+        """Forget the history but for the last `kept` changes."""
+        with self.changed:
+            if len(self.history) > kept:
+                self.compacted = self.history[-kept - 1].version
+                del self.history[:-kept]
+
     def since(self, kind: Kind, version: int) -> list[Change]:
         """The kind's changes after `version`. Raises the 410 Refusal."""
         with self.changed:

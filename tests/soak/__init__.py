@@ -1,0 +1,1 @@
+"""Tens of thousands of claims through one plugin, while things break, and its memory watched."""

@@ -1,0 +1,62 @@
+"""Soak one plugin: `python -m tests.soak`, or `make soak`.
+
+The plugin's process, its sockets, the MPS supervisor and the machine's library are real; the
+kubelet is played, and the API server is that of the cluster of this checkout where one is up.
+Exit code 0: nothing was lost or left over and nothing grew; 1: something was, or did.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+
+from benchmarks import record
+from tests.soak import report, run
+
+CYCLES, RATE, TROUBLE_S, SEED = 36_000, 5.0, 60.0, 20261122
+QUICK = run.Asked(cycles=240, rate=0.0, trouble_s=2.5, seed=SEED)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, judge, record."""
+    chosen = _parser().parse_args(arguments)
+    asked = run.Asked(chosen.cycles, chosen.rate, chosen.trouble_seconds, chosen.seed)
+    if chosen.quick:
+        asked = dataclasses.replace(QUICK, seed=chosen.seed)
+    return soak(asked, keep=not chosen.quick, say=_print)
+
+
+def soak(asked: run.Asked, *, keep: bool, say: Callable[[str], None]) -> int:
+    """One run; `keep` its figures."""
+    one = run.Run(asked, say)
+    one.go()
+    told = report.Report.of(one, asked)
+    say(told.text)
+    if keep:
+        say(f"written to {record.write('soak', told.figures()).relative_to(run.ROOT)}")
+    return 0 if told.good else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.soak", description=(__doc__ or "").splitlines()[0]
+    )
+    made.add_argument("--cycles", type=int, default=CYCLES, help="how many claims in all")
+    made.add_argument(
+        "--rate", type=float, default=RATE, help="claims a second; 0: as fast as it goes"
+    )
+    made.add_argument(
+        "--trouble-seconds", type=float, default=TROUBLE_S, help="a trouble so often; 0: none"
+    )
+    made.add_argument("--seed", type=int, default=SEED, help="draws claims and troubles")
+    made.add_argument("--quick", action="store_true", help="a minute of it; nothing is recorded")
+    return made
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

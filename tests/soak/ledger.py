@@ -1,0 +1,93 @@
+"""The account of every cycle: made, prepared, released and gone, or it is lost."""
+
+import collections
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+STAGES = ("made", "prepared", "released", "gone")
+_VARIABLE = re.compile(r"[0-9a-f]{4,}(?:-[0-9a-f]+)+|gpu(?:-\w+)+|/[\w./-]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many claims in all, and how many a second; 0: as fast as it goes."""
+
+    cycles: int
+    rate: float
+
+
+class Ledger:
+    """Thread safe. `broken` says what should not have been."""
+
+    def __init__(self, pace: Pace, monotonic: Callable[[], float]) -> None:
+        self._pace = pace
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._lock = threading.Lock()
+        self._promised = 0
+        self.stages = collections.Counter[str]()
+        self.faces = collections.Counter[str]()
+        self.refused = collections.Counter[str]()
+        self.troubles = collections.Counter[str]()
+        self.broken: list[str] = []
+        self.longest_s = 0.0
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._monotonic() - self._began
+
+    @property
+    def done(self) -> int:
+        """Cycles that are over."""
+        return self.stages["gone"]
+
+    @property
+    def killing(self) -> bool:
+        """The first two fifths of a run; what is judged of it begins at the half."""
+        return self.done < 0.4 * self._pace.cycles
+
+    def promise(self, count: int) -> float | None:
+        """So many cycles are to begin, after so many seconds; None: there are enough."""
+        with self._lock:
+            if self._promised >= self._pace.cycles:
+                return None
+            due = self._promised / self._pace.rate if self._pace.rate else 0.0
+            self._promised += count
+            return max(0.0, due - self.elapsed_s)
+
+    def reach(self, stage: str, count: int) -> None:
+        """So many claims have come so far."""
+        with self._lock:
+            self.stages[stage] += count
+
+    def face(self, face: str) -> None:
+        """One of that face is made."""
+        with self._lock:
+            self.faces[face] += 1
+
+    def refuse(self, why: str) -> None:
+        """A call that is to be made again."""
+        with self._lock:
+            self.refused[_VARIABLE.sub("*", why)[:100]] += 1
+
+    def waited(self, seconds: float) -> None:
+        """For a pod to be prepared, faults included."""
+        with self._lock:
+            self.longest_s = max(self.longest_s, seconds)
+
+    def trouble(self, what: str) -> None:
+        """It went wrong, on purpose."""
+        with self._lock:
+            self.troubles[what] += 1
+
+    def breach(self, what: str) -> None:
+        """Something that should not be."""
+        with self._lock:
+            self.broken.append(what)
+
+    def lost(self) -> int:
+        """Cycles that began and did not end in order."""
+        reached = [self.stages[one] for one in STAGES]
+        return max(reached) - min(reached)

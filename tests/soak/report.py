@@ -1,0 +1,87 @@
+"""What became of a run: words, figures, and whether it was good."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from benchmarks import record
+from tests.soak import ledger, run, verdict
+
+_MET = {verdict.Says.FLAT: True, verdict.Says.GROWS: False, verdict.Says.UNTOLD: None}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one run."""
+
+    book: ledger.Ledger
+    asked: run.Asked
+    server: str
+    growths: tuple[verdict.Growth, ...]
+    seconds: float
+
+    @classmethod
+    def of(cls, one: run.Run, asked: run.Asked) -> Self:
+        """Judge what was sampled."""
+        found = [
+            growth
+            for who, taken in one.sampler.taken.items()
+            for growth in verdict.growths(who, taken)
+        ]
+        return cls(one.book, asked, one.server, tuple(found), one.book.elapsed_s)
+
+    @property
+    def good(self) -> bool:
+        """Nothing lost, nothing left over, and nothing that grows."""
+        grows = [one for one in self.growths if one.says is verdict.Says.GROWS]
+        return not self.book.broken and not grows
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        book = self.book
+        lines = [
+            f"\nseed {self.asked.seed}, {self.seconds:.0f} s, {self.server}",
+            f"cycles: {dict(book.stages)}, lost {book.lost()}; faces: {dict(book.faces)}",
+            f"troubles: {dict(book.troubles)}",
+            f"longest wait for a Prepare: {book.longest_s:.1f} s",
+            "calls that were made again:",
+            *(f"  {count:5} {why}" for why, count in book.refused.most_common(20)),
+            *(one.text for one in self.growths),
+            *(f"BROKEN: {one}" for one in book.broken),
+            "good" if self.good else "NOT GOOD",
+        ]
+        return "\n".join(lines)
+
+    def figures(self) -> list[record.Figure]:
+        """As every suite's."""
+        book, seed = self.book, self.asked.seed
+        where = "stand-in API server" if "stand-in" in self.server else "real API server"
+        kills = sum(book.troubles[one] for one in ("plugin killed", "supervisor killed"))
+        rate = book.done / self.seconds
+        plain = [
+            record.figure(f"claim cycles, {where}", "", [book.done], bar=">= 36000", seed=seed),
+            record.figure("claim cycles a second", "/s", [rate], bar=">= 5 /s", seed=seed),
+            record.figure("claims lost", "", [book.lost()], bar="<= 0", seed=seed),
+            record.figure("breaches", "", [len(book.broken)], bar="<= 0", seed=seed),
+            record.figure("troubles", "", [book.troubles.total()], seed=seed),
+            record.figure("kills among them", "", [kills], seed=seed),
+            record.figure(
+                "longest wait for Prepare, troubles included", "s", [book.longest_s],
+                bar="<= 60 s", seed=seed,
+            ),
+        ]  # fmt: skip
+        return [*plain, *(_figure(one, seed) for one in self.growths)]
+
+
+def _figure(growth: verdict.Growth, seed: int) -> record.Figure:
+    return record.Figure(
+        f"{growth.name}, grown in {growth.cycles} cycles",
+        growth.unit,
+        round(growth.grown, 3),
+        bar=f"<= {growth.allowed:.2f} {growth.unit}, by two errors",
+        met=_MET[growth.says],
+        spread=f"error {growth.error:.3f}; {growth.seen[0]:.1f}-{growth.seen[1]:.1f}, "
+        f"n={growth.samples}; {growth.says}",
+        seed=seed,
+        commit=record.commit(),
+    )

@@ -1,0 +1,170 @@
+"""One run: a node, lanes of pods on it, troubles beside them, samples, and what remains."""
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver import clock
+from driver.kube import client, resource
+from hack.cluster import api as clusters
+from hack.cluster import errors as cluster_errors
+from tests.fakes import battering, waiting
+from tests.fakes.apiserver import server
+from tests.soak import draw, lanes, ledger, room, samples, troubles
+
+ROOT = Path(__file__).parents[2]
+NODE = "soak"
+LANES = 6
+SAMPLES = 240
+"""Of a run with a rate; one with none is looked at every two seconds."""
+LONGEST_S, SHORTEST_S, USUAL_S = 30.0, 0.5, 2.0
+CLEAN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How much of what: a trouble every so many seconds, 0 for none."""
+
+    cycles: int
+    rate: float
+    trouble_s: float
+    seed: int
+
+    @property
+    def sample_s(self) -> float:
+        """How often to look."""
+        if not self.rate:
+            return USUAL_S
+        return min(LONGEST_S, max(SHORTEST_S, self.cycles / self.rate / SAMPLES))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An API server to speak to; `fake` where it is ours to break."""
+
+    kube: client.KubeClient
+    kubeconfig: Path
+    fake: server.ApiServer | None
+
+    @property
+    def words(self) -> str:
+        """Which it is."""
+        if self.fake is None:
+            return "the cluster's kube-apiserver, which is left alone"
+        return "a stand-in for the API server: no cluster of this checkout is up"
+
+
+@contextlib.contextmanager
+def served() -> Iterator[Server]:
+    """The API server of the cluster that is up, else a stand-in; it has the node."""
+    try:
+        cluster = clusters.Cluster.load(ROOT)
+    except cluster_errors.ClusterError:
+        with server.ApiServer() as fake, tempfile.TemporaryDirectory() as folder:
+            fake.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
+            kubeconfig = fake.kubeconfig(Path(folder))
+            yield Server(client.KubeClient.connect(kubeconfig, "ration-soak"), kubeconfig, fake)
+        return
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-soak")
+    taint = {"key": "ration.dev/lane", "value": "soak", "effect": "NoSchedule"}
+    kube.create(resource.NODES, {"metadata": {"name": NODE}, "spec": {"taints": [taint]}})
+    try:
+        yield Server(kube, cluster.kubeconfig, None)
+    finally:
+        kube.delete(resource.NODES, NODE)
+
+
+class Run:
+    """`go` returns when all cycles are over, or something broke."""
+
+    def __init__(self, asked: Asked, say: Callable[[str], None]) -> None:
+        self._asked = asked
+        self._say = say
+        self._time = clock.SystemClock()
+        self.book = ledger.Ledger(ledger.Pace(asked.cycles, asked.rate), self._time.monotonic)
+        self.server = ""
+        self.sampler = samples.Sampler({})
+
+    def go(self) -> None:
+        """Set up, run, look at what remains, and end all of it."""
+        with served() as found:
+            self.server = found.words
+            self._say(f"seed {self._asked.seed}; {found.words}")
+            with battering.battered(found.kube, found.kubeconfig, NODE) as node:
+                self.sampler = samples.Sampler(
+                    {
+                        "plugin": lambda: node.processes[-1].pid,
+                        "supervisor": lambda: node.supervisors[-1].pid,
+                    }
+                )
+                self._run(found, node)
+                self._remains(found, node)
+                if self.book.broken:
+                    self._say(f"the plugin's last words:\n{_tail(node.log)}")
+
+    def _run(self, found: Server, node: battering.Battered) -> None:
+        ground = lanes.Ground(
+            node, room.Room(node.published()), threading.Lock(), self.book, self._time
+        )
+        stop = threading.Event()
+        breaking = self._breaking(found, node, stop)
+        running = [
+            threading.Thread(target=lanes.Lane(ground, number, self._asked.seed).run, daemon=True)
+            for number in range(LANES)
+        ]
+        for thread in (*breaking, *running):
+            thread.start()
+        while any(thread.is_alive() for thread in running):
+            self._time.wait(stop, self._asked.sample_s)
+            self._look(found)
+        stop.set()
+        for thread in breaking:
+            thread.join()
+        self._look(found)
+
+    def _breaking(
+        self, found: Server, node: battering.Battered, stop: threading.Event
+    ) -> list[threading.Thread]:
+        if not self._asked.trouble_s:
+            return []
+        among = [one for one in draw.Trouble if found.fake or one not in draw.OF_API]
+        breaks = draw.Breaks(self._asked.seed, among)
+        made = troubles.Troubles(node, found.fake, self.book, breaks, self._time)
+        return [threading.Thread(target=made.run, args=(self._asked.trouble_s, stop), daemon=True)]
+
+    def _look(self, found: Server) -> None:
+        book = self.book
+        self.sampler.look(book.elapsed_s, book.done)
+        if found.fake is not None:
+            found.fake.forget()
+        self._say(
+            f"{book.elapsed_s:6.0f} s  {book.done:6d} of {self._asked.cycles}  "
+            f"plugin {self.sampler.last('plugin')}  "
+            f"troubles {book.troubles.total()}  tried again {book.refused.total()}"
+        )
+
+    def _remains(self, found: Server, node: battering.Battered) -> None:
+        """Both processes live, and nothing of any claim is left anywhere."""
+        for who, process in (
+            ("plugin", node.processes[-1]),
+            ("supervisor", node.supervisors[-1]),
+        ):
+            if process.poll() is not None:
+                self.book.breach(f"the {who} ended by itself: {process.returncode}")
+        try:
+            waiting.until(lambda: not node.left() and not node.daemons(), CLEAN_S)
+        except AssertionError:
+            self.book.breach(f"left on the node: {node.left()}, MPS daemons {node.daemons()}")
+        kept = found.kube.list(resource.RESOURCE_CLAIMS).items
+        names = [one["metadata"]["name"] for one in kept]
+        if mine := [name for name in names if name.startswith("lane-")]:
+            self.book.breach(f"claims left in the API: {mine}")
+        if lost := self.book.lost():
+            self.book.breach(f"{lost} cycles are lost: {dict(self.book.stages)}")
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text().splitlines()[-20:])

@@ -1,0 +1,44 @@
+"""What a process has, from /proc."""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.soak import verdict
+
+
+def sample(pid: int, at_s: float, cycles: int) -> verdict.Sample | None:
+    """A process now; None where it has gone."""
+    of = Path(f"/proc/{pid}")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        told = dict(
+            line.split(":", 1) for line in (of / "status").read_text().splitlines() if ":" in line
+        )
+        if "VmRSS" not in told:  # it has ended, and nobody has waited for it
+            return None
+        rss = int(told["VmRSS"].split()[0]) / 1024
+        files = len(list((of / "fd").iterdir()))
+        return verdict.Sample(at_s, cycles, pid, rss, files, int(told["Threads"]))
+    return None
+
+
+class Sampler:
+    """The samples of some processes, each by what it is called."""
+
+    def __init__(self, pids: dict[str, Callable[[], int]]) -> None:
+        self._pids = pids
+        self.taken: dict[str, list[verdict.Sample]] = {name: [] for name in pids}
+
+    def look(self, at_s: float, cycles: int) -> None:
+        """Take one of each."""
+        for name, pid in self._pids.items():
+            found = sample(pid(), at_s, cycles)
+            if found is not None:
+                self.taken[name].append(found)
+
+    def last(self, name: str) -> str:
+        """The newest, for people."""
+        if not self.taken[name]:
+            return "-"
+        one = self.taken[name][-1]
+        return f"{one.rss_mib:.1f} MiB {one.fds} files {one.threads} threads"

@@ -1,0 +1,129 @@
+"""Whether what was sampled stays flat: slopes by least squares, and how far they can be told. Pure.
+
+What is judged is the second half of a run, and of that only what the process did after its first
+WARM_UP cycles. The bound of memory is 1 MiB an hour at five claims a second, that is a MiB in
+CYCLES_PER_MIB cycles; Python takes memory by arenas of 1 MiB, so a shorter run is allowed one.
+Files and threads are whole things: over the half fewer than one may have been added.
+
+A slope has an error. Samples that follow each other are alike, so they count as fewer than they are
+(by the correlation of neighbours). Beyond its bound by more than two errors it GROWS; two errors
+within it it is FLAT; between them the run was too short, or too noisy, to tell (UNTOLD).
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+CYCLES_PER_MIB = 18_000
+ARENA_MIB = 1.0
+WARM_UP = 1_000
+FEWEST = 12
+"""Samples of which nothing is said when there are fewer."""
+ERRORS = 2.0
+EXACT = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a process has at one moment: MiB, open files, threads, after so many cycles."""
+
+    at_s: float
+    cycles: int
+    pid: int
+    rss_mib: float
+    fds: int
+    threads: int
+
+
+class Says(StrEnum):
+    """What a slope says."""
+
+    FLAT = "flat"
+    GROWS = "grows"
+    UNTOLD = "too short to tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Over the judged half: by the fitted line, its error, and what is allowed."""
+
+    name: str
+    unit: str
+    grown: float
+    error: float
+    allowed: float
+    samples: int
+    cycles: int
+    seen: tuple[float, float]
+
+    @property
+    def says(self) -> Says:
+        """What follows."""
+        if self.samples < FEWEST:
+            return Says.UNTOLD
+        if self.grown - ERRORS * self.error > self.allowed:
+            return Says.GROWS
+        flat = self.grown + ERRORS * self.error <= self.allowed
+        return Says.FLAT if flat else Says.UNTOLD
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return (
+            f"{self.name}: {self.says}: {self.grown:+.2f} {self.unit} (error {self.error:.2f}) "
+            f"over {self.cycles} cycles, allowed {self.allowed:.2f}; "
+            f"{self.seen[0]:.1f} to {self.seen[1]:.1f}, {self.samples} samples"
+        )
+
+
+def judged(samples: Sequence[Sample]) -> list[Sample]:
+    """Those of the second half, of the process that lived last, once it was warm."""
+    if not samples:
+        return []
+    last = samples[-1]
+    mine = [one for one in samples if one.pid == last.pid]
+    since = max(last.cycles / 2, mine[0].cycles + WARM_UP)
+    return [one for one in mine if one.cycles >= since]
+
+
+def growths(who: str, samples: Sequence[Sample]) -> list[Growth]:
+    """Memory, files and threads of one process."""
+    found = judged(samples)
+    cycles = found[-1].cycles - found[0].cycles if found else 0
+    memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
+    return [
+        _growth(f"RSS of the {who}", "MiB", found, [one.rss_mib for one in found], memory),
+        _growth(f"open files of the {who}", "files", found, [one.fds for one in found], 1.0),
+        _growth(f"threads of the {who}", "threads", found, [one.threads for one in found], 1.0),
+    ]
+
+
+def _growth(
+    name: str, unit: str, found: Sequence[Sample], values: Sequence[float], allowed: float
+) -> Growth:
+    if len(found) < FEWEST or found[0].cycles == found[-1].cycles:
+        return Growth(name, unit, 0.0, 0.0, allowed, 0, 0, (0.0, 0.0))
+    cycles = [float(one.cycles) for one in found]
+    slope, error = fit(cycles, values)
+    width = cycles[-1] - cycles[0]
+    seen = (min(values), max(values))
+    return Growth(
+        name, unit, slope * width, error * width, allowed, len(found), int(width), seen
+    )  # fmt: skip
+
+
+def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """The slope of ys by xs, and its error."""
+    slope, intercept = statistics.linear_regression(xs, ys)
+    left = [y - (slope * x + intercept) for x, y in zip(xs, ys, strict=True)]
+    squares = sum(one * one for one in left)
+    spread = sum((x - statistics.fmean(xs)) ** 2 for x in xs)
+    if squares < EXACT:
+        return slope, 0.0
+    alike = sum(a * b for a, b in itertools.pairwise(left)) / squares
+    alike = min(max(alike, 0.0), 0.95)
+    variance = squares / (len(xs) - 2) * (1 + alike) / (1 - alike)
+    return slope, math.sqrt(variance / spread)
