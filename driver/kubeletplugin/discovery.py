@@ -42,25 +42,35 @@ class Discovery:
         """As last read, and read again when the last reading failed. Raises DeviceFault.
 
         Minors may have moved by the time that a driver is back, so what it said before is no
-        ground to prepare on.
+        ground to prepare on. Of many callers one reads; while others read, what was good is.
         """
-        return self.refresh() if self._stale else self._inventory
+        if not self._stale:
+            return self._inventory
+        with self._reading:
+            return self._read() if self._stale else self._inventory
 
     def refresh(self) -> model.Inventory:
         """Read it again. Raises DeviceFault, and the last one stays."""
         with self._reading:
-            self._stale = True
-            doubts, again = self._doubts, Counter(self._again)
+            return self._read()
+
+    def _read(self) -> model.Inventory:
+        """The caller is the only one that reads."""
+        doubts, again = self._doubts, Counter(self._again)
+        try:
             ours = self._ours()
             found = self._nvml.inventory()
             ours |= self._ours()
-            with self._swapping:
-                apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
-                gpus = tuple(self._newest(gpu, again) for gpu in apart)
-                found = dataclasses.replace(found, gpus=gpus)
-                self._inventory = model.remember(self._inventory, found)
-                self._stale = self._doubts != doubts
-            return self._inventory
+        except Exception:
+            self._stale = True
+            raise
+        with self._swapping:
+            apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
+            gpus = tuple(self._newest(gpu, again) for gpu in apart)
+            found = dataclasses.replace(found, gpus=gpus)
+            self._inventory = model.remember(self._inventory, found)
+            self._stale = self._doubts != doubts
+        return self._inventory
 
     def again(self, uuid: ids.GpuUuid) -> model.Gpu:
         """One GPU, its minor and its MIG read again; who has changed them must ask for it.
