@@ -11,6 +11,9 @@ CONTROLLERS ?= 2
 # How the driver runs on the local cluster: processes, pods (by the chart), none.
 DRIVER ?= processes
 SEEDS ?= 20000
+# Of the soak: claims in all, and a second (0: as fast as it goes).
+CYCLES ?= 36000
+RATE ?= 5
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
@@ -22,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot check unit component oracle \
-        differential \
+        differential soak \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -86,6 +89,9 @@ oracle: setup ## Against kube-scheduler's own allocator; the first time it is bu
 
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
+
+soak: setup ## One plugin, CYCLES claims at RATE a second while things break: two hours.
+	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke

@@ -7,6 +7,7 @@ Exit code 0: nothing was lost or left over and nothing grew; 1: something was, o
 
 import argparse
 import dataclasses
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = run.Asked(chosen.cycles, chosen.rate, chosen.trouble_seconds, chosen.seed)
     if chosen.quick:
         asked = dataclasses.replace(QUICK, seed=chosen.seed)
+    signal.signal(signal.SIGTERM, _end)
     return soak(asked, keep=not chosen.quick, say=_print)
 
 
@@ -51,6 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=SEED, help="draws claims and troubles")
     made.add_argument("--quick", action="store_true", help="a minute of it; nothing is recorded")
     return made
+
+
+def _end(_signal: int, _frame: object) -> None:
+    """As Ctrl-C does: all that was started is ended on the way out."""
+    raise KeyboardInterrupt
 
 
 def _print(line: str) -> None:

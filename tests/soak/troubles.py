@@ -1,7 +1,6 @@
 """What breaks, one thing after the other, each over within seconds."""
 
 import threading
-from collections.abc import Callable
 
 from driver import clock
 from simulator import codes, control
@@ -31,7 +30,7 @@ class Troubles:
         self._book = book
         self._breaks = breaks
         self._time = time
-        self._acts: dict[draw.Trouble, Callable[[str], None]] = {
+        self._acts = {
             draw.Trouble.PLUGIN_KILLED: self._kill_plugin,
             draw.Trouble.SUPERVISOR_KILLED: self._kill_supervisor,
             draw.Trouble.MPS_DIED: self._end_mps,

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+
+from tests.soak import verdict
+
+LEAK = 1 / verdict.CYCLES_PER_MIB
+"""MiB a cycle: what is just allowed."""
+
+
+def ran(
+    cycles: int = 36_000,
+    *,
+    mib_a_cycle: float = 0.0,
+    noise_mib: float = 0.1,
+    files_a_cycle: float = 0.0,
+    killed_at: int = 10_000,
+) -> list[verdict.Sample]:
+    """240 samples of a plugin that was killed once."""
+    found = []
+    for number in range(1, 241):
+        done = cycles * number // 240
+        life = done - killed_at if done > killed_at else done
+        wave = noise_mib * math.sin(number * 2.4)
+        found.append(
+            verdict.Sample(
+                float(number),
+                done,
+                2 if done > killed_at else 1,
+                100 + life * mib_a_cycle + wave,
+                20 + int(life * files_a_cycle) + number % 3,
+                50,
+            )
+        )
+    return found
+
+
+def says(samples: list[verdict.Sample]) -> dict[str, verdict.Says]:
+    return {one.name.split()[0]: one.says for one in verdict.growths("plugin", samples)}
+
+
+def test_what_stays_as_it_is_is_flat() -> None:
+    assert set(says(ran()).values()) == {verdict.Says.FLAT}
+
+
+def test_memory_that_grows_by_twice_what_is_allowed_grows() -> None:
+    assert says(ran(mib_a_cycle=2 * LEAK))["RSS"] is verdict.Says.GROWS
+
+
+def test_memory_that_grows_by_half_of_what_is_allowed_is_flat() -> None:
+    assert says(ran(mib_a_cycle=LEAK / 2))["RSS"] is verdict.Says.FLAT
+
+
+def test_a_file_that_stays_open_every_five_thousand_cycles_grows() -> None:
+    assert says(ran(files_a_cycle=1 / 5000))["open"] is verdict.Says.GROWS
+
+
+def test_what_is_noisier_than_what_is_allowed_is_not_told() -> None:
+    assert says(ran(mib_a_cycle=LEAK, noise_mib=30.0))["RSS"] is verdict.Says.UNTOLD
+
+
+def test_of_a_short_run_nothing_is_told() -> None:
+    assert set(says(ran(cycles=500, killed_at=100)).values()) == {verdict.Says.UNTOLD}
+    assert set(says([]).values()) == {verdict.Says.UNTOLD}
+
+
+def test_only_the_last_process_once_it_is_warm_and_the_second_half_are_judged() -> None:
+    assert min(one.cycles for one in verdict.judged(ran(killed_at=10_000))) == 18_000
+    late = verdict.judged(ran(killed_at=30_000))
+    assert min(one.cycles for one in late) >= 30_000 + verdict.WARM_UP
+    assert {one.pid for one in late} == {2}
+
+
+def test_a_line_is_fitted_without_an_error_and_noise_has_one() -> None:
+    xs = [float(number) for number in range(100)]
+    assert verdict.fit(xs, [3 + 2 * x for x in xs]) == pytest.approx((2.0, 0.0), abs=1e-6)
+    slope, error = verdict.fit(xs, [3 + 2 * x + math.sin(2.4 * x) for x in xs])
+    assert abs(slope - 2) < 2 * error
+    assert 0 < error < 0.02
+
+
+def test_neighbours_that_are_alike_widen_the_error() -> None:
+    xs = [float(number) for number in range(100)]
+    _, apart = verdict.fit(xs, [math.sin(2.4 * x) for x in xs])
+    _, alike = verdict.fit(xs, [math.sin(0.2 * x) for x in xs])
+    assert alike > 2 * apart
