@@ -44,15 +44,18 @@ class Discovery:
         Minors may have moved by the time that a driver is back, so what it said before is no
         ground to prepare on. Of many callers one reads; while others read, what was good is.
         """
-        if not self._stale:
+        if not self._is_stale():
             return self._inventory
         with self._reading:
-            return self._read() if self._stale else self._inventory
+            return self._read() if self._is_stale() else self._inventory
 
     def refresh(self) -> model.Inventory:
         """Read it again. Raises DeviceFault, and the last one stays."""
         with self._reading:
             return self._read()
+
+    def _is_stale(self) -> bool:
+        return self._stale
 
     def _read(self) -> model.Inventory:
         """The caller is the only one that reads."""
