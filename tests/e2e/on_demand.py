@@ -37,7 +37,7 @@ once more 15 s later."""
 GOES_S = 90.0
 _LAUNCHED = re.compile(r'"message":"created nodeclaim"')
 _SETTINGS = (
-    f"--values={FOLDER / 'values.yaml'}",
+    f"--values={FOLDER / 'install' / 'values.yaml'}",
     f"--set=controller.nodes.ttl={TTL_S}s",
     "--set=admission.enabled=false",
 )
@@ -59,7 +59,7 @@ def a_cluster() -> Iterator[api.Cluster]:
         found = api.Cluster.load(ROOT)
         found.kubectl("cordon", "node-0")
         found.start_kwok()
-        found.start_karpenter(FOLDER / "instance-types.json")
+        found.start_karpenter(FOLDER / "install" / "instance-types.json")
         found.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(node_pool()))
         with told_of_the_shapes(found):
             yield found

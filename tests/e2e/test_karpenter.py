@@ -57,9 +57,9 @@ def field(supply: on_demand.Supply) -> Iterator[playground.Playground]:
 
 def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str]:
     """Placeholders for nodes of the example's shape, by our hand; their names."""
-    (one,) = yaml.safe_load((on_demand.FOLDER / "values.yaml").read_text())["controller"]["nodes"][
-        "shapes"
-    ]
+    (one,) = yaml.safe_load((on_demand.FOLDER / "install" / "values.yaml").read_text())[
+        "controller"
+    ]["nodes"]["shapes"]
     h100 = shape.of_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
     sizes = {"requests": {"cpu": "8", "memory": "32Gi"}}
     spec = {"containers": [{"name": "main", "resources": sizes}], "tolerations": [POOL_TAINT]}

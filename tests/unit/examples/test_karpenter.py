@@ -18,7 +18,7 @@ from tests import objects, shapes
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "karpenter"
-VALUES: dict[str, Any] = yaml.safe_load((FOLDER / "values.yaml").read_text())
+VALUES: dict[str, Any] = yaml.safe_load((FOLDER / "install" / "values.yaml").read_text())
 NODES = VALUES["controller"]["nodes"]
 HOW_TO = (ROOT / "docs" / "how-to" / "karpenter.md").read_text()
 
@@ -65,7 +65,10 @@ def test_the_pool_on_aws_differs_only_by_whose_nodes_they_are() -> None:
 def test_what_the_pool_asks_for_can_be_bought_and_holds_what_the_shape_says() -> None:
     pool = of_kind("NodePool", "nodepool.yaml")["spec"]["template"]["spec"]["requirements"]
     asked = {one["key"]: one["values"] for one in pool}
-    sold = {one["name"]: one for one in json.loads((FOLDER / "instance-types.json").read_text())}
+    sold = {
+        one["name"]: one
+        for one in json.loads((FOLDER / "install" / "instance-types.json").read_text())
+    }
     (name,) = asked[shapes.INSTANCE]
     kinds = {
         value
