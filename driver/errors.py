@@ -23,15 +23,20 @@ class BadInput(RationError):
     """Something a person wrote cannot be read.
 
     `where` names the place (`spec.devices.config[0].opaque.parameters.sharing`), `problem` what is
-    wrong there and `expected` what would be right; `expected` may be empty.
+    wrong there and `expected` what would be right; `expected` may be empty. Half a surrogate pair,
+    which JSON can write and nobody can encode, is shown as JSON writes it.
     """
 
     def __init__(self, where: str, problem: str, expected: str = "") -> None:
-        self.where = where
-        self.problem = problem
-        self.expected = expected
-        tail = f"; expected {expected}" if expected else ""
-        super().__init__(f"{where}: {problem}{tail}")
+        self.where = _encodable(where)
+        self.problem = _encodable(problem)
+        self.expected = _encodable(expected)
+        tail = f"; expected {self.expected}" if expected else ""
+        super().__init__(f"{self.where}: {self.problem}{tail}")
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 class DeviceFault(RationError):

@@ -12,7 +12,7 @@ from typing import Literal
 import pydantic
 
 from driver import errors, names
-from driver.api import nvidia, v1alpha1
+from driver.api import nvidia, strict, v1alpha1
 
 Kind = Literal["GpuConfig", "MigDeviceConfig"]
 """What a device can be configured by: MIG devices have a kind of their own."""
@@ -27,6 +27,7 @@ _OURS: Mapping[str, _Model] = {
     "SliceConfig": v1alpha1.SliceConfig,
 }
 _STRATEGIES = frozenset({"TimeSlicing", "MPS"})
+_LONGEST_SHOWN = 100
 _VERSIONS = (names.CONFIG_VERSION, nvidia.VERSION)
 
 
@@ -58,16 +59,22 @@ def config(
     version, kind = parameters.get("apiVersion"), parameters.get("kind")
     if version not in _VERSIONS:
         wanted = " or ".join(repr(one) for one in _VERSIONS)
-        raise errors.BadInput(f"{where}.apiVersion", f"is {version!r}", wanted)
+        raise errors.BadInput(f"{where}.apiVersion", f"is {_shown(version)}", wanted)
     known = _OURS if version == names.CONFIG_VERSION else nvidia.KINDS
     if not isinstance(kind, str) or kind not in known:
-        raise errors.BadInput(f"{where}.kind", f"is {kind!r}", f"one of {', '.join(known)}")
+        raise errors.BadInput(f"{where}.kind", f"is {_shown(kind)}", f"one of {', '.join(known)}")
     found = _read(parameters, where, str(version), kind)
     if isinstance(found, v1alpha1.GpuConfig) and found.crossNamespace and not from_class:
         raise errors.BadInput(
             f"{where}.crossNamespace", "is for DeviceClasses", "it in the class's configuration"
         )
     return found
+
+
+def _shown(value: object) -> str:
+    """What is plain as it is, else what kind of value it is: it may be a user's, of any size."""
+    plain = value is None or isinstance(value, str | bool | float)
+    return repr(value)[:_LONGEST_SHOWN] if plain else type(value).__name__
 
 
 def _read(
@@ -79,6 +86,8 @@ def _read(
         if theirs:
             return nvidia.KINDS[kind].model_validate(dict(parameters)).ours()
         return _OURS[kind].model_validate(dict(parameters))
+    except UnicodeEncodeError as error:
+        raise errors.BadInput(where, *strict.NO_UNICODE) from error
     except pydantic.ValidationError as error:
         raise _bad(error, where, model) from error
 

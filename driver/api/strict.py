@@ -8,6 +8,7 @@ import pydantic
 from driver import errors
 
 M = TypeVar("M", bound=pydantic.BaseModel)
+NO_UNICODE = ("has half a surrogate pair", "Unicode text")
 _OWN = "Value error, "
 """What pydantic puts before the words of a model's own checks."""
 
@@ -20,6 +21,8 @@ def read(model: type[M], document: Mapping[str, object], where: str) -> M:
     """
     try:
         return model.model_validate(document)
+    except UnicodeEncodeError as error:  # of a check of ours, whose words pydantic cannot take
+        raise errors.BadInput(where, *NO_UNICODE) from error
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join([where, *(str(part) for part in first["loc"])])

@@ -80,7 +80,11 @@ class Selector:
 @functools.lru_cache(maxsize=4096)
 def compile_selector(expression: str) -> Selector | Unusable:
     """Compile once per distinct text."""
-    if len(expression.encode()) > MAX_EXPRESSION_BYTES:
+    try:
+        length = len(expression.encode())
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
+        return Unusable(expression, "is no Unicode text")
+    if length > MAX_EXPRESSION_BYTES:
         return Unusable(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
     try:
         compiled = environment.checking().compile(expression)

@@ -5,7 +5,6 @@ twenty times as much to decode. Every failure is an `errors.ApiError`; nothing i
 so that each loop keeps its own policy.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from driver import errors
-from driver.kube import credentials, failures, finalizers, resource, transport, watching
+from driver.kube import answers, credentials, failures, finalizers, resource, transport, watching
 
 _LIST_TRIES = 3
 
@@ -294,7 +293,7 @@ class KubeClient:
             )
         )
         try:
-            answer = json.loads(raw)
+            answer = answers.decoded(raw)
         except ValueError as e:
             raise failures.no_answer(request.method, request.path, e) from e
         if not isinstance(answer, dict):

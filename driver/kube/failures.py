@@ -21,7 +21,7 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> errors.Ap
     """The error for an answer outside 2xx; the body is a metav1.Status, or anything at all."""
     try:
         written = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         written = None
     if not isinstance(written, dict):
         written = {"message": body[:200].decode(errors="replace")}

@@ -1,14 +1,13 @@
 """The frames of a watch: one JSON object a line, over one answer that does not end."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 import urllib3
 
-from driver.kube import failures, resource
+from driver.kube import answers, failures, resource
 
 
 class EventType(StrEnum):
@@ -77,7 +76,7 @@ class Watch:
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
-            frame = json.loads(line)
+            frame: Any = answers.decoded(line)
             kind, obj = frame["type"], frame["object"]
             if kind == "ERROR":
                 raise failures.of_status(obj)

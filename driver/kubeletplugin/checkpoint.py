@@ -263,7 +263,10 @@ def _unsealed(data: bytes) -> Mapping[str, Any]:
     record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
     if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):
         raise ValueError("its checksum does not fit its bytes")
-    raw = json.loads(record)
+    try:
+        raw = json.loads(record)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(raw, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the code
     return raw

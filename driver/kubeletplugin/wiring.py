@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-import yaml
 
 from driver import clock, errors, ids
 from driver.api import offerings
 from driver.devices import mig, model
-from driver.files import boot, driver_search, observer
+from driver.files import boot, documents, driver_search, observer
 from driver.kubeletplugin import (
     activity_watch,
     capabilities,
@@ -251,10 +250,4 @@ def _offerings(path: Path | None) -> offerings.NodeOfferings:
     """The document at a path; without one, everything as by default. Raises BadInput."""
     if path is None:
         return offerings.NodeOfferings()
-    try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
-        raise errors.BadInput(str(path), str(e), "a NodeOfferings document") from e
-    if not isinstance(document, dict):
-        raise errors.BadInput(str(path), f"is {type(document).__name__}", "a YAML mapping")
-    return offerings.read(document, path.name)
+    return offerings.read(documents.read(path, "NodeOfferings"), path.name)

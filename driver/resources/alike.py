@@ -35,7 +35,7 @@ def reader(read: Callable[[fields.Raw, str], T]) -> Callable[[fields.Raw, str], 
         found = _values(obj)
         try:
             return of_text(json.dumps(obj)) if found is None else of_values(found)
-        except (errors.BadInput, TypeError):
+        except (errors.BadInput, TypeError, RecursionError):
             return read(obj, at)  # which tells where
 
     return parse

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from driver import names
+from driver import errors, names
 from driver.resources import fields
 
 
@@ -25,12 +25,16 @@ def parse(obj: fields.Raw) -> DeviceClass:
     return DeviceClass(
         name=fields.required_text(meta, "name", "metadata"),
         selectors=expressions(spec, "spec"),
-        configs=tuple(
-            fields.mapping(config, "opaque", at)
-            for at, config in fields.objects(spec, "config", "spec")
-        ),
+        configs=tuple(_opaque(config, at) for at, config in fields.objects(spec, "config", "spec")),
         policies=policies(obj),
     )
+
+
+def _opaque(config: fields.Raw, at: str) -> fields.Raw:
+    if fields.is_deep(config):
+        expected = f"at most {fields.MOST_NESTED} levels"
+        raise errors.BadInput(f"{at}.opaque", "is nested too deeply", expected)
+    return fields.mapping(config, "opaque", at)
 
 
 def policies(obj: fields.Raw) -> str | None:

@@ -10,6 +10,8 @@ from driver import errors
 
 Raw = Mapping[str, object]
 _NOTHING: Raw = {}
+MOST_NESTED = 100
+"""Levels of what users may write as they like: opaque parameters."""
 
 
 def mapping(obj: Raw, key: str, where: str = "") -> Raw:
@@ -96,6 +98,18 @@ def texts(obj: Raw, key: str, where: str = "") -> tuple[str, ...]:
 def text_map(obj: Raw, key: str, where: str = "") -> dict[str, str]:
     """A map of strings: labels, a nodeSelector."""
     return {name: text(mapping(obj, key, where), name, where) for name in mapping(obj, key, where)}
+
+
+def is_deep(value: object) -> bool:
+    """Whether lists and objects are nested in it deeper than MOST_NESTED levels."""
+    level = [value]
+    for _ in range(MOST_NESTED + 1):
+        level = [inner for one in level if isinstance(one, Mapping) for inner in one.values()] + [
+            inner for one in level if isinstance(one, list | tuple) for inner in one
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _at(where: str, key: str) -> str:

@@ -110,7 +110,7 @@ def like(nanos: int, form: Quantity) -> Quantity:
 def of_bytes(count: int) -> Quantity:
     """Bytes in the largest binary suffix that divides them: `81559Mi`."""
     for suffix, shift in sorted(BINARY.items(), key=lambda item: -item[1]):
-        if count and count % (1 << shift) == 0:
+        if 0 < abs(count) <= _MOST_BINARY and count % (1 << shift) == 0:
             return Quantity(count * _NANO, f"{count >> shift}{suffix}")
     return of_units(count)
 

@@ -7,8 +7,9 @@ What uses a field that this version does not weigh is not misread: `Request.beyo
 import functools
 import json
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from driver import errors
 from driver.resources import classes, fields, quantity, toleration
 
 _SPECS = 4096
@@ -90,7 +91,17 @@ def parse(spec: fields.Raw) -> Spec:
     Raises:
         BadInput: a field has another type than the API's.
     """
-    return _parse(json.dumps(spec, sort_keys=True))
+    at = "spec.devices"
+    deep = [path for path, one in fields.objects(spec, "config", at) if fields.is_deep(one)]
+    if deep:
+        shallow = [one for one in fields.sequence(spec, "config") if not fields.is_deep(one)]
+        beyond = tuple(f"{path}, nested deeper than {fields.MOST_NESTED} levels" for path in deep)
+        found = parse({**spec, "config": shallow})
+        return replace(found, beyond=(*found.beyond, *beyond))
+    try:
+        return _parse(json.dumps(spec, sort_keys=True))
+    except RecursionError as error:
+        raise errors.BadInput(at, "is nested too deeply", "what the API defines") from error
 
 
 @functools.lru_cache(maxsize=_SPECS)

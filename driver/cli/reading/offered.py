@@ -7,11 +7,10 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from driver import errors
 from driver.api import node_shapes
 from driver.controller.provisioning import learning, offering
+from driver.files import documents
 from driver.kube import client, resource
 from driver.resources import fields
 
@@ -55,10 +54,10 @@ def _document(text: str) -> Mapping[str, object] | None:
     if _KIND not in text:
         return None
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError:
+        found = documents.parsed(text, "data", _KIND)
+    except errors.BadInput:
         return None
-    return found if isinstance(found, dict) and found.get("kind") == _KIND else None
+    return found if found.get("kind") == _KIND else None
 
 
 def _seen(maps: Iterable[Raw], problems: list[str]) -> Iterator[tuple[str, learning.Seen]]:

@@ -6,6 +6,7 @@ leads then: per shape a compressed text, for a node of eight GPUs publishes hund
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,12 @@ from driver.resources import nodes, pods, pool, quantity, selectors, slices
 
 _VERSION = 1
 _MOST_STARTS = 5
+_MOST_BYTES = 16 << 20
+"""Of what is kept of a shape, unzipped: a node of eight GPUs with all faces has half a megabyte."""
+_UNREADABLE = (
+    *(zlib.error, RecursionError, OverflowError),
+    *(ValueError, TypeError, KeyError, AttributeError),
+)
 _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Domains of taints that come and go with a node's life."""
@@ -162,7 +169,7 @@ def unpacked(found: bytes, where: str) -> Seen:
         BadInput: it is not what `packed` writes; a later version's is not read.
     """
     try:
-        document = json.loads(gzip.decompress(found))
+        document = json.loads(_unzipped(found))
         if document["version"] != _VERSION:
             raise errors.BadInput(where, f"is of version {document['version']}", str(_VERSION))
         return Seen(
@@ -171,10 +178,19 @@ def unpacked(found: bytes, where: str) -> Seen:
             allocatable={str(k): int(v) for k, v in document["allocatable"].items()},
             starts_s=tuple(float(one) for one in document["startsSeconds"]),
         )
-    except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise errors.BadInput(
             where, f"cannot be read: {error}", "what was kept of a shape"
         ) from error
+
+
+def _unzipped(found: bytes) -> bytes:
+    """At most _MOST_BYTES: a text that a ConfigMap has room for can say gigabytes."""
+    unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    plain = unzip.decompress(found, _MOST_BYTES)
+    if not unzip.eof:
+        raise ValueError(f"it is cut off, or longer than {_MOST_BYTES} bytes")
+    return plain
 
 
 def _parsed(one: Mapping[str, Any]) -> slices.Slice:

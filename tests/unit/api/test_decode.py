@@ -97,6 +97,23 @@ def test_what_is_wrong_is_told_with_its_place(document: dict[str, Any], words: s
     assert words in str(told.value)
 
 
+@pytest.mark.parametrize("field", ["apiVersion", "kind", "sharing", "bogus"])
+def test_what_is_nested_deeply_is_refused_in_few_words(field: str) -> None:
+    value: object = 1
+    for _ in range(900):
+        value = [value]
+    with pytest.raises(errors.BadInput) as told:
+        decode.config({**a_document(), field: value}, "config[0]")
+    assert len(str(told.value)) < 300
+
+
+@pytest.mark.parametrize("field", ["\ud800", "apiVersion", "kind"])
+def test_half_a_surrogate_pair_is_refused_in_words_that_can_be_sent(field: str) -> None:
+    with pytest.raises(errors.BadInput) as told:
+        decode.config({**a_document(), field: "\ud800"}, "config[0]")
+    assert str(told.value).encode()
+
+
 def test_a_class_may_let_namespaces_share() -> None:
     found = decode.config(a_document(crossNamespace=True), "class", from_class=True)
     assert found == v1alpha1.GpuConfig(crossNamespace=True)

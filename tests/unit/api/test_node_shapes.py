@@ -64,3 +64,9 @@ def test_two_shapes_of_one_name_are_refused() -> None:
     twin = shapes.document("b") | {"name": "a"}
     with pytest.raises(errors.BadInput, match="there are two shapes a"):
         read(shapes.document("a"), twin)
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """YAML can write it, and what is wrong with it could not be said."""
+    with pytest.raises(errors.BadInput):
+        read(shapes.document("a", labels={"\ud800": "x"}))

@@ -140,3 +140,10 @@ def test_an_expression_that_may_read_anything_says_so(expression: str) -> None:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
     assert compiled.reads is None
+
+
+def test_half_a_surrogate_pair_is_no_selector() -> None:
+    """JSON can write it, and the engine takes UTF-8."""
+    found = selector.compile_selector('"\ud800" == ""')
+    assert isinstance(found, selector.Unusable)
+    assert found.why == "is no Unicode text"

@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -69,6 +70,19 @@ def test_a_record_under_another_claims_name_is_damaged(
     (tmp_path / "uid-1.json").rename(tmp_path / "uid-2.json")
     assert records.read(ids.ClaimUid("uid-2")) is None
     assert records.damaged() == ("uid-2",)
+
+
+def test_a_record_that_is_nested_too_deeply_is_damaged(
+    records: checkpoint.Checkpoint, tmp_path: Path
+) -> None:
+    """Its checksum fits: nothing but the parser can say so."""
+    record = b"[" * 5000
+    digest = hashlib.sha256(record).hexdigest().encode()
+    (tmp_path / "uid-1.json").write_bytes(
+        b'{"record":' + record + b',"sha256":"' + digest + b'"}\n'
+    )
+    assert records.read(UID) is None
+    assert records.damaged() == (UID,)
 
 
 def test_each_damaged_record_of_a_claim_is_kept_apart(

@@ -90,3 +90,10 @@ def test_an_amount_is_written_in_the_form_of_another(nanos: int, form: str, text
     found = quantity.like(nanos, quantity.parse(form))
     assert (found.text, found.nanos) == (text, nanos)
     assert quantity.parse(found.text).nanos == nanos
+
+
+@pytest.mark.parametrize("count", [15 * 10**18, 2**63, -(2**64), 2**63 - 1, -(2**62), 3 << 30])
+def test_an_amount_of_bytes_that_is_written_reads_the_same(count: int) -> None:
+    """Binary suffixes end at 2**63 - 1, as the API server reads them."""
+    assert quantity.parse(quantity.of_bytes(count).text) == quantity.of_bytes(count)
+    assert quantity.of_bytes(count).units == count

@@ -114,3 +114,26 @@ def test_equal_claims_share_one_object() -> None:
 def test_what_is_no_request_is_told_with_its_place(raw: objects.Raw, where: str) -> None:
     with pytest.raises(errors.BadInput, match=r"^spec\.devices\." + where.replace("[", r"\[")):
         read(raw)
+
+
+def nested(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_configuration_that_is_nested_too_deeply_is_not_weighed_and_the_rest_is_read() -> None:
+    """It is a user's own text, and claims of others are read by the same thread."""
+    deep = {"opaque": {"driver": "other.dev", "parameters": {"a": nested(900)}}}
+    plain = objects.a_config()
+    found = read(objects.a_request(), config=[plain, deep])
+    assert [one.opaque for one in found.configs] == [plain["opaque"]]
+    (beyond,) = found.beyond
+    assert beyond.startswith("spec.devices.config[1]")
+    assert len(found.requests) == 1
+
+
+def test_what_else_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(errors.BadInput, match="nested"):
+        read({"name": "gpu", "exactly": {"count": nested(2000)}})

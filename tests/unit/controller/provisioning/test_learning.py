@@ -1,6 +1,7 @@
 """What is learned of a shape's nodes, kept, and held against its document."""
 
 import dataclasses
+import gzip
 from typing import Any
 
 import pytest
@@ -93,7 +94,24 @@ def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
     assert {taint.key for one in devices for taint in one.taints} <= names.OWN_TAINTS
 
 
-@pytest.mark.parametrize("text", [b"", b"nothing", learning.packed(learning.Seen())[:-9]])
+ZIPPED = learning.packed(learning.Seen())
+BOMB = gzip.compress(b" " * (64 << 20), compresslevel=1)
+INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"nothing",
+        ZIPPED[:-9],
+        ZIPPED[:10] + bytes(20) + ZIPPED[30:],
+        gzip.compress(b"[" * 5000),
+        INFINITE,
+        BOMB,
+    ],
+    ids=["empty", "plain", "torn", "damaged", "deep", "infinite", "bomb"],
+)
 def test_what_cannot_be_read_is_said_to_be_so(text: bytes) -> None:
     with pytest.raises(errors.BadInput, match="map, h100-8: cannot be read"):
         learning.unpacked(text, "map, h100-8")
