@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
+FUZZ_VENV := .venv-fuzz
 BIN := $(VENV)/bin
 NODES ?= 2
 MACHINE ?= hgx-h100
@@ -14,6 +15,9 @@ SEEDS ?= 20000
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
 RATE ?= 5
+# `make fuzz`: seconds for each target, and the least number of examples of each property.
+SECONDS ?= 60
+EXAMPLES ?= 1000
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
@@ -25,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot check unit component oracle \
-        differential soak \
+        differential fuzz soak \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -43,6 +47,7 @@ lock: $(STAMP) ## Resolve requirements/*.lock again from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/bootstrap.in -o requirements/bootstrap.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra dev -c requirements/runtime.lock pyproject.toml -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra fuzz -c requirements/runtime.lock pyproject.toml -o requirements/fuzz.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/release.in -o requirements/release.lock
 
 fmt: setup ## Format the code.
@@ -92,6 +97,15 @@ differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random cl
 
 soak: setup ## One plugin, CYCLES claims at RATE a second while things break: two hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
+
+fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; then every property, EXAMPLES each.
+	$(FUZZ_VENV)/bin/python -m tests.fuzz --seconds $(SECONDS)
+	RATION_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -p no:randomly tests/properties
+
+$(FUZZ_VENV)/.synced: requirements/fuzz.lock $(STAMP)
+	test -x $(FUZZ_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(FUZZ_VENV)
+	VIRTUAL_ENV=$(FUZZ_VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/fuzz.lock
+	touch $@
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke

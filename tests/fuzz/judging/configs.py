@@ -1,0 +1,24 @@
+"""Opaque configuration, ours and NVIDIA's: what is taken can be written, and reads the same."""
+
+from driver import names
+from driver.api import decode, v1alpha1
+from tests.fuzz.judging import refusing
+
+
+def check(data: bytes) -> None:
+    parameters = refusing.json_of(data)
+    if not isinstance(parameters, dict):
+        return
+    for from_class in (False, True):
+        with refusing.refusals():
+            found = decode.config(parameters, "at", from_class=from_class)
+            assert from_class or not getattr(found, "crossNamespace", False)
+            again = decode.config(written(found), "at", from_class=True)
+            assert again == found, (again, found)
+
+
+def written(found: v1alpha1.Document) -> dict[str, object]:
+    """As a person would write it in our words."""
+    shown: dict[str, object] = found.model_dump(mode="json", exclude_none=True)
+    assert shown["apiVersion"] == names.CONFIG_VERSION
+    return shown

@@ -1,0 +1,36 @@
+"""Documents that settings name by path, from their bytes to their model."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pydantic
+
+from driver.api import node_shapes, workloads
+from driver.api import offerings as offered
+from driver.files import documents
+from tests.fuzz.judging import refusing
+
+_Read = Callable[[dict[str, object], str], pydantic.BaseModel]
+
+
+def shapes(data: bytes) -> None:
+    _check(data, node_shapes.read)
+
+
+def workloads_of(data: bytes) -> None:
+    _check(data, workloads.read)
+
+
+def offerings(data: bytes) -> None:
+    _check(data, offered.read)
+
+
+def _check(data: bytes, read: _Read) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(data)
+        with refusing.refusals():
+            document = documents.read(Path(file.name), "a document")
+            found = read(dict(document), "at")
+            shown = found.model_dump(mode="json", exclude_none=True)
+            assert read(shown, "at") == found

@@ -1,0 +1,76 @@
+"""Files of the node: records, CDI specs, what is wanted of MPS daemons."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from driver import ids
+from driver.devices import mps
+from driver.kubeletplugin import checkpoint
+from driver.kubeletplugin.cdi import allow, model
+from tests.fuzz.judging import refusing
+
+UID = ids.ClaimUid("5c7d1f6e-0000-4000-8000-000000000001")
+LIMITS = allow.Limits("DRIVER", "/var/lib/ration/mps", "/usr/bin/nvidia-cdi-hook", "/metadata", "/")
+
+
+def record(data: bytes) -> None:
+    """As it stands, and with the checksum that would make it one of ours."""
+    digest = hashlib.sha256(data).hexdigest().encode()
+    for written in (data, b'{"record":' + data + b',"sha256":"' + digest + b'"}\n'):
+        with tempfile.TemporaryDirectory() as folder:
+            _record(Path(folder), written)
+
+
+def _record(folder: Path, written: bytes) -> None:
+    path = folder / f"{UID}.json"
+    path.write_bytes(written)
+    records = checkpoint.Checkpoint(folder, "boot")
+    with refusing.refusals():
+        found = records.read(UID)
+        if found is None:
+            assert not path.exists()
+            assert records.damaged() == (UID,)
+            return
+        assert found.uid == UID
+        found.answer()
+        done = records.completed(found, found.facts)
+        assert records.read(UID) == done
+        assert (done.devices, done.steps) == (found.devices, found.steps)
+    assert path.exists()
+
+
+def spec(data: bytes) -> None:
+    assert all(0 <= one <= 999 for one in model.minors(data))
+    text = data.decode(errors="replace")
+    with refusing.refusals():
+        found = model.parse(text, LIMITS)
+        written = model.canonical(found)
+        again = model.parse(written.decode(), LIMITS)
+        assert model.canonical(again) == written
+        assert_harmless(found)
+
+
+def assert_harmless(found: model.Spec) -> None:
+    """What the allow-list is for, said once more and otherwise."""
+    for edits in found.all_edits:
+        for node in edits.deviceNodes:
+            assert node.path.startswith("/dev/nvidia")
+            assert ".." not in node.path
+            assert (node.hostPath or node.path).endswith(node.path)
+        for mount in edits.mounts:
+            assert ".." not in mount.hostPath.split("/")
+            assert ".." not in mount.containerPath.split("/")
+            assert mount.hostPath.startswith(("DRIVER/", "/var/lib/ration/mps/", "/metadata/"))
+        for variable in edits.env:
+            name, _, value = variable.partition("=")
+            assert name.startswith(("NVIDIA_", "CUDA_", "RATION_"))
+            assert "\n" not in value
+        assert {hook.path for hook in edits.hooks} <= {LIMITS.program}
+
+
+def mps_files(data: bytes) -> None:
+    for kind in (mps.Desired, mps.Status):
+        with refusing.refusals():
+            found = kind.parse(data, "a file")
+            assert kind.parse(found.render(), "a file") == found

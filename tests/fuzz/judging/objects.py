@@ -1,0 +1,73 @@
+"""Kubernetes objects, from the API server's bytes to our values."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from driver.kube import answers
+from driver.resources import (
+    budgets,
+    claims,
+    classes,
+    nodes,
+    pod_groups,
+    pods,
+    queues,
+    reservations,
+    selectors,
+    slices,
+    taint_rules,
+    volumes,
+)
+from tests.fuzz.judging import refusing
+
+_Parse = Callable[[Mapping[str, Any]], object]
+PARSERS: Mapping[str, _Parse] = {
+    "ResourceSlice": slices.parse,
+    "ResourceClaim": claims.parse,
+    "DeviceClass": classes.parse,
+    "DeviceTaintRule": taint_rules.parse,
+    "Pod": pods.parse,
+    "Node": nodes.parse,
+    "Queue": queues.parse,
+    "Reservation": reservations.parse,
+    "PodGroup": pod_groups.parse,
+    "PodDisruptionBudget": budgets.parse,
+    "PersistentVolumeClaim": volumes.parse_claim,
+    "PersistentVolume": volumes.parse_volume,
+}
+
+
+def check(data: bytes) -> None:
+    """By the kind that it says, or by each: the API server gives to each reader its own kind."""
+    try:
+        obj = answers.decoded(data)
+    except ValueError:
+        return
+    if not isinstance(obj, dict):
+        return
+    kind = obj.get("kind")
+    wanted = PARSERS[kind] if isinstance(kind, str) and kind in PARSERS else None
+    for parse in (wanted,) if wanted is not None else PARSERS.values():
+        with refusing.refusals():
+            _same(parse(obj))
+
+
+def _same(found: object) -> None:
+    """What is written of what was read reads the same."""
+    match found:
+        case slices.Slice():
+            for device in found.devices:
+                shown = slices.render_device(device)
+                assert slices.render_device(slices.parse_device(shown, "")) == shown
+        case claims.Claim(allocation=claims.Allocation() as made):
+            _same_allocation(made)
+        case pods.Pod() if found.affinity is not None:
+            assert selectors.parse(selectors.render(found.affinity)) == found.affinity
+
+
+def _same_allocation(made: claims.Allocation) -> None:
+    shown = claims.render_allocation(made)
+    status = {"allocation": shown}
+    again = claims.parse({"metadata": {"name": "one"}, "status": status}).allocation
+    assert again is not None
+    assert claims.render_allocation(again) == shown

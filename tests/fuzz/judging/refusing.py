@@ -1,0 +1,30 @@
+"""What an error of ours has to be, whatever was read."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from driver import errors
+
+LONGEST = 100_000
+"""Bytes: more than any input has, times what escapes cost."""
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """A refusal of ours is an answer, if it can be told: in an event, a condition, a gRPC error."""
+    told = ""
+    try:
+        yield
+    except errors.RationError as error:
+        told = str(error)
+    assert len(told.encode()) <= LONGEST, f"a refusal of {len(told)} characters"
+
+
+def json_of(data: bytes) -> Any:
+    """The JSON value of bytes; None for what is none."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

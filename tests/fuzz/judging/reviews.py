@@ -1,0 +1,56 @@
+"""Reviews: whatever is sent to the webhook, it answers, and none of it is a fault of ours."""
+
+import json
+from collections.abc import Mapping
+
+import prometheus_client
+
+from driver.controller.admission import (
+    answering,
+    configs,
+    conversion,
+    documents,
+    handling,
+    metrics,
+    pods,
+    review,
+)
+from tests.fakes import clock
+
+
+class _World:
+    """`handling.World` of a cluster in which nothing is."""
+
+    def known(self) -> configs.Known:
+        return configs.Known()
+
+    def part(self, _namespace: str, _named: pods.Named) -> documents.Part | None:
+        return None
+
+    def labels(self, _namespace: str) -> Mapping[str, str]:
+        return {}
+
+
+def _mutate(request: review.Request) -> review.Answer:
+    return handling.mutate(request, _World(), lambda *_: None, conversion.Classes())
+
+
+_COUNTED = metrics.Metrics(prometheus_client.CollectorRegistry())
+_ANSWERING = tuple(
+    answering.Answering(name, decide, _COUNTED, clock.FakeClock())
+    for name, decide in (
+        ("validate", lambda request: handling.validate(request, _World())),
+        ("mutate", _mutate),
+    )
+)
+
+
+def check(data: bytes) -> None:
+    for answer in _ANSWERING:
+        status, body = answer(data)
+        assert status in {200, 400}
+        if status == 200:
+            response = json.loads(body)["response"]
+            assert isinstance(response["allowed"], bool)
+        else:
+            assert body.decode().endswith("\n")

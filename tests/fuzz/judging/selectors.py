@@ -1,0 +1,61 @@
+"""Quantities and device selectors: texts that users write."""
+
+import functools
+from fractions import Fraction
+
+from driver import names
+from driver.cel import selector
+from driver.devices import description
+from driver.resources import quantity
+from tests.fuzz.judging import refusing
+
+DEVICE = selector.Device(
+    driver=names.DRIVER,
+    attributes={
+        "type": "gpu",
+        "healthy": True,
+        "cores": 132,
+        "driverVersion": description.Version("580.95.5"),
+        "numbers": (1, 2, 3),
+        "example.com/other": "x",
+    },
+    capacity={"memory": quantity.parse("80Gi")},
+)
+_BARE = selector.Device("other.dev", {}, {})
+_NANO = 10**9
+
+
+def quantities(data: bytes) -> None:
+    text = data.decode(errors="surrogateescape")
+    with refusing.refusals():
+        found = quantity.parse(text)
+        assert found.text == text
+        assert found.units >= Fraction(found.nanos, _NANO) > found.units - 1
+        assert found.millis >= Fraction(found.nanos * 1000, _NANO) > found.millis - 1
+        for made in (quantity.of_bytes(found.units), quantity.of_units(found.units)):
+            assert quantity.parse(made.text) == made
+            assert made.nanos == found.units * _NANO
+        canonical = quantity.like(found.nanos, found)
+        assert quantity.parse(canonical.text) == found
+
+
+def selectors(data: bytes) -> None:
+    text = data.decode(errors="surrogateescape")
+    with refusing.refusals():
+        found = _compiled(text)
+        if isinstance(found, selector.Unusable):
+            assert found.why
+            found.why.encode()
+            return
+        for device in (DEVICE, _BARE):
+            answer = found.matches(device)
+            assert isinstance(answer, bool | selector.Failed)
+            if isinstance(answer, selector.Failed):
+                answer.why.encode()
+            assert found.matches(device) == answer
+
+
+@functools.lru_cache(maxsize=1)
+def _compiled(text: str) -> selector.Selector | selector.Unusable:
+    """Anew each time: what the cache of all texts remembers would fill memory."""
+    return selector.compile_selector.__wrapped__(text)

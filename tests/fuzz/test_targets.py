@@ -1,0 +1,39 @@
+"""A few hundred inputs a target, the same each time: `make fuzz` tries more, led by coverage."""
+
+import itertools
+
+import pytest
+from structlog import testing
+
+from tests.fuzz import mutating, regressions, targets
+
+INPUTS = 300
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+def test_whatever_is_read_ends_in_a_value_or_a_typed_error(name: str) -> None:
+    target = targets.TARGETS[name]
+    seeds = list(target.seeds())
+    made = (
+        mutating.mutated(seeds[number % len(seeds)], seeds, number)
+        for number in range(max(INPUTS, 2 * len(seeds)))
+    )
+    with testing.capture_logs():
+        for data in itertools.chain(seeds, made):
+            held(target, data)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [(name, one) for name, found in regressions.FOUND.items() for one in found]
+)
+def test_what_once_broke_a_decoder_does_so_no_more(name: str, data: bytes) -> None:
+    with testing.capture_logs():
+        held(targets.TARGETS[name], data)
+
+
+def held(target: targets.Target, data: bytes) -> None:
+    try:
+        target.hold(data)
+    except Exception as error:
+        error.add_note(f"of the input {data!r}")
+        raise
