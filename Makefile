@@ -115,7 +115,7 @@ e2e: setup ## Every scenario on the local cluster (K8S).
 	for one in $(OWN_CLUSTER); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
-	$(BIN)/python -m pytest -q tests/unit tests/properties tests/component tests/contract
+	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz tests/component tests/contract
 	$(MAKE) --no-print-directory oracle e2e-smoke
 
 bench: setup ## Measure; results go to benchmarks/results/.
