@@ -28,7 +28,7 @@ OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot check unit component oracle \
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets check unit component oracle \
         differential fuzz soak \
         e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock release
 
@@ -81,10 +81,13 @@ docs-check: setup ## Fail when a generated page or file is not what the code gen
 chart-snapshot: setup ## Renew what tests compare the chart's default render with.
 	$(BIN)/python -m hack.chart snapshot
 
-check: lint type arch proto-check docs-check ## Everything that needs no test run.
+secrets: setup ## Look for keys and tokens in all that the history ever added.
+	$(BIN)/python -m hack.leaks
+
+check: lint type arch secrets proto-check docs-check ## Everything that needs no test run.
 
 unit: setup ## Unit and property tests.
-	$(BIN)/python -m pytest -q tests/unit tests/properties
+	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz
 
 component: setup ## Real sockets and processes, no cluster.
 	$(BIN)/python -m pytest -q tests/component tests/contract -m "not gpu"

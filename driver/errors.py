@@ -28,14 +28,15 @@ class BadInput(RationError):
     """
 
     def __init__(self, where: str, problem: str, expected: str = "") -> None:
-        self.where = _encodable(where)
-        self.problem = _encodable(problem)
-        self.expected = _encodable(expected)
+        self.where = encodable(where)
+        self.problem = encodable(problem)
+        self.expected = encodable(expected)
         tail = f"; expected {self.expected}" if expected else ""
         super().__init__(f"{self.where}: {self.problem}{tail}")
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
+    """A text that can be sent: half a surrogate pair as its escape."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 

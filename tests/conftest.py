@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck
 
 EXAMPLES = "RATION_EXAMPLES"
-SECONDS_AN_EXAMPLE = 0.02
+SECONDS_AN_EXAMPLE = 0.03
 """On two cores, over all properties: what the time is told by that a long budget will take."""
 _SETTINGS = "_hypothesis_internal_use_settings"
 _CALL = re.compile(r"[A-Za-z ]+: \w+(\(.*\))\s*\Z", re.DOTALL)

@@ -120,8 +120,9 @@ def _sent(body: object) -> bytes | None:
 
     The server keeps opaque parameters byte for byte, and takes the same in another form for a
     change: a claim that was made with spaces in them cannot be patched any more (finalizers.py).
+    Half a surrogate pair, which such parameters may hold, is written as the escape it came as.
     """
     if body is None or isinstance(body, bytes):
         return body
     text = json.dumps(body, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    return text.encode()
+    return text.encode(errors="backslashreplace")

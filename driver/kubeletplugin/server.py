@@ -279,7 +279,7 @@ def _error(outcome: Outcome) -> str | None:
     """What the kubelet shows on the pod: the reason first."""
     match outcome:
         case ports.Refused(reason=reason, message=message) | Failed(reason, message):
-            return f"{reason.value}: {message}"
+            return errors.encodable(f"{reason.value}: {message}")
         case Cancelled():
             return f"{reasons.Reason.PREPARE_FAILED.value}: the call was cancelled"
         case ports.Prepared() | None:

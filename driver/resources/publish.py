@@ -5,6 +5,7 @@ have slices of their own, before those of the devices. What does not fit the lim
 refused whole: half a GPU would be wrong.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,8 @@ MAX_TAINTS = 16
 """Taints a device (api v1)."""
 _MAX_STRING = 64
 _MAX_NAME = 63
+_MAX_OBJECT_NAME = 253
+_DIGITS = 12
 _MEMORY_STEP = 128 << 20
 
 
@@ -251,8 +254,15 @@ def _cuts(groups: Sequence[Group]) -> list[list[slices.Device]]:
 
 
 def slice_name(driver: str, node: str, index: int) -> str:
-    """`node-a-gpu.ration.dev-00000`: a fixed name, so that a retry meets its own work."""
-    return f"{node}-{driver}-{index:05d}"
+    """`node-a-gpu.ration.dev-00000`: a fixed name, so that a retry meets its own work.
+
+    Of a node whose name leaves no room for that, it has a hash in the place of the name's end.
+    """
+    rest = f"-{driver}-{index:05d}"
+    if len(node) + len(rest) > _MAX_OBJECT_NAME:
+        digest = hashlib.sha256(node.encode()).hexdigest()[:_DIGITS]
+        node = f"{node[: _MAX_OBJECT_NAME - len(rest) - _DIGITS - 1].rstrip('-.')}-{digest}"
+    return f"{node}{rest}"
 
 
 def _slice_object(

@@ -1,3 +1,4 @@
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -215,3 +216,12 @@ def test_bodies_are_written_as_the_server_would_write_them(
     kube.create(resource.NODES, {"metadata": {"name": "n", "annotations": {"b": "ü", "a": "1"}}})
     (sent,) = [one.raw for one in api.requests if one.method == "POST"]
     assert sent == '{"metadata":{"annotations":{"a":"1","b":"ü"},"name":"n"}}'.encode()
+
+
+def test_half_a_surrogate_pair_is_written_as_it_came(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    """A user's parameters for another driver may hold one, and allocations hand them on."""
+    kube.create(resource.NODES, json.loads(r'{"metadata":{"name":"n","labels":{"a":"\ud800ü"}}}'))
+    (sent,) = [one.raw for one in api.requests if one.method == "POST"]
+    assert sent == r'{"metadata":{"labels":{"a":"\ud800ü"},"name":"n"}}'.encode()
