@@ -1,4 +1,4 @@
-"""Every invariant of docs/explanation/invariants.md names a test that exists."""
+"""Every test that a page names as its proof exists."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "explanation" / "invariants.md"
+PAGES = [
+    ROOT / "docs" / "explanation" / f"{name}.md"
+    for name in ("invariants", "testing", "threat-model")
+]
+NAMED = {one for page in PAGES for one in re.findall(r"`(tests/\S+::\w+)`", page.read_text())}
 
 
-@pytest.mark.parametrize("named", re.findall(r"`(tests/\S+::\w+)`", PAGE.read_text()))
-def test_the_test_of_an_invariant_exists(named: str) -> None:
+@pytest.mark.parametrize("named", sorted(NAMED))
+def test_the_test_that_is_named_exists(named: str) -> None:
     path, _, name = named.partition("::")
     assert f"def {name}(" in (ROOT / path).read_text()
