@@ -17,7 +17,7 @@ CYCLES ?= 36000
 RATE ?= 5
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
-EXAMPLES ?= 1000
+EXAMPLES ?= 300
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
