@@ -8,6 +8,7 @@ FOUND: Mapping[str, tuple[bytes, ...]] = {
     "configs": (b'{"apiVersion": ' + b"[" * 900 + b"]" * 900 + b"}",),
     "node-shapes": (_SHAPE, b"shapes: 2024-13-45", b"a: !!bool x", b"a: !!timestamp x"),
     "records": (b"[" * 5000, b'{"a":' * 1200 + b"1" + b"}" * 1200),
+    "mps": (b'{"key":"0","devices":["GPU-1597"],"pinned_memory":[1073741824],"x":Infinity}',),
     "quantities": (b"15E",),
     "selectors": (b'"\xed\xa0\x80" == ""',),
     "objects": (

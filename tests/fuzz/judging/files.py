@@ -72,5 +72,6 @@ def assert_harmless(found: model.Spec) -> None:
 def mps_files(data: bytes) -> None:
     for kind in (mps.Desired, mps.Status):
         with refusing.refusals():
-            found = kind.parse(data, "a file")
-            assert kind.parse(found.render(), "a file") == found
+            written = kind.parse(data, "a file").render()
+            # Bytes, for what is no JSON number in a field that is not known is written as null.
+            assert kind.parse(written, "a file").render() == written
