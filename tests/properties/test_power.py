@@ -6,12 +6,15 @@ from driver.kubeletplugin.figures import power
 PARTS = st.dictionaries(
     st.integers(0, 7), st.tuples(st.none() | st.floats(0, 1), st.floats(0, 1)), max_size=8
 )
+MILLIWATTS = st.integers(0, 2_000_000)
+"""As NVML tells them (nvmlDeviceGetPowerUsage): what is finer than that is no reading."""
 
 
-@given(watts=st.floats(0, 2000), parts=PARTS)
+@given(drawn=MILLIWATTS, parts=PARTS)
 def test_the_watts_of_claims_add_up_to_no_more_than_their_gpu_draws(
-    watts: float, parts: dict[int, tuple[float | None, float]]
+    drawn: int, parts: dict[int, tuple[float | None, float]]
 ) -> None:
+    watts = drawn / 1000
     busy = {who: did for who, (did, _) in parts.items()}
     found = power.attributed(watts, busy, {who: had for who, (_, had) in parts.items()})
     assert sum(found.values()) <= watts * (1 + 1e-9)
