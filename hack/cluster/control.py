@@ -28,8 +28,12 @@ def environment(programs: Path, more: Mapping[str, str] | None = None) -> dict[s
 
 
 def _python(where: layout.Layout) -> Mapping[str, str]:
-    """Bytecode is kept, as in an image, in a folder of its own: compiling takes a second."""
-    return {"PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": str(where.bytecode)}
+    """As in an image; bytecode is kept in a folder of its own: compiling takes a second."""
+    return {
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPYCACHEPREFIX": str(where.bytecode),
+        "MALLOC_ARENA_MAX": "2",
+    }
 
 
 def launch(

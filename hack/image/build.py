@@ -16,6 +16,7 @@ _ENVIRONMENT = (
     "LD_LIBRARY_PATH=/usr/local/lib",
     "PYTHONUNBUFFERED=1",
     "PYTHONDONTWRITEBYTECODE=1",
+    "MALLOC_ARENA_MAX=2",
 )
 _LOCK = Path("requirements") / "runtime.lock"
 _ACCOUNTS = "root:x:0:0:root:/:/sbin/nologin\nration:x:65532:65532:ration:/:/sbin/nologin\n"
