@@ -6,6 +6,7 @@ Events are events.k8s.io/v1; the server's limits are in its validation (note 102
 
 import collections
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -93,7 +94,11 @@ class _Bucket:
 
 
 class EventSeries:
-    """Remembers what was written lately; one per recorder, used by one thread."""
+    """Remembers what was written lately; one per recorder, used by one thread.
+
+    Both are in the order of last use, the oldest first. A bucket that nobody used for as long as it
+    takes to fill is as good as none.
+    """
 
     def __init__(self, component: str, instance: str) -> None:
         self._component = component
@@ -101,6 +106,11 @@ class EventSeries:
         self._series: collections.OrderedDict[_Same, _Series] = collections.OrderedDict()
         self._buckets: collections.OrderedDict[ObjectRef, _Bucket] = collections.OrderedDict()
         self._serial = 0
+
+    @property
+    def remembered(self) -> int:
+        """How many events and objects it keeps in mind."""
+        return len(self._series) + len(self._buckets)
 
     def next(self, happening: Happening) -> Create | Raise | None:
         """What to write; None when the object has had too many events."""
@@ -112,7 +122,7 @@ class EventSeries:
         if known is None or happening.at_s - known.last_s > WINDOW_S:
             name = create.body["metadata"]["name"]
             self._series[same] = _Series(create.namespace, name, 1, happening.at_s)
-            _trim(self._series)
+            _trim(self._series, lambda one: happening.at_s - one.last_s > WINDOW_S)
             return create
         known.count += 1
         known.last_s = happening.at_s
@@ -156,7 +166,7 @@ class EventSeries:
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.filled_s) / REFILL_S)
         bucket.filled_s = now
         self._buckets[happening.regarding] = bucket
-        _trim(self._buckets)
+        _trim(self._buckets, lambda one: now - one.filled_s > BURST * REFILL_S)
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1
@@ -171,6 +181,7 @@ def _cut(message: str) -> str:
     return raw[: NOTE_LIMIT - 3].decode(errors="ignore") + "..."
 
 
-def _trim(remembered: collections.OrderedDict[K, V]) -> None:
-    while len(remembered) > _REMEMBERED:
+def _trim(remembered: collections.OrderedDict[K, V], spent: Callable[[V], bool]) -> None:
+    """Forget from the oldest on what says no more than nothing would, and what is too many."""
+    while len(remembered) > _REMEMBERED or spent(next(iter(remembered.values()))):
         remembered.popitem(last=False)

@@ -88,3 +88,13 @@ def test_an_object_without_a_namespace_has_its_events_in_default() -> None:
     assert isinstance(written, event_series.Create)
     assert written.namespace == "default"
     assert "namespace" not in written.body["regarding"]
+
+
+def test_what_nobody_told_of_for_ten_minutes_is_forgotten() -> None:
+    teller = Teller()
+    for number in range(100):
+        gone = event_series.ObjectRef("Pod", "v1", "ns", f"pod-{number}", f"uid-{number}")
+        teller.tell(about=gone)
+        teller.time.advance(30)
+    teller.tell()
+    assert teller.series.remembered == 2 * (event_series.WINDOW_S / 30 + 1)
