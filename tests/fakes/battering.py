@@ -5,7 +5,6 @@ is not, and the API server is whichever the client is of.
 """
 
 import contextlib
-import os
 import random  # noqa: TID251 - the same every time
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from driver.kube import client, resource
 from driver.kubeletplugin import ports
 from simulator import layout, store
 from tests.fakes import kubelet as fake_kubelet
-from tests.fakes import mpsnode, waiting
+from tests.fakes import mpsnode, packaged, waiting
 
 HERE = Path(__file__).parents[2]
 DRIVER = "gpu.ration.dev"
@@ -130,7 +129,7 @@ class Battered:
     def launch(self, *flags: str) -> None:
         """A new process, whatever comes of it."""
         command = [sys.executable, "-m", self._program, *self._flags, *flags]
-        around = {**os.environ, "RATION_TEST_BOMB": str(self._bomb)}
+        around = packaged.environment({"RATION_TEST_BOMB": str(self._bomb)})
         with self.log.open("ab") as log:
             self.processes.append(subprocess.Popen(command, cwd=HERE, stderr=log, env=around))
 

@@ -15,7 +15,7 @@ from driver.devices import mps
 from driver.files import boot, durable, observer
 from driver.mps import daemon, processes
 from simulator import builder, control, layout, store
-from tests.fakes import waiting
+from tests.fakes import packaged, waiting
 
 HERE = Path(__file__).parents[2]
 GIB = 1 << 30
@@ -66,7 +66,7 @@ class Node:
             *flags,
         ]
         with (self.own / f"log-{len(self.supervisors)}").open("wb") as log:
-            process = subprocess.Popen(command, cwd=HERE, stderr=log)
+            process = subprocess.Popen(command, cwd=HERE, stderr=log, env=packaged.environment())
         self.supervisors.append(process)
         return process
 

@@ -35,6 +35,7 @@ class Trouble(StrEnum):
     API_DOWN = "API server down"
     API_DROPPED = "API connections dropped"
     KUBELET_RESTARTED = "kubelet restarted"
+    RUSH = "calls for a whole node at once"
 
 
 KILLS = (Trouble.PLUGIN_KILLED, Trouble.SUPERVISOR_KILLED)
@@ -75,11 +76,17 @@ class Breaks:
         self._numbers = random.Random(f"{seed}/troubles")  # noqa: S311 - no secret
         self._among = tuple(among)
         self._first = [one for one in self._among if one in KILLS]
+        self._then = [one for one in self._among if one is Trouble.RUSH]
 
     def draw(self, *, killing: bool) -> Break:
-        """The next one; a kill only while `killing`, and each kind of them first of all."""
-        if killing and self._first:
-            return Break(self._first.pop(0), 0)
+        """The next one; a kill only while `killing`, and each kind of them first of all.
+
+        After the kills the rush comes first: from then on the process that lives to the end has as
+        many threads as it ever needs, and one more is one too many.
+        """
+        first = self._first if killing else self._then
+        if first:
+            return Break(first.pop(0), 0)
         others = [one for one in self._among if one not in KILLS]
         kills = [one for one in self._among if one in KILLS] * LIKELIER if killing else []
         return Break(self._numbers.choice(kills + others), self._numbers.randrange(GPUS))

@@ -2,16 +2,21 @@
 
 import threading
 
-from driver import clock
+from driver import clock, ids
+from driver.kubeletplugin import ports
 from simulator import codes, control
 from tests.fakes import battering
-from tests.fakes.apiserver import server
+from tests.fakes.apiserver import faults, server
 from tests.soak import draw, ledger
 
 AWAY_S = 3.0
 SLOW_MS = "40"
 REFUSALS = "3"
 HARMLESS_XID = "31"
+PODS = 110
+"""Of a node that is full."""
+LATE_S = 1.0
+"""Longer than it takes to ask for all of them."""
 
 
 class Troubles:
@@ -41,6 +46,7 @@ class Troubles:
             draw.Trouble.API_DOWN: self._api_down,
             draw.Trouble.API_DROPPED: self._api_dropped,
             draw.Trouble.KUBELET_RESTARTED: self._restart_kubelet,
+            draw.Trouble.RUSH: self._rush,
         }
 
     def run(self, every_s: float, stop: threading.Event) -> None:
@@ -98,6 +104,25 @@ class Troubles:
 
     def _restart_kubelet(self, _gpu: str) -> None:
         self._node.restart_kubelet()
+
+    def _rush(self, _gpu: str) -> None:
+        """Claims that nobody made, of which the API server tells late: every call has to wait.
+
+        An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
+        """
+        refs = [
+            ports.ClaimRef(battering.NAMESPACE, f"rush-{at}", ids.ClaimUid(f"rush-{at}"))
+            for at in range(PODS)
+        ]
+        if self._api is not None:
+            self._api.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
+        calls = [
+            self._node.start_call(call, (ref,)) for call in ("prepare", "unprepare") for ref in refs
+        ]
+        for call in calls:
+            call.result()
+        if self._api is not None:
+            self._api.faults.clear()
 
     def _send(self, call: str, *words: str) -> None:
         control.send(self._node.base, call, *words)

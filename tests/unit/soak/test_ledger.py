@@ -48,5 +48,6 @@ def test_there_are_kills_first_and_none_once_they_are_over() -> None:
     early = [breaks.draw(killing=True).trouble for _ in range(40)]
     late = [breaks.draw(killing=False).trouble for _ in range(40)]
     assert early[:2] == list(draw.KILLS)
+    assert late[0] is draw.Trouble.RUSH
     assert not set(late) & set(draw.KILLS)
     assert set(draw.Trouble) - set(draw.KILLS) == set(late)
