@@ -1,22 +1,29 @@
 """Results as every suite writes them: benchmarks/results/<suite>.json."""
 
 import dataclasses
+import datetime as dt
 import json
 import re
 import statistics
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from benchmarks import calibrators, machine
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
+_NO_WORD = re.compile(r"[^a-z0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure. `ratio` is ours to the reference's; `bar` what we want of it; `spread` min-max.
+    """One figure. `ratio` is ours to the reference's; `spread` min-max.
 
-    `reference` None: nothing to measure beside it in this run.
+    `reference` None: nothing to measure beside it in this run. `says`: the suite's own verdict,
+    where a bar is more than a number.
     """
 
     name: str
@@ -24,59 +31,66 @@ class Figure:
     ours: float
     reference: float | None = None
     ratio: float | None = None
-    bar: str = ""
-    met: bool | None = None
     spread: str = ""
     seed: int = 0
     commit: str = ""
+    says: str = ""
+
+    @property
+    def key(self) -> str:
+        """What is left of the name in an identifier."""
+        return _NO_WORD.sub("-", self.name.lower()).strip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a suite has measured, and where: `calibrators` in ms, none of an old run."""
+
+    suite: str
+    date: str
+    on: machine.Machine
+    calibrators: Mapping[str, float]
+    figures: tuple[Figure, ...]
+
+    def by_id(self) -> dict[str, Figure]:
+        """Its figures by `suite/key`, which stays while the name does."""
+        return {f"{self.suite}/{one.key}": one for one in self.figures}
 
 
 def figure(
     name: str,
     unit: str,
-    ours: list[float],
-    reference: list[float] | None = None,
-    bar: str = "",
+    ours: Sequence[float],
+    reference: Sequence[float] | None = None,
     *,
     seed: int = 0,
 ) -> Figure:
-    """Medians of two samples and their ratio.
-
-    A bar that begins `<= 3.0 ms` or `>= 250 /s` is of ours, one that begins `>= 10 x` of the ratio.
-    """
+    """Medians of two samples and their ratio. What is wanted of it stands in `goals`."""
     mine = statistics.median(ours)
     other = statistics.median(reference) if reference else None
-    ratio = mine / other if other else None
     beside = f"; reference {_range(reference)}" if reference else ""
     return Figure(
         name,
         unit,
-        round(mine, 3),
-        None if other is None else round(other, 3),
-        None if ratio is None else round(ratio, 2),
-        bar,
-        _is_met(mine, ratio, bar),
+        _rounded(mine),
+        None if other is None else _rounded(other),
+        _rounded(mine / other) if other else None,
         spread=_range(ours) + beside,
         seed=seed,
         commit=commit(),
     )
 
 
-def _range(sample: list[float]) -> str:
-    return f"{min(sample):.3f}-{max(sample):.3f}, n={len(sample)}"
+def _rounded(value: float) -> float:
+    """To four digits, and no less than whole numbers: more is noise."""
+    return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))  # noqa: PLR2004
 
 
-def _is_met(ours: float, ratio: float | None, bar: str) -> bool | None:
-    limit = re.match(r"(<=|>=) ([0-9.]+)( x\b)?", bar)
-    if limit is None:
-        return None
-    found = ratio if limit[3] else ours
-    if found is None:
-        return None
-    return found <= float(limit[2]) if limit[1] == "<=" else found >= float(limit[2])
+def _range(sample: Sequence[float]) -> str:
+    return f"{_rounded(min(sample)):g}-{_rounded(max(sample)):g}, n={len(sample)}"
 
 
-def percentile(sample: list[float], part: float) -> float:
+def percentile(sample: Sequence[float], part: float) -> float:
     """The value below which `part` of the sample lies."""
     ordered = sorted(sample)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
@@ -84,29 +98,50 @@ def percentile(sample: list[float], part: float) -> float:
 
 def commit() -> str:
     """What is checked out."""
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return answer.stdout.strip()
+    return _git("rev-parse", "--short", "HEAD").strip()
 
 
-def write(suite: str, figures: list[Figure]) -> Path:
-    """Store a suite's figures and print them."""
+def write(suite: str, figures: Sequence[Figure]) -> Path:
+    """Store a suite's figures with the machine they were measured on, and print them."""
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    on = machine.here()
+    run = Run(suite, today, on, calibrators.measure(), tuple(figures))
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{suite}.json"
-    found = [dataclasses.asdict(one) for one in figures]
-    path.write_text(json.dumps(found, indent=2) + "\n")
+    path.write_text(json.dumps(dataclasses.asdict(run), indent=2) + "\n")
     for one in figures:
         print(line(one))
     return path
 
 
+def load() -> list[Run]:
+    """What every suite has stored last."""
+    return [_run(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json"))]
+
+
+def committed(revision: str) -> list[Run]:
+    """What every suite had stored at a revision of git."""
+    folder = str(RESULTS.relative_to(ROOT))
+    names = _git("ls-tree", "--name-only", revision, f"{folder}/").split()
+    return [_run(json.loads(_git("show", f"{revision}:{name}"))) for name in names]
+
+
+def _run(raw: Mapping[str, Any]) -> Run:
+    return Run(
+        raw["suite"],
+        raw["date"],
+        machine.Machine(**raw["on"]),
+        raw["calibrators"],
+        tuple(Figure(**one) for one in raw["figures"]),
+    )
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def line(one: Figure) -> str:
     """A figure for people."""
     beside = "" if one.reference is None else f"  reference {one.reference} ratio {one.ratio}"
-    missed = "  MISSED" if one.met is False else ""
-    return f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.bar}{missed}"
+    return f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.says}"
