@@ -15,6 +15,8 @@ SEEDS ?= 20000
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
 RATE ?= 5
+# Suites of `make bench`; the node's and the control plane's want the cluster up.
+BENCHMARKS ?= allocator node control_plane queues nodes page commands
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
@@ -30,7 +32,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets check unit component oracle \
         differential fuzz soak \
-        e2e-smoke test e2e bench demo demo-down cluster-up cluster-down lock release
+        e2e-smoke test e2e bench bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -84,7 +86,7 @@ chart-snapshot: setup ## Renew what tests compare the chart's default render wit
 secrets: setup ## Look for keys and tokens in all that the history ever added.
 	$(BIN)/python -m hack.leaks
 
-check: lint type arch secrets proto-check docs-check ## Everything that needs no test run.
+check: lint type arch secrets proto-check docs-check bench-check ## Everything that needs no test run.
 
 unit: setup ## Unit and property tests.
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz
@@ -121,14 +123,14 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz tests/component tests/contract
 	$(MAKE) --no-print-directory oracle e2e-smoke
 
-bench: setup ## Measure; results go to benchmarks/results/.
-	$(BIN)/python -m benchmarks.allocator
-	$(BIN)/python -m benchmarks.node
-	$(BIN)/python -m benchmarks.control_plane
+bench: setup ## Measure all; write benchmarks/README.md; fail where a figure fell since the last commit.
+	for suite in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$suite || exit 1; done
 	$(BIN)/python -m benchmarks.placement --seeds all
-	$(BIN)/python -m benchmarks.nodes
-	$(BIN)/python -m benchmarks.page
-	$(BIN)/python -m benchmarks.commands
+	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks gate
+
+bench-check: setup ## Fail when benchmarks/README.md is not what the results make.
+	$(BIN)/python -m benchmarks --check
 
 release: setup ## Image, chart, install.yaml, SBOM and checksums, into dist/.
 	$(BIN)/python -m hack.release

@@ -16,8 +16,8 @@ class Goal:
 
     `id` is of a figure (`suite/key`) or, where there is none yet, any. `bar`: `<= 3.0 ms` is of
     ours, `>= 10 x` of the ratio to the reference, a word is what the suite has to say. `anchor`:
-    what others reach, published or measured elsewhere, with its `source`. `absent`: why there is
-    no figure.
+    what others reach, published or measured elsewhere, with its `source`. `held`: the test that
+    holds it instead of a figure. `absent`: why there is neither.
     """
 
     id: str
@@ -25,6 +25,7 @@ class Goal:
     anchor: str = ""
     source: str = ""
     name: str = ""
+    held: str = ""
     absent: str = ""
 
 

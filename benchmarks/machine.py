@@ -9,19 +9,18 @@ _MODEL, _MEMORY = "model name", "MemTotal"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`load`: the load average of the last 15 minutes; "" and 0: not noted."""
+    """`load`: the load average of the last 15 minutes; None: not noted."""
 
     cpus: int
     model: str
     memory_gib: float
-    load: float
+    load: float | None
 
     @property
     def words(self) -> str:
         """For people."""
-        if not self.model:
-            return "not noted"
-        return f"{self.cpus} x {self.model}, {self.memory_gib:.0f} GiB, load {self.load:.1f}"
+        load = "not noted" if self.load is None else f"{self.load:.1f}"
+        return f"{self.cpus} x {self.model}, {self.memory_gib:.0f} GiB, load {load}"
 
 
 def here() -> Machine:

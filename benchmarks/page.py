@@ -66,7 +66,8 @@ def main() -> None:
             assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
             size = len(answer.data)
         figures += [
-            record.figure(f"{what} ({size // 1024} KiB), first", "ms", first),
+            record.figure(f"{what}, first", "ms", first),
+            record.figure(f"{what}, size", "KiB", [size / 1024]),
             record.figure(f"{what}, again", "ms", again),
         ]
     record.write("page", figures)

@@ -1,7 +1,6 @@
 """`python -m benchmarks.allocator [--quick]`: our allocator beside kube-scheduler's, in turn."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -17,7 +16,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allocator")
     parser.add_argument("--quick", action="store_true", help="under a minute; nothing is stored")
     given = parser.parse_args()
-    busy = [os.getloadavg()[0]]
     figures: list[record.Figure] = []
     with reference.Reference() as other:
         for part in _quick(other) if given.quick else _all(other):
@@ -25,8 +23,6 @@ def main() -> int:
             for one in found:
                 print(record.line(one), flush=True)
             figures += found
-            busy.append(os.getloadavg()[0])
-    figures.append(record.figure(f"load average, {os.cpu_count()} CPUs", "", busy))
     if not given.quick:
         print(f"\nwritten to {record.write('allocator', figures).relative_to(record.ROOT)}")
     return 0

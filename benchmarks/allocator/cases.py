@@ -16,21 +16,19 @@ Device = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Case:
-    """`least` is the bar: so many times the reference's decisions a second; `slowest` that of p99.
+    """`count` are our decisions a round, `theirs` the reference's.
 
-    `count` are our decisions a round, `theirs` the reference's. Half of the devices that `takes`
-    names (a profile, "" for whole GPUs) are in use, or those that are `given`.
+    Half of the devices that `takes` names (a profile, "" for whole GPUs) are in use, or those that
+    are `given`.
     """
 
     name: str
     nodes: int
     asks: fixtures.Raw
     shape: Callable[[str], str]
-    least: float
     count: int
     theirs: int
     takes: str = ""
-    slowest: str = ""
     given: tuple[Device, ...] = ()
 
     @cached_property
@@ -69,32 +67,30 @@ class Case:
         return max(self.nodes * percent // 100, _FEWEST)
 
 
-def _gpu(nodes: int, least: float, count: int, theirs: int) -> Case:
+def _gpu(nodes: int, count: int, theirs: int) -> Case:
     name = f"1 GPU, {nodes:,} nodes"
-    slowest = {1_000: "<= 5 ms", 5_000: "<= 10 ms"}.get(nodes, "")
-    asks = fixtures.gpus()
-    return Case(name, nodes, asks, fixtures.whole, least, count, theirs, slowest=slowest)
+    return Case(name, nodes, fixtures.gpus(), fixtures.whole, count, theirs)
 
 
 def _aligned(nodes: int, theirs: int) -> Case:
     asks = fixtures.gpus(4, aligned=True)
     name = f"4 GPUs of one NUMA node, {nodes:,} nodes"
-    return Case(name, nodes, asks, fixtures.whole, 10, 200, theirs)
+    return Case(name, nodes, asks, fixtures.whole, 200, theirs)
 
 
 def _mig(nodes: int, count: int, theirs: int) -> Case:
     asks = fixtures.instance("1g.10gb")
     name = f"MIG 1g.10gb, {nodes:,} nodes, every face"
-    return Case(name, nodes, asks, fixtures.every_face, 5, count, theirs, takes="1g.10gb")
+    return Case(name, nodes, asks, fixtures.every_face, count, theirs, takes="1g.10gb")
 
 
 CASES = (
-    _gpu(100, 3, 500, 300),
-    _gpu(1_000, 10, 500, 60),
-    _gpu(5_000, 10, 500, 40),
+    _gpu(100, 500, 300),
+    _gpu(1_000, 500, 60),
+    _gpu(5_000, 500, 40),
     _aligned(1_000, 30),
     _aligned(5_000, 30),
     _mig(100, 200, 30),
     _mig(1_000, 200, 8),
 )
-QUICK = (_gpu(100, 3, 300, 200), _gpu(1_000, 10, 300, 30), _mig(100, 100, 15))
+QUICK = (_gpu(100, 300, 200), _gpu(1_000, 300, 30), _mig(100, 100, 15))

@@ -97,7 +97,6 @@ def _figures(ours: list[Round], theirs: list[Round], how: str = "") -> list[reco
             "pods/s",
             [one.rate for one in ours],
             [one.rate for one in theirs],
-            bar=">= 1.5 x",
         ),
         record.figure(
             f"{name}: CPU of kube-scheduler",

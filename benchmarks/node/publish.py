@@ -29,7 +29,7 @@ def measure(cluster: api.Cluster, kube: client.KubeClient) -> list[record.Figure
     found = [_our_time(cluster, machine) for machine in MACHINES]
     playground.add_node(cluster, NODE, "controller", machine="hgx-b200")
     try:
-        found.append(_fault_to_slice(cluster, kube))
+        found += _fault_to_slice(cluster, kube)
     finally:
         cluster.remove_node(NODE)
     return found
@@ -49,7 +49,6 @@ def _our_time(cluster: api.Cluster, machine: str) -> record.Figure:
         f"{machine}: GPUs read to slices planned",
         "ms",
         [1000 * one for one in seconds],
-        bar="<= 300 ms of our time",
     )
 
 
@@ -66,7 +65,7 @@ def _once(library: nvml.NvmlLibrary) -> float:
     return seconds
 
 
-def _fault_to_slice(cluster: api.Cluster, kube: client.KubeClient) -> record.Figure:
+def _fault_to_slice(cluster: api.Cluster, kube: client.KubeClient) -> list[record.Figure]:
     """Xid 48 of one GPU, until a watcher of the API sees the taint; then the GPU recovers."""
     base = cluster.node_dir(NODE) / "gpu"
     gpu = machines.build("hgx-b200", seed=NODE).gpus[0].slot.pci
@@ -83,9 +82,10 @@ def _fault_to_slice(cluster: api.Cluster, kube: client.KubeClient) -> record.Fig
         seen.until(set())
     seen.end()
     p50, p99 = (record.percentile(waited, part) for part in (0.5, 0.99))
-    return record.figure(
-        "Xid to its taint on the API, p99", "ms", [p99], bar=f"<= 100 ms; p50 {p50:.1f} ms"
-    )
+    return [
+        record.figure("Xid to its taint on the API, p50", "ms", [p50]),
+        record.figure("Xid to its taint on the API, p99", "ms", [p99]),
+    ]
 
 
 class Watcher:

@@ -18,8 +18,6 @@ from driver.controller import collecting
 OPENB: tuple[int, ...] = (119, 123, 130, 140, 147)
 GAVEL: tuple[int, ...] = (46, 47, 82, 83, 87)
 """Days of the traces with many jobs."""
-_LONGEST = "<= 6.0 min"
-"""What the slowest kind of node takes to come."""
 _FIGURES: tuple[tuple[str, str, Callable[[lives.Outcome], float]], ...] = (
     ("node-hours", "h", lambda one: one.node_hours),
     ("cost", "GPU-h", lambda one: one.cost),
@@ -29,11 +27,6 @@ _FIGURES: tuple[tuple[str, str, Callable[[lives.Outcome], float]], ...] = (
     ("p95 wait", "min", lambda one: one.p95_wait),
     ("longest wait", "min", lambda one: one.longest_wait),
 )
-_BARS = {
-    ("cost", "always on"): "<= 1 x",
-    ("mean wait", "one node per pod"): "<= 1 x",
-    ("longest wait", "one node per pod"): _LONGEST,
-}
 Outcomes = dict[str, list[lives.Outcome]]
 """By policy, of some days."""
 
@@ -79,7 +72,6 @@ def _figures(trace: str, found: Outcomes) -> list[record.Figure]:
             unit,
             [value(one) for one in ours],
             [value(one) for one in theirs],
-            _BARS.get((what, other), ""),
             seed=days.SEED if trace == "Gavel" else 0,
         )
         for other, theirs in found.items()

@@ -15,18 +15,14 @@ from driver.controller import collecting
 from driver.controller.allocation.gangs import result, seating, topology, trial
 
 _NODES, _PODS, _ROUNDS = 500, 512, 5
-_KAI_S, _KAI_IN_VAIN_S = 48.7, 250.0
-"""Of a gang that fits, and of one that does not: seconds, end to end (peers.md)."""
 _LARGER = 8
-_BAR = "<= 1.0 s"
 
 
 class _Asked(NamedTuple):
-    """So many pods, each of so many GPUs; what KAI takes for them, where that is known."""
+    """So many pods, each of so many GPUs."""
 
     pods: int
     gpus: int = 1
-    theirs: list[float] | None = None
 
 
 def run(*, quick: bool) -> list[record.Figure]:
@@ -35,14 +31,13 @@ def run(*, quick: bool) -> list[record.Figure]:
     fleet = busy.Fleet(nodes)
     gpus = nodes * busy.GPUS_A_NODE
     _decide(fleet, 1, 1)  # what a node looks like is found out once, whoever asks
-    single = _Asked(pods, theirs=None if quick else [_KAI_S])
+    single = _Asked(pods)
     found = [_figure(fleet, "an empty fleet", single, rounds)]
     fleet.fill(gpus // 2)
     found.append(_figure(fleet, "half of it busy", single, rounds))
     found.append(_figure(fleet, "4 GPUs a pod, half busy", _Asked(pods // _LARGER, 4), rounds))
     fleet.fill(gpus // 2 - pods + 1)
-    in_vain = _Asked(pods, theirs=None if quick else [_KAI_IN_VAIN_S])
-    return [*found, _figure(fleet, "one GPU too few", in_vain, rounds, fits=False)]
+    return [*found, _figure(fleet, "one GPU too few", single, rounds, fits=False)]
 
 
 def _figure(
@@ -50,7 +45,7 @@ def _figure(
 ) -> record.Figure:
     taken = [_decide(fleet, asked.pods, asked.gpus, fits=fits) for _ in range(rounds)]
     name = f"gang of {asked.pods}, {len(fleet.view.nodes)} nodes: {what}"
-    return record.figure(name, "s", taken, asked.theirs, _BAR)
+    return record.figure(name, "s", taken)
 
 
 def _decide(fleet: busy.Fleet, pods: int, gpus: int, *, fits: bool = True) -> float:

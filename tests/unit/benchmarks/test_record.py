@@ -1,25 +1,39 @@
-"""A figure beside its bar."""
+"""What a suite stores of two samples."""
 
 import pytest
 
-from benchmarks import record
+from benchmarks import machine, record
 
 
-def of_pods(bar: str) -> record.Figure:
-    """36 of ours to 40 of the reference: 0.9 x."""
-    return record.figure("pods bound", "pods/s", [36.0], [40.0], bar)
+def test_a_figure_is_the_median_with_its_ratio_and_spread() -> None:
+    one = record.figure("pods bound", "pods/s", [30.0, 36.0, 41.0], [40.0, 40.0])
+    assert (one.ours, one.reference, one.ratio) == (36.0, 40.0, 0.9)
+    assert one.spread == "30-41, n=3; reference 40-40, n=2"
 
 
-@pytest.mark.parametrize("bar", [">= 0.9 x", ">= 0.9 x of the reference", ">= 30 /s", "<= 40 /s"])
-def test_a_bar_that_is_met(bar: str) -> None:
-    assert of_pods(bar).met is True
+def test_small_and_large_figures_keep_their_digits() -> None:
+    assert record.figure("", "s", [0.0001234567]).ours == 0.0001235
+    assert record.figure("", "/s", [123456.7]).ours == 123457.0
 
 
-@pytest.mark.parametrize("bar", [">= 1.5 x", ">= 1.5 x of the reference", ">= 50 /s", "<= 30 /s"])
-def test_a_bar_that_is_missed(bar: str) -> None:
-    assert of_pods(bar).met is False
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("1 GPU, 1,000 nodes: p99 of a decision", "1-gpu-1-000-nodes-p99-of-a-decision"),
+        ("MIG any, load 0.85", "mig-any-load-0.85"),
+        ("Jain's index", "jain-s-index"),
+    ],
+)
+def test_a_name_makes_a_key(name: str, key: str) -> None:
+    assert record.Figure(name, "", 0).key == key
 
 
-def test_nothing_is_said_without_a_bar_or_of_a_ratio_without_a_reference() -> None:
-    assert of_pods("").met is None
-    assert record.figure("pods bound", "pods/s", [36.0], bar=">= 1.5 x").met is None
+def test_a_run_knows_its_figures_by_suite_and_key() -> None:
+    one = record.figure("plugin RSS, idle", "MiB", [70.0])
+    run = record.Run("node", "2026-11-22", machine.Machine(2, "", 24, None), {}, (one,))
+    assert run.by_id() == {"node/plugin-rss-idle": one}
+
+
+def test_what_is_stored_has_no_two_figures_of_one_id() -> None:
+    for run in record.load():
+        assert len(run.by_id()) == len(run.figures), run.suite

@@ -1,0 +1,152 @@
+"""The page of all figures, benchmarks/README.md, from what is stored alone. Pure."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from benchmarks import bars, record
+
+_HEAD = """# Figures
+
+Written by `python -m benchmarks` from `benchmarks/results`; change nothing here. How each figure is
+measured, and why some are missed, is told in [How fast it is](../docs/explanation/performance.md).
+
+`make bench` measures all of them anew, fails where one has become more than 1.5 times worse than
+the committed one, and writes this page. *Beside* was measured in the same run, in turn. *Elsewhere*
+was published, or measured at another time on another machine, so no ratio is given. A bar of `x` is
+of the ratio, any other of ours.
+"""
+_COLUMNS = (
+    "Figure", "Ours", "Beside", "Ratio", "Bar", "Met", "Elsewhere", "Spread", "Commit",
+)  # fmt: skip
+_PLAIN = ("Figure", "Ours", "Beside", "Ratio", "Spread", "Commit")
+_NOTHING = "not measured"
+_LATER = "the stored run did not have it yet"
+SUITES: Mapping[str, str] = {
+    "allocator": "allocator",
+    "beside": "node beside the Go driver",
+    "commands": "the command line",
+    "control_plane": "the whole control plane",
+    "node": "the node",
+    "nodes": "nodes on demand",
+    "page": "the page and the JSON API",
+    "placement": "placement",
+    "queues": "queues, gangs and preemption",
+    "soak": "the soak",
+}
+
+
+def page(runs: Sequence[record.Run], sections: Sequence[bars.Section]) -> str:
+    """All of it, Markdown."""
+    known = {key: one for run in runs for key, one in run.by_id().items()}
+    notes = _Notes()
+    parts = [_HEAD, _summary(known, sections)]
+    for section in sections:
+        rows = [_row(goal, known.get(goal.id), notes) for goal in section.goals]
+        parts.append(f"## {section.title}\n\n{_table(_COLUMNS, rows)}")
+    wanted = {goal.id for section in sections for goal in section.goals}
+    parts += _others(runs, wanted)
+    parts.append(f"## Where and when\n\n{_machines(runs)}")
+    if notes.sources:
+        parts.append(f"## Sources\n\n{notes.text}")
+    return "\n".join(parts)
+
+
+class _Notes:
+    """Sources by their number on the page."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, int] = {}
+
+    def mark(self, source: str) -> str:
+        if not source:
+            return ""
+        return f" [{self.sources.setdefault(source, len(self.sources) + 1)}]"
+
+    @property
+    def text(self) -> str:
+        return "".join(f"{number}. {source}.\n" for source, number in self.sources.items())
+
+
+def _summary(known: Mapping[str, record.Figure], sections: Sequence[bars.Section]) -> str:
+    met = missed = held = untold = 0
+    for goal in itertools.chain.from_iterable(one.goals for one in sections):
+        if not goal.bar:
+            continue
+        one = known.get(goal.id)
+        verdict = bars.judge(one, goal.bar).met if one else None
+        met += verdict is True
+        missed += verdict is False
+        held += one is None and bool(goal.held)
+        untold += verdict is None and not (one is None and goal.held)
+    return (
+        f"Of {met + missed + held + untold} bars {met} are met, {missed} missed, "
+        f"{held} held by tests, and of {untold} it cannot be said.\n"
+    )
+
+
+def _row(goal: bars.Goal, one: record.Figure | None, notes: _Notes) -> tuple[str, ...]:
+    anchor = goal.anchor + notes.mark(goal.source) if goal.anchor else ""
+    if one is None:
+        name = goal.name or goal.id.partition("/")[2].replace("-", " ")
+        told = f"`{goal.held}`" if goal.held else f"{_NOTHING}: {goal.absent or _LATER}"
+        return (name, told, "", "", goal.bar, "held" if goal.held else "", anchor, "", "")
+    return (
+        one.name,
+        _amount(one.ours, one.unit),
+        *_beside(one),
+        goal.bar,
+        _met(bars.judge(one, goal.bar), goal.bar),
+        anchor,
+        one.spread,
+        one.commit,
+    )
+
+
+def _met(verdict: bars.Verdict, bar: str) -> str:
+    if verdict.met is None:
+        return "cannot be said" if bar else ""
+    return "yes" if verdict.met else f"**missed** {verdict.by}".rstrip()
+
+
+def _beside(one: record.Figure) -> tuple[str, str]:
+    if one.reference is None or one.ratio is None:
+        return "", ""
+    return _amount(one.reference, one.unit), f"{one.ratio:.3g}"
+
+
+def _amount(value: float, unit: str) -> str:
+    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
+    return f"{number} {unit}".rstrip()
+
+
+def _others(runs: Iterable[record.Run], wanted: set[str]) -> list[str]:
+    parts = []
+    for run in runs:
+        rows = [
+            (one.name, _amount(one.ours, one.unit), *_beside(one), one.spread, one.commit)
+            for key, one in run.by_id().items()
+            if key not in wanted
+        ]
+        if rows:
+            title = SUITES.get(run.suite, run.suite)
+            parts.append(f"## Without a bar: {title}\n\n{_table(_PLAIN, rows)}")
+    return parts
+
+
+def _machines(runs: Iterable[record.Run]) -> str:
+    """Each suite's machine, and what fixed work took on it, in ms."""
+    rows = [
+        (
+            f"`{run.suite}`",
+            run.date,
+            run.on.words,
+            ", ".join(f"{name} {ms:g}" for name, ms in run.calibrators.items()) or _NOTHING,
+        )
+        for run in runs
+    ]
+    return _table(("Suite", "Day", "Machine", "Fixed work, ms"), rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in one)} |\n" for one in lines)

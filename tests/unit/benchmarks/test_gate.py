@@ -1,0 +1,82 @@
+"""Whether a figure fell since the stored run."""
+
+import pytest
+
+from benchmarks import gate, machine, record
+
+HERE = machine.Machine(2, "a processor", 24, 1.0)
+
+
+def run(one: record.Figure, suite: str = "allocator", **calibrators: float) -> record.Run:
+    return record.Run(suite, "2026-11-22", HERE, calibrators, (one,))
+
+
+def fallen(before: record.Run, now: record.Run, bar: str = "") -> list[float]:
+    key = next(iter(now.by_id()))
+    found = gate.falls([before], [now], {key: bar})
+    assert all(one.id == key for one in found)
+    return [round(one.times, 2) for one in found]
+
+
+def rate(ours: float, theirs: float | None = None) -> record.Figure:
+    return record.figure("1 GPU", "/s", [ours], None if theirs is None else [theirs])
+
+
+def wall(ours: float, theirs: float | None = None) -> record.Figure:
+    return record.figure("Prepare", "ms", [ours], None if theirs is None else [theirs])
+
+
+def test_a_ratio_that_falls_by_more_than_one_and_a_half_is_named() -> None:
+    assert fallen(run(rate(100, 10)), run(rate(100, 16))) == [1.6]
+    assert fallen(run(wall(10, 10)), run(wall(17, 10))) == [1.7]
+
+
+def test_a_ratio_that_falls_by_less_or_rises_is_fine() -> None:
+    assert fallen(run(rate(100, 10)), run(rate(70, 10))) == []
+    assert fallen(run(wall(10, 10)), run(wall(1, 10))) == []
+
+
+def test_a_slower_machine_is_no_fall_where_a_reference_is_slower_with_it() -> None:
+    assert fallen(run(rate(100, 10)), run(rate(10, 1))) == []
+
+
+def test_without_a_reference_the_calibrators_say_how_slow_the_machine_is() -> None:
+    assert fallen(run(wall(10), python=10), run(wall(19), python=20)) == []
+    assert fallen(run(wall(10), python=10), run(wall(19), python=10)) == [1.9]
+    assert fallen(run(rate(100), python=10), run(rate(55), python=20)) == []
+    assert fallen(run(rate(100), python=20), run(rate(100), python=10)) == [2.0]
+
+
+def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
+    slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
+    before = run(wall(10), "node", python=10, fsync=1, grpc=1)
+    assert fallen(before, run(wall(19), "node", **slow)) == []
+    assert gate.slowdown(before, run(wall(19), "node", **slow)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("unit", ["MiB", "%", "h"])
+def test_memory_quality_and_simulated_time_are_not_scaled(unit: str) -> None:
+    one, other = (record.figure("x", unit, [ours]) for ours in (100.0, 100.0))
+    assert fallen(run(one, python=1), run(other, python=100)) == []
+
+
+def test_quality_falls_too() -> None:
+    full = record.figure("room", "%", [90.0])
+    assert fallen(run(full), run(record.figure("room", "%", [45.0]))) == [2.0]
+
+
+def test_a_count_is_judged_by_its_bar_alone() -> None:
+    few, many = (record.Figure("lists", "", ours) for ours in (2, 20))
+    assert fallen(run(few), run(many)) == []
+    assert fallen(run(few), run(many), "<= 2") == [10.0]
+
+
+def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
+    other = run(record.figure("other", "ms", [1.0]))
+    assert fallen(other, run(wall(100))) == []
+    assert fallen(run(wall(1), "node"), run(wall(100))) == []
+
+
+def test_a_fall_is_told_with_both_values() -> None:
+    (one,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
+    assert one.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"
