@@ -117,7 +117,6 @@ QUALITY: Final = Section(
     ),
 )
 
-_EXAMPLE = "dra-example-driver v0.2.0"
 PREPARE: Final = Section(
     "NodePrepareResources",
     (
@@ -135,7 +134,7 @@ PREPARE: Final = Section(
 )
 
 BESIDE: Final = Section(
-    f"Beside a Go driver in the same run: {_EXAMPLE}",
+    "The node beside the least Go driver on upstream's helper",
     (
         Goal("beside/prepare-one-at-a-time-p50", "<= 1.5 x"),
         Goal("beside/prepare-one-at-a-time-p99", "<= 1.5 x"),

@@ -188,7 +188,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if len(items) > limit:
             meta["continue"] = f"after-{len(self.state.requests)}"
             self.state.continues[meta["continue"]] = (items[limit:], version)
-        return {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
+        said = place.typed("List") or {"kind": "List", "apiVersion": "v1"}
+        return {**said, "metadata": meta, "items": items[:limit]}
 
     def _send(self, code: int, body: Object, retry_after_s: int = 0) -> None:
         self._send_raw(code, json.dumps(body).encode(), "application/json", retry_after_s)

@@ -76,7 +76,8 @@ class Stream:
             self._version = max(self._version, upto)
             if CLOCK.monotonic() >= bookmark_at:
                 bookmark_at = CLOCK.monotonic() + self._state.bookmark_s
-                self._frame("BOOKMARK", {"metadata": {"resourceVersion": str(self._version)}})
+                mark = {"metadata": {"resourceVersion": str(self._version)}}
+                self._frame("BOOKMARK", {**self._place.typed(), **mark})
 
     def _changes(self) -> tuple[list[storage.Change] | None, int]:
         """What is new, and the version up to which that is all; None after the 410 frame."""
@@ -90,9 +91,14 @@ class Stream:
     def _send_change(self, change: storage.Change) -> None:
         old, new = self._seen(change.old), self._seen(change.new)
         if new is not None:
-            self._frame("MODIFIED" if old is not None else "ADDED", new)
+            named = {**self._place.typed(), **new}
+            self._frame("MODIFIED" if old is not None else "ADDED", named)
         elif old is not None:
-            gone = {**old, "metadata": {**old["metadata"], "resourceVersion": str(change.version)}}
+            gone = {
+                **self._place.typed(),
+                **old,
+                "metadata": {**old["metadata"], "resourceVersion": str(change.version)},
+            }
             self._frame("DELETED", gone)
 
     def _seen(self, obj: Object | None) -> Object | None:

@@ -1,0 +1,1 @@
+"""Our plugin and the least Go driver on upstream's helper, in turn, before one API server."""

@@ -1,0 +1,115 @@
+"""`python -m benchmarks.beside`: our plugin and a Go driver, in turn: two minutes, no cluster.
+
+The Go driver is the least that upstream's helper lets one write (`goplugin`): it publishes, records
+and writes CDI specs, but does no work on any GPU. The API server is a stand-in, the same for both.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks import record
+from benchmarks.beside import sides
+from benchmarks.node import process
+from driver.kubeletplugin import ports
+
+REPEATS, ROUNDS, BATCHES = 7, 24, 4
+QUICK = 2
+
+
+@dataclass(slots=True)
+class Sample:
+    """What one side took: milliseconds, seconds for `starts`, MiB for `rss`."""
+
+    prepares: list[float] = field(default_factory=list)
+    unprepares: list[float] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
+    batches: list[float] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    rss: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
+
+
+def main() -> None:
+    """Measure in turn, print, store."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--quick", action="store_true", help="two repeats; nothing is stored")
+    quick = arguments.parse_args().quick
+    ours, theirs = Sample(), Sample()
+    with sides.both() as both:
+        for _ in range(QUICK if quick else REPEATS):
+            for side, sample in zip(both, (ours, theirs), strict=True):
+                _round(side, sample)
+    figures = _figures(ours, theirs)
+    if quick:
+        print(*map(record.line, figures), sep="\n")
+    else:
+        record.write("beside", figures)
+
+
+def _round(side: sides.Side, into: Sample) -> None:
+    """One process of a side, from its start."""
+    into.starts.append(side.again())
+    into.rss.append(process.rss(side.pid()))
+    _prepare(side, side.claims[:1])
+    _unprepare(side, side.claims[:1])
+    for number in range(ROUNDS):
+        one = (side.claims[number % len(side.claims)],)
+        into.prepares.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
+        into.again.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
+        into.unprepares.append(_ms(lambda one=one: _unprepare(side, one)))  # type: ignore[misc]
+    for _ in range(BATCHES):
+        into.batches.append(_ms(lambda: _at_once(side)))
+        _unprepare(side, side.claims)
+    into.used.append(process.rss(side.pid()))
+
+
+def _at_once(side: sides.Side) -> None:
+    """A call for each claim, all at the same time."""
+    with futures.ThreadPoolExecutor(len(side.claims)) as pool:
+        list(pool.map(lambda one: _prepare(side, (one,)), side.claims))
+
+
+def _prepare(side: sides.Side, claims: Sequence[ports.ClaimRef]) -> None:
+    _check(side.plugin().prepare(*claims))
+
+
+def _unprepare(side: sides.Side, claims: Sequence[ports.ClaimRef]) -> None:
+    _check(side.plugin().unprepare(*claims))
+
+
+def _check(entries: dict[str, Any]) -> None:
+    for entry in entries.values():
+        if entry.error:
+            raise RuntimeError(entry.error)
+
+
+def _ms(act: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - began)
+
+
+def _figures(ours: Sample, theirs: Sample) -> list[record.Figure]:
+    def p99(what: str, mine: list[float], other: list[float]) -> record.Figure:
+        both = ([record.percentile(one, 0.99)] for one in (mine, other))
+        return record.figure(what, "ms", *both)
+
+    return [
+        record.figure("Prepare, one at a time, p50", "ms", ours.prepares, theirs.prepares),
+        p99("Prepare, one at a time, p99", ours.prepares, theirs.prepares),
+        record.figure("Prepare again, p50", "ms", ours.again, theirs.again),
+        record.figure("8 Prepares at once, wall for all", "ms", ours.batches, theirs.batches),
+        record.figure("Unprepare, one at a time, p50", "ms", ours.unprepares, theirs.unprepares),
+        p99("Unprepare, one at a time, p99", ours.unprepares, theirs.unprepares),
+        record.figure("start to first slice", "s", ours.starts, theirs.starts),
+        record.figure("RSS, idle", "MiB", ours.rss, theirs.rss),
+        record.figure("RSS, after some hundred calls", "MiB", ours.used, theirs.used),
+    ]
+
+
+if __name__ == "__main__":
+    main()
