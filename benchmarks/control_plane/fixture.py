@@ -1,6 +1,6 @@
-"""A thousand nodes that are API objects only, on the cluster that is up, and pods that ask.
+"""Nodes that are API objects only, on the cluster that is up, and pods that ask.
 
-No kubelet runs on them: a pod that is bound stays bound, and nothing of it starts.
+No kubelet runs on them: a pod that is bound stays bound, unless kwok plays it.
 """
 
 import contextlib
@@ -8,13 +8,14 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
 from benchmarks.allocator import fixtures
 from driver import errors, names
 from driver.kube import client, resource, watching
+from hack.cluster import kwok as kwok_nodes
 
 Raw = dict[str, Any]
 T = TypeVar("T")
@@ -25,17 +26,31 @@ _WATCH_S = 600
 _ASSIGNED = ("uid", "resourceVersion")
 
 
-def fill(kube: client.KubeClient, count: int, slices: str) -> None:
+def fill(kube: client.KubeClient, count: int, slices: str, *, kwok: bool = False) -> None:
     """Make the nodes, ready and with their devices; `slices`: a template of `fixtures`."""
+    annotation, _, value = kwok_nodes.ANNOTATION.partition("=")
 
     def make(number: int) -> None:
         node = _fresh(fixtures.node(number))
         node["metadata"]["labels"] |= LANE
+        if kwok:
+            node["metadata"]["annotations"] = {annotation: value}
         kube.create(resource.NODES, node)
         # Admission takes every new node for one that is not ready, and nobody here looks again.
         kube.patch(resource.NODES, fixtures.node_name(number), {"spec": {"taints": None}})
         for one in json.loads(fixtures.filled(slices, number)):
             kube.create(resource.RESOURCE_SLICES, _fresh(one))
+
+    _spread(make, range(count))
+
+
+def nodes(kube: client.KubeClient, count: int) -> None:
+    """Make nodes without devices."""
+
+    def make(number: int) -> None:
+        node = _fresh(fixtures.node(number))
+        node["metadata"]["labels"] |= LANE
+        kube.create(resource.NODES, node)
 
     _spread(make, range(count))
 
@@ -72,12 +87,12 @@ def empty(kube: client.KubeClient, count: int) -> None:
     _spread(remove, range(count))
 
 
-class Bound:
-    """The pods of the namespace that are bound, as a watch tells; a thread of its own."""
+class Seen:
+    """When pods of the namespace were bound, and Running, as a watch tells; a thread of its own."""
 
     def __init__(self, kube: client.KubeClient) -> None:
-        self.names: set[str] = set()
-        self.last = 0.0
+        self.bound: dict[str, float] = {}
+        self.running: dict[str, float] = {}
         self._kube = kube
         self._closing = threading.Event()
         self._failed: queue.SimpleQueue[Exception] = queue.SimpleQueue()
@@ -85,12 +100,14 @@ class Bound:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def wait(self, count: int, within_s: float) -> None:
-        """Until so many are bound. Raises RuntimeError when they are not in time."""
+    def wait(self, pods: Collection[str], within_s: float, *, running: bool = False) -> None:
+        """Until they are all bound, or Running. Raises RuntimeError when they are not in time."""
         end = time.monotonic() + within_s
-        while len(self.names) < count:
+        there = self.running if running else self.bound
+        while not all(one in there for one in pods):
             if time.monotonic() > end:
-                raise RuntimeError(f"{len(self.names)} of {count} pods were bound in {within_s} s")
+                found = sum(one in there for one in pods)
+                raise RuntimeError(f"{found} of {len(pods)} pods came in {within_s} s")
             if not self._failed.empty():
                 raise RuntimeError("pods cannot be watched") from self._failed.get()
             time.sleep(_POLL_S / 10)
@@ -125,22 +142,33 @@ class Bound:
 
     def _note(self, pod: Raw) -> None:
         name = pod["metadata"].get("name", "")
-        if pod.get("spec", {}).get("nodeName") and name not in self.names:
-            self.names.add(name)
-            self.last = time.monotonic()
+        if pod.get("spec", {}).get("nodeName"):
+            self.bound.setdefault(name, time.monotonic())
+        if pod.get("status", {}).get("phase") == "Running":
+            self.running.setdefault(name, time.monotonic())
 
 
-def ask(kube: client.KubeClient, names: Iterable[str]) -> None:
-    """Create a pod with a claim of one GPU for each name, by many threads."""
+def ask(kube: client.KubeClient, names: Sequence[str], pace: float = 0.0) -> dict[str, float]:
+    """Create a pod with a claim of one GPU for each name, by many threads.
 
-    def create(name: str) -> None:
+    `pace`: so many a second; 0: as fast as it goes. Returns when each pod was asked for.
+    """
+    began = time.monotonic()
+    made: dict[str, float] = {}
+
+    def create(number: int) -> None:
+        name = names[number]
+        if pace:
+            time.sleep(max(0.0, began + number / pace - time.monotonic()))
         claim = _fresh(fixtures.claim(name, fixtures.gpus()))
         kube.create(resource.RESOURCE_CLAIMS, claim, fixtures.NAMESPACE)
         pod = _fresh(fixtures.pod(f"pod-{name}", name))
         pod["spec"] |= {"nodeSelector": LANE, "terminationGracePeriodSeconds": 0}
+        made[f"pod-{name}"] = time.monotonic()
         kube.create(resource.PODS, pod, fixtures.NAMESPACE)
 
-    _spread(create, names)
+    _spread(create, range(len(names)))
+    return made
 
 
 @contextlib.contextmanager

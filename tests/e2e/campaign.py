@@ -1,9 +1,10 @@
 """One run of a campaign: load, kubelets, rogue and chronicle together, and what became of it."""
 
+import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from driver.kube import resource
 from driver.resources import pods
@@ -146,3 +147,25 @@ class Campaign:
             f"{self.ours.rotations} token rotations\n"
             f"  log: {logged}\n"
         )
+
+
+@contextlib.contextmanager
+def begun(
+    ground: playground.Playground,
+    nodes: fleet.Fleet,
+    ours: replicas.Replicas,
+    allocators: dict[str, str],
+    seed: int,
+) -> Iterator[Campaign]:
+    """Nodes with their allocators, and the controllers; all is taken away in the end."""
+    try:
+        nodes.open(allocators)
+        with ours:
+            one = Campaign(ground, nodes, ours, seed)
+            one.start()
+            try:
+                yield one
+            finally:
+                one.close()
+    finally:
+        nodes.close()

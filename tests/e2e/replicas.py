@@ -14,9 +14,10 @@ from driver import errors
 from driver.kube import client, resource
 from hack.cluster import api, argv
 from hack.cluster import errors as cluster_errors
-from tests.fakes.faultproxy import plan, proxy
+from tests.fakes.faultproxy import own_lease, plan, proxy
 
 ROOT = Path(__file__).parents[2]
+_LEASE = ("ration-system", "ration-controller")
 _CLUSTERS_OWN = ("controller-0", "controller-1", "controller-2")
 
 
@@ -94,7 +95,7 @@ class Replicas:
 
     def kill_leader(self) -> bool:
         """SIGKILL whoever holds the Lease, if it is one of ours."""
-        holder = str(self._lease().get("holderIdentity") or "")
+        holder = self.holder()
         for index, process in self._processes.items():
             if holder.startswith(f"replica-{index}-") and process.poll() is None:
                 process.kill()
@@ -117,6 +118,10 @@ class Replicas:
         """How often the Lease has changed hands since it was made."""
         return int(self._lease().get("leaseTransitions") or 0)
 
+    def holder(self) -> str:
+        """Whom the true Lease names."""
+        return str(self._lease().get("holderIdentity") or "")
+
     def faults(self) -> dict[str, int]:
         """How many were met, by name, in all proxies."""
         return _summed(one.faults for one in self.proxies)
@@ -125,9 +130,22 @@ class Replicas:
         """How many were made, by kind, through all proxies."""
         return _summed(one.requests for one in self.proxies)
 
-    def logs(self) -> str:
-        """What all replicas wrote."""
-        return "".join(path.read_text() for path in sorted(self._folder.glob("replica-*/log")))
+    def logs(self, only: str = "*") -> str:
+        """What all replicas wrote, or one of them by its number."""
+        found = sorted(self._folder.glob(f"replica-{only}/log"))
+        return "".join(path.read_text() for path in found)
+
+    def believing(self, index: int) -> own_lease.OwnLease:
+        """Before it is started: a replica that wins and keeps a Lease that nobody else sees."""
+        made = own_lease.OwnLease(*_LEASE)
+        self.proxies[index].keep_lease(made)
+        return made
+
+    def give_lease(self, holder: str, transitions: int) -> None:
+        """Write into the true Lease who holds it, as its next leader would."""
+        body = {"spec": {"holderIdentity": holder, "leaseTransitions": transitions}}
+        namespace, name = _LEASE
+        self._kube.patch(resource.LEASES, name, body, namespace=namespace)
 
     def calm(self) -> None:
         """No more faults."""
@@ -136,7 +154,7 @@ class Replicas:
 
     def _lease(self) -> dict[str, Any]:
         try:
-            lease = self._kube.get(resource.LEASES, "ration-controller", "ration-system")
+            lease = self._kube.get(resource.LEASES, *reversed(_LEASE))
         except errors.NotFound:
             return {}
         return dict(lease.get("spec") or {})

@@ -22,8 +22,7 @@ import pytest
 
 from driver.kube import client, resource
 from hack.cluster import api
-from tests.e2e import fleet, load, playground, replicas
-from tests.e2e.campaign import Campaign
+from tests.e2e import campaign, fleet, load, playground, replicas
 from tests.fakes.faultproxy import plan
 
 SEED = int(os.environ.get("CHURN_SEED", "20261121"))
@@ -93,33 +92,24 @@ def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground
 
 def begun(
     ground: playground.Playground, folder: Path, allocators: dict[str, str]
-) -> Iterator[Campaign]:
-    nodes = fleet.Fleet(ground.kube, NODES, ZONES, FULL)
+) -> Iterator[campaign.Campaign]:
     choosers = (storm(SEED), storm(SEED + 1))
     ours = replicas.Replicas(
         ground.cluster, ground.kube, folder, choosers, ("--relist-seconds=20",)
     )
-    try:
-        nodes.open(allocators)
-        with ours:
-            one = Campaign(ground, nodes, ours, SEED)
-            one.start()
-            try:
-                yield one
-            finally:
-                one.close()
-    finally:
-        nodes.close()
+    nodes = fleet.Fleet(ground.kube, NODES, ZONES, FULL)
+    with campaign.begun(ground, nodes, ours, allocators, SEED) as one:
+        yield one
 
 
 @pytest.fixture
-def stormy(ground: playground.Playground, tmp_path: Path) -> Iterator[Campaign]:
+def stormy(ground: playground.Playground, tmp_path: Path) -> Iterator[campaign.Campaign]:
     """All nodes are the controllers'."""
     names = [f"sim-{number:02d}" for number in range(NODES)]
     yield from begun(ground, tmp_path, dict.fromkeys(names, "controller"))
 
 
-def upset(one: Campaign, every_s: float) -> None:
+def upset(one: campaign.Campaign, every_s: float) -> None:
     """Now and then kill the leader; whoever is dead comes back; rotate the token in between."""
     turn = 0
     while not one.stop.wait(every_s / 2):
@@ -130,13 +120,15 @@ def upset(one: Campaign, every_s: float) -> None:
             one.ours.rotate()
 
 
-def reviving(one: Campaign) -> None:
+def reviving(one: campaign.Campaign) -> None:
     while not one.stop.wait(2.0):
         one.ours.revive()
 
 
 @pytest.mark.timeout(780)
-def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(stormy: Campaign) -> None:
+def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(
+    stormy: campaign.Campaign,
+) -> None:
     gated = stormy.load.gated(GATED)
     stormy.behind(stormy.rogue.run, stormy.kubelets, stormy.stop)
     stormy.behind(upset, stormy, 120.0)
@@ -159,7 +151,7 @@ def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(stormy: C
 
 
 @pytest.fixture
-def mixed(ground: playground.Playground, tmp_path: Path) -> Iterator[Campaign]:
+def mixed(ground: playground.Playground, tmp_path: Path) -> Iterator[campaign.Campaign]:
     """Every second node is kube-scheduler's."""
     owners = {f"sim-{number:02d}": ALLOCATORS[number % 2] for number in range(NODES)}
     yield from begun(ground, tmp_path, owners)
@@ -174,7 +166,7 @@ class Flips:
         self._lanes = [nodes.names[lane::lanes] for lane in range(lanes)]
         self.done = 0
 
-    def behind(self, one: Campaign) -> None:
+    def behind(self, one: campaign.Campaign) -> None:
         for lane in self._lanes:
             one.behind(self._run, lane, one.stop)
 
@@ -191,7 +183,7 @@ class Flips:
 
 @pytest.mark.timeout(600)
 def test_nodes_change_their_allocator_under_load_and_the_two_never_overlap(
-    mixed: Campaign,
+    mixed: campaign.Campaign,
 ) -> None:
     flips = Flips(mixed.nodes, lanes=5)
     flips.behind(mixed)

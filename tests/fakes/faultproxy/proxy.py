@@ -17,7 +17,7 @@ import urllib3
 import yaml
 
 from driver import clock
-from tests.fakes.faultproxy import plan, relay
+from tests.fakes.faultproxy import own_lease, plan, relay
 
 _CLOCK = clock.SystemClock()
 _RESET = struct.pack("ii", 1, 0)
@@ -43,6 +43,7 @@ class FaultProxy:
         self._lock = threading.Lock()
         self._hole_ends = 0.0
         self._refused: frozenset[str] = frozenset()
+        self.lease: own_lease.OwnLease | None = None
         self._streams: set[urllib3.BaseHTTPResponse] = set()
         self._listener = _Listener(self)
 
@@ -84,6 +85,10 @@ class FaultProxy:
     def refuse(self, *tokens: str) -> None:
         """Answer 401 to these tokens from now on, as after a rotation."""
         self._refused = frozenset(tokens)
+
+    def keep_lease(self, lease: own_lease.OwnLease) -> None:
+        """Before the client starts: its Lease is ours to answer for."""
+        self.lease = lease
 
     def choose(self, chooser: plan.Chooser) -> None:
         """Follow another plan from now on; the numbers go on."""
@@ -176,6 +181,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
+        lease = self.proxy.lease
+        if lease is not None and lease.is_asked(url.path, self.command):
+            self._say(*lease.answer(self.command, body))
+            return
         kind = plan.kind_of(self.command, url.path, query)
         number, fault = self.proxy.meets(kind)
         if self.proxy.is_refused(self.headers.get("Authorization", "")):
@@ -236,6 +245,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Retry-After", str(fault.retry_after_s))
         self.send_header("Content-Type", "application/json")
         self._body(relay.status(fault.status, fault.reason))
+
+    def _say(self, code: int, body: bytes) -> None:
+        self.send_response_only(code)
+        self.send_header("Content-Type", "application/json")
+        self._body(body)
 
     def _body(self, data: bytes) -> None:
         self.send_header("Content-Length", str(len(data)))

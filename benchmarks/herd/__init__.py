@@ -1,0 +1,1 @@
+"""Hundreds of plugins of one cluster that start at the same moment."""

@@ -1,0 +1,82 @@
+"""500 plugins start at the same moment, on the cluster that is up: `python -m benchmarks.herd`.
+
+First where nothing was published yet, then again where all is as it should be, then with all
+slices deleted under them, as kubelets that restart together do. What is asked of the API server is
+counted where it is sent. Plugins, API server and etcd share the machine, and all plugins one
+Python process: how long it takes says how much work it is, not how long it would be elsewhere.
+"""
+
+import argparse
+import contextlib
+from concurrent import futures
+from pathlib import Path
+
+from benchmarks import record
+from benchmarks.allocator import fixtures
+from benchmarks.control_plane import fixture
+from benchmarks.herd import plugins
+from driver import errors
+from driver.kube import client, resource
+from hack.cluster import api
+
+ROOT = Path(__file__).parents[2]
+COUNT = 500
+PRODUCT = "hgx-h100"
+
+
+def main() -> None:
+    """Measure, print, store."""
+    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made.add_argument("--count", type=int, default=COUNT, help="plugins, of one node each")
+    made.add_argument("--machine", default=PRODUCT, help="what each node is")
+    chosen = made.parse_args()
+    cluster = api.Cluster.load(ROOT)
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
+    for name in cluster.controllers():
+        cluster.stop(name)
+    try:
+        fixture.nodes(kube, chosen.count)
+        herd = plugins.Herd(cluster.kubeconfig, chosen.count, chosen.machine)
+        figures = _figures("nothing published yet", chosen.count, herd.together())
+        figures += _figures("all published before", chosen.count, herd.together())
+        figures += _figures(
+            "all slices deleted under them",
+            chosen.count,
+            herd.together(lambda: _wipe(kube, chosen.count)),
+        )
+    finally:
+        fixture.empty(kube, chosen.count)
+        for name in cluster.controllers():
+            cluster.start(name)
+    record.write("herd", figures)
+
+
+def _figures(how: str, count: int, start: plugins.Start) -> list[record.Figure]:
+    name, book = f"{count} plugins at once, {how}", start.book
+    return [
+        record.figure(f"{name}: until the last is done", "s", [start.took_s]),
+        record.figure(f"{name}: CPU of all plugins", "s", [start.cpu_s]),
+        record.figure(f"{name}: lists a plugin", "", [book.kinds["LIST"] / count]),
+        record.figure(f"{name}: unfiltered lists", "", [book.unfiltered]),
+        record.figure(f"{name}: writes a plugin", "", [len(book.writes) / count]),
+        record.figure(
+            f"{name}: most writes in a second", "/s", [float(book.most_writes_a_second())]
+        ),
+    ]
+
+
+def _wipe(kube: client.KubeClient, count: int) -> None:
+    """Delete every slice of the nodes, node by node, several at a time."""
+
+    def clear(number: int) -> None:
+        mine = f"spec.nodeName={fixtures.node_name(number)}"
+        for one in kube.list(resource.RESOURCE_SLICES, field_selector=mine).items:
+            with contextlib.suppress(errors.NotFound):
+                kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+
+    with futures.ThreadPoolExecutor(fixture.THREADS) as pool:
+        list(pool.map(clear, range(count)))
+
+
+if __name__ == "__main__":
+    main()

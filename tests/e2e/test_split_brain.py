@@ -1,0 +1,141 @@
+"""Controllers that wrongly believe that they lead, and one that sees the world seconds late.
+
+Who believes is answered for its Lease by the proxy before it, so nothing it hears can tell it
+otherwise: what keeps it from harm is the API server's policy alone. The judge is the history of
+every claim, as in test_churn.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.kube import client, resource
+from hack.cluster import api
+from tests.e2e import campaign, fleet, load, playground, replicas
+from tests.fakes.faultproxy import own_lease, plan
+
+SEED = 20261122
+NODES, ZONES = 6, 2
+CLAIMS, FEW = 250, 80
+LATE_S = 0.05
+"""Of every frame, one after the other: under load a watch falls seconds behind."""
+IN_VAIN_S = 20.0
+TURN_S, SETTLE_S = 8.0, 3.0
+"""Of one holder, and between two: what an elector waits after it has won, and a little more."""
+TURNS = 20
+NOBODY = "nobody"
+
+
+@pytest.fixture
+def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground.Playground]:
+    opened = playground.Playground.open(cluster, kube)
+    yield opened
+    opened.kube.delete(resource.NAMESPACES, opened.namespace)
+
+
+@contextlib.contextmanager
+def begun(ground: playground.Playground, ours: replicas.Replicas) -> Iterator[campaign.Campaign]:
+    nodes = fleet.Fleet(ground.kube, NODES, ZONES, full=1)
+    owners = dict.fromkeys(nodes.names, "controller")
+    with campaign.begun(ground, nodes, ours, owners, SEED) as one:
+        yield one
+
+
+def two(ground: playground.Playground, folder: Path, *choosers: plan.Chooser) -> replicas.Replicas:
+    return replicas.Replicas(ground.cluster, ground.kube, folder, choosers)
+
+
+def refusals(ours: replicas.Replicas, index: int) -> int:
+    """How often the API server told a replica that it does not hold the Lease."""
+    return ours.logs(str(index)).count("does not hold the Lease")
+
+
+def true_to(believed: own_lease.OwnLease) -> tuple[str, int]:
+    """Holder and transitions of the term that a replica believes to be its own."""
+    return believed.spec["holderIdentity"], believed.spec["leaseTransitions"]
+
+
+def writers(ground: playground.Playground) -> set[str]:
+    """The holders under whose terms the status of claims was written."""
+    managers = [
+        one["manager"].split("/")
+        for claim in ground.claims()
+        for one in claim["metadata"]["managedFields"]
+        if one.get("subresource") == "status"
+    ]
+    return {words[1] for words in managers if words[0] == "ration-controller" and len(words) > 1}
+
+
+@pytest.mark.timeout(500)
+def test_who_wrongly_believes_to_lead_changes_nothing_beside_the_leader(
+    ground: playground.Playground, tmp_path: Path
+) -> None:
+    ours = two(ground, tmp_path, plan.Script(), plan.Script())
+    believed = ours.believing(0)
+    with begun(ground, ours) as one:
+        try:
+            one.load.run(load.Measure(CLAIMS, at_once=40), one.stop)
+            assert writers(ground) == {str(ours.holder())}
+            one.drained(120)
+            one.judged()
+        finally:
+            one.tell("split brain: one believes, one leads")
+        assert believed.spec["holderIdentity"].startswith("replica-0-")
+        assert str(ours.holder()).startswith("replica-1-")
+        assert refusals(ours, 0) > 0
+        assert refusals(ours, 1) == 0
+        assert one.chronicle.judge.counts["allocated"] >= CLAIMS
+
+
+@pytest.mark.timeout(500)
+def test_of_two_that_both_believe_whoever_is_given_the_lease_allocates_and_nobody_else(
+    ground: playground.Playground, tmp_path: Path
+) -> None:
+    ours = two(ground, tmp_path, plan.Script(), plan.Script())
+    believed = [ours.believing(index) for index in (0, 1)]
+    ours.give_lease(NOBODY, transitions := ours.transitions() + 1)
+    with begun(ground, ours) as one:
+        judge = one.chronicle.judge
+        try:
+            one.behind(one.load.run, load.Measure(FEW, at_once=30), one.stop)
+            playground.until(lambda: all(refusals(ours, one) for one in (0, 1)), 60, "both try")
+            time.sleep(IN_VAIN_S)
+            assert judge.counts["allocated"] == 0
+            turns = 0
+            while one.load.live or one.load.made["claims"] < FEW:
+                ours.give_lease(*true_to(believed[turns % 2]))
+                time.sleep(TURN_S)
+                turns += 1
+                assert turns < TURNS, "too little moves"
+                ours.give_lease(NOBODY, transitions + turns)
+                time.sleep(SETTLE_S)
+            ours.give_lease(*true_to(believed[0]))  # somebody has to let go of the last holds
+            one.judged()
+        finally:
+            one.tell("split brain: two believe, and are given the Lease in turn")
+        assert turns >= 2
+        assert judge.counts["allocated"] >= FEW
+
+
+@pytest.mark.timeout(500)
+def test_a_leader_that_sees_everything_late_gives_nothing_twice(
+    ground: playground.Playground, tmp_path: Path
+) -> None:
+    late = plan.Seeded(SEED, frames=((1.0, plan.Trickle(LATE_S)),))
+    ours = two(ground, tmp_path, late, late)
+    with begun(ground, ours) as one:
+        one.behind(one.rogue.run, one.kubelets, one.stop)
+        try:
+            one.load.run(load.Measure(CLAIMS, at_once=40), one.stop)
+            ours.kill_leader()
+            ours.revive()
+            ours.calm()
+            one.drained(240)
+            one.judged()
+        finally:
+            one.tell("split brain: a leader that sees late")
+        assert ours.faults()["Trickle"] > CLAIMS
+        assert one.rogue.cleared > 0
