@@ -31,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets check unit component oracle \
-        differential fuzz soak \
+        differential fuzz soak gates \
         e2e-smoke test e2e bench bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -102,6 +102,9 @@ differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random cl
 
 soak: setup ## One plugin, CYCLES claims at RATE a second while things break: two hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
+
+gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
+	$(BIN)/python -m tests.gates
 
 fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; then every property, EXAMPLES each.
 	$(FUZZ_VENV)/bin/python -m tests.fuzz --seconds $(SECONDS)

@@ -21,6 +21,8 @@ from hack import cli_page, exposed
 from hack.chart import rights_page, written
 from hack.crds import schema
 from hack.crds import written as crds
+from tests.gates import page as gates_page
+from tests.gates import results
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -168,6 +170,7 @@ def generated() -> Mapping[Path, str]:
     """Every generated file with its text."""
     pages = {REFERENCE / name: _NOTE + page() for name, page in PAGES.items()}
     pages[EXPLANATION / "rights.md"] = _NOTE + rights_page.page()
+    pages[EXPLANATION / "gates.md"] = _NOTE + gates_page.page(results.stored())
     chart = {**written.FILES, **crds.TEMPLATES}
     manifests = {CRDS / name: make() for name, make in crds.MANIFESTS.items()}
     return pages | manifests | {CHART / name: make() for name, make in chart.items()}

@@ -1,0 +1,112 @@
+"""What a node holds for claims goes with them: while the API server is away, and without a kubelet.
+
+The API server is ended and started again, so nothing else may use the cluster meanwhile.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.kube import client, resource
+from simulator import store as machines
+from tests.e2e import playground
+
+NODE = "e2e-a"
+API = "kube-apiserver"
+RUNS_S = 25
+ENDS_S = 90.0
+RECLAIMED_S = 180.0
+AWAY_S = 75.0
+"""Longer than two looks of the plugin after claims that are gone."""
+
+
+def kept(field: playground.Playground) -> set[str]:
+    """The claims that the node has a record or a CDI spec of, by file."""
+    root = field.cluster.node_dir(NODE)
+    records = (root / "state" / "claims").glob("*.json")
+    specs = (root / "cdi").glob("gpu.ration.dev-*")
+    return {path.name for path in (*records, *specs)}
+
+
+@contextlib.contextmanager
+def without_api(field: playground.Playground) -> Iterator[None]:
+    field.cluster.kill(API)
+    try:
+        yield
+    finally:
+        field.cluster.start(API)
+        playground.until(lambda: answers(field.kube), 60, "the API server answers")
+
+
+def answers(kube: client.KubeClient) -> bool:
+    try:
+        kube.list(resource.NODES)
+    except Exception:  # noqa: BLE001 - whatever it says, it is not back yet
+        return False
+    return True
+
+
+@pytest.mark.timeout(400)
+def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_on_its_node(
+    field: playground.Playground,
+) -> None:
+    before = kept(field)
+    field.create(playground.a_template("gpu"))
+    on = playground.on(NODE)
+    command = f"nvidia-smi -L && sleep {RUNS_S}"
+    field.create(
+        playground.a_pod(
+            "ends", template="gpu", nodeSelector=on, command=command, restartPolicy="Never"
+        )
+    )
+    field.running("ends")
+    assert len(kept(field) - before) == 2
+    with without_api(field):
+        playground.until(lambda: kept(field) == before, RUNS_S + ENDS_S, "record and spec are gone")
+        assert not answers(field.kube)
+    playground.until(lambda: field.pod("ends")["status"]["phase"] == "Succeeded", 60, "it is told")
+
+
+@pytest.mark.timeout(600)
+def test_a_claim_that_is_gone_is_reclaimed_without_a_kubelet_and_not_while_the_api_errs(
+    field: playground.Playground,
+) -> None:
+    before = kept(field)
+    field.create(playground.a_claim("mine"))
+    field.create(playground.a_pod("pod", claims=("mine",), nodeSelector=playground.on(NODE)))
+    field.running("pod")
+    of = kept(field) - before
+    assert len(of) == 2
+    (gpu,) = field.uuids("pod")
+    field.cluster.kill("kubelet", NODE)
+    try:
+        end_processes(field.cluster.node_dir(NODE) / "gpu", gpu)
+        force = ("--force", "--grace-period=0")
+        field.cluster.kubectl("delete", "pod", "pod", f"--namespace={field.namespace}", *force)
+        field.kube.delete(resource.RESOURCE_CLAIMS, "mine", field.namespace)
+        playground.until(lambda: not field.claims(), 60, "the claim is gone")
+        with without_api(field):
+            time.sleep(AWAY_S)
+            assert of <= kept(field), "reclaimed without a word of the API server"
+        playground.until(lambda: not of & kept(field), RECLAIMED_S, "record and spec are gone")
+    finally:
+        field.cluster.start("kubelet", NODE)
+    told = "ClaimReclaimed"
+    field.create(playground.a_pod("next", claims=("other",), nodeSelector=playground.on(NODE)))
+    field.create(playground.a_claim("other"))
+    field.running("next", 150)
+    events = field.kube.list(resource.EVENTS, namespace="default").items
+    assert any(one["reason"] == told and one["regarding"]["name"] == NODE for one in events)
+
+
+def end_processes(machine: Path, gpu: str) -> None:
+    """Those that hold memory of a GPU."""
+    of = machines.load(machine)
+    for one in of.board(of.find(gpu)).processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one.pid, signal.SIGKILL)

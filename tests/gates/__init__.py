@@ -1,0 +1,1 @@
+"""What must be green before anybody calls this production, each with the command that shows it."""

@@ -1,0 +1,79 @@
+"""Run the gates: `python -m tests.gates`, or some: `--only 3,11`.
+
+Each gate is a list of commands, run one after the other as they stand in docs/explanation/gates.md;
+what each ended with goes to tests/gates/results.json, from which `make docs` makes that page. All
+of them take most of a day's work: hours, on two cores, as root. Exit code 0: all that were run are
+green; 1: one is not; 2: there is no such gate.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks import record
+from driver import clock
+from tests.gates import results, running, table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, keep, tell."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        gates = _chosen(chosen.only)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if chosen.list:
+        _say("\n".join(_listed(one) for one in gates))
+        return 0
+    minutes = sum(command.minutes for one in gates for command in one.commands)
+    _say(f"{len(gates)} gates, about {minutes:.0f} minutes")
+    good = True
+    for gate in gates:
+        for command in gate.commands:
+            good = _run(gate, command) and good
+    return 0 if good else 1
+
+
+def _run(gate: table.Gate, command: table.Command) -> bool:
+    """One command; whether it is green."""
+    _say(f"gate {gate.number}: {command.text}")
+    time = clock.SystemClock()
+    began = time.monotonic()
+    code, last = running.run(command)
+    took_s = round(time.monotonic() - began)
+    results.keep(results.Result(command.text, code, took_s, last, record.commit()))
+    _say(f"  {'green' if code == 0 else f'NOT GREEN, exit code {code}'} after {took_s} s: {last}")
+    return code == 0
+
+
+def _chosen(only: str) -> list[table.Gate]:
+    if not only:
+        return list(table.GATES)
+    known = {str(one.number): one for one in table.GATES}
+    wrong = [one for one in only.split(",") if one not in known]
+    if wrong:
+        raise ValueError(f"--only: no gate {', '.join(wrong)}; expected some of 1 to {len(known)}")
+    return [known[one] for one in only.split(",")]
+
+
+def _listed(gate: table.Gate) -> str:
+    return "\n".join([f"{gate.number}. {gate.asks}", *(f"   {one.text}" for one in gate.commands)])
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.gates", description=(__doc__ or "").splitlines()[0]
+    )
+    made.add_argument("--only", default="", help="numbers, with commas between; all without it")
+    made.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
+    return made
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Runs one command of a gate: its output is kept in a file, its last line told."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.gates import table
+
+ROOT = Path(__file__).parents[2]
+_LONGEST = 160
+
+
+def run(command: table.Command) -> tuple[int, str]:
+    """Exit code, and the last line that says something. Ctrl-C ends the command too."""
+    environment = {**os.environ, **dict(command.environment)}
+    with tempfile.TemporaryFile("w+") as told:
+        done = subprocess.run(
+            command.words,
+            cwd=ROOT,
+            env=environment,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        told.seek(0)
+        lines = [line.strip() for line in told if line.strip()]
+    if done.returncode:
+        log = ROOT / ".cluster" / "gate.log"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text("\n".join(lines) + "\n")
+    return done.returncode, (lines[-1] if lines else "")[:_LONGEST]

@@ -1,0 +1,182 @@
+"""The gates: what each asks, and the commands that show it. Pure."""
+
+from dataclasses import dataclass
+
+_PYTEST = (".venv/bin/python", "-m", "pytest", "-q", "-p", "no:randomly")
+LONG = ("--timeout", "3600")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Run in the root of the checkout; `words` as for a shell. Exit code 0: it is shown.
+
+    `minutes` on two cores that do nothing else; `environment` beside what is there.
+    """
+
+    words: tuple[str, ...]
+    minutes: float
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """To paste."""
+        before = [f"{name}={value}" for name, value in self.environment]
+        return " ".join([*before, *self.words])
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One of them, by number."""
+
+    number: int
+    asks: str
+    commands: tuple[Command, ...]
+
+
+def tests(minutes: float, *words: str, **environment: str) -> Command:
+    """Tests of files, or some of their tests."""
+    return Command((*_PYTEST, *words), minutes, tuple(environment.items()))
+
+
+GATES = (
+    Gate(
+        1,
+        "Killed at every point of a call, and two hundred times at moments that nobody chose, "
+        "under every face at once: records, CDI specs, hardware and API agree afterwards",
+        (
+            tests(6, *LONG, "tests/e2e/test_kills.py"),
+            tests(
+                1,
+                "tests/unit/kubeletplugin/test_failpoints.py",
+                "tests/properties/test_checkpoint.py",
+                "tests/component/kubeletplugin/test_kills.py",
+            ),
+        ),
+    ),
+    Gate(
+        2,
+        "Nothing is ever given or prepared twice, judged by the hardware: random sequences, and "
+        "five hundred GPUs given on before their node let go of them",
+        (
+            tests(
+                8,
+                *LONG,
+                "tests/properties/test_allocation.py",
+                "tests/properties/test_travel.py",
+                "tests/properties/test_mig_claims.py",
+                RATION_EXAMPLES="1000",
+            ),
+            tests(1, "tests/component/kubeletplugin/test_reuse.py", RATION_REUSES="63"),
+        ),
+    ),
+    Gate(
+        3,
+        "Upgraded and rolled back under claims in use, with the records of every release, and "
+        "slices stay as they are",
+        (
+            tests(8, *LONG, "tests/e2e/test_upgrade.py"),
+            tests(
+                1,
+                "tests/unit/kubeletplugin/test_checkpoint.py",
+                "tests/component/kubeletplugin/test_rolling.py",
+            ),
+        ),
+    ),
+    Gate(
+        4,
+        "A reboot and wiped CDI specs are got over by nobody's hand",
+        (tests(4, *LONG, "tests/e2e/test_restarts.py"),),
+    ),
+    Gate(
+        5,
+        "Claims that are gone, in whatever state, are reclaimed within three minutes, and none "
+        "while the API server errs",
+        (
+            tests(
+                1,
+                "tests/properties/test_reclaim.py",
+                "tests/unit/kubeletplugin/test_reclaim.py",
+                "tests/component/kubeletplugin/test_reclaim.py",
+            ),
+            tests(4, *LONG, "tests/e2e/test_reclaim.py"),
+        ),
+    ),
+    Gate(
+        6,
+        "Unprepare works while the API server is away",
+        (
+            tests(
+                1,
+                "tests/unit/kubeletplugin/test_prepare.py",
+                "tests/unit/kubeletplugin/test_prepare_mig.py",
+                "-k",
+                "needs_no_api",
+            ),
+            tests(3, *LONG, "tests/e2e/test_reclaim.py", "-k", "away"),
+        ),
+    ),
+    Gate(
+        7,
+        "Whatever breaks between us and the API server: requests stay few, and caches true",
+        (
+            tests(3, "tests/component/kube", "tests/properties/test_watching.py"),
+            tests(10, *LONG, "tests/e2e/test_churn.py"),
+        ),
+    ),
+    Gate(
+        8,
+        "A node's token changes nothing of another node, and no right is granted that is not used",
+        (
+            tests(3, *LONG, "tests/e2e/test_rights.py"),
+            tests(6, *LONG, "tests/e2e/test_rights_used.py"),
+        ),
+    ),
+    Gate(
+        9,
+        "Nothing of others' words gets into a container but what may be in one, and no decoder "
+        "ends in anything but a value or a typed error",
+        (
+            tests(3, "tests/properties/test_cdi.py", "tests/properties/test_configs.py"),
+            Command((".venv-fuzz/bin/python", "-m", "tests.fuzz", "--seconds", "60"), 12),
+        ),
+    ),
+    Gate(
+        10,
+        "Namespaces share no GPU unless both classes say so, on the node as well",
+        (
+            tests(
+                1,
+                "tests/unit/kubeletplugin/test_prepare_shares.py",
+                "tests/unit/sharing/test_terms.py",
+                "tests/unit/controller/allocation/test_filters.py",
+            ),
+            tests(2, *LONG, "tests/e2e/test_namespaces.py"),
+        ),
+    ),
+    Gate(
+        11,
+        "A leader that was frozen, two that both believe they lead, one that sees late: nothing "
+        "is given twice",
+        (
+            tests(3, *LONG, "tests/e2e/test_leadership.py"),
+            tests(10, *LONG, "tests/e2e/test_split_brain.py"),
+        ),
+    ),
+    Gate(
+        12,
+        "36,000 claims and 1,000 pods while things break: nothing lost, and memory, files and "
+        "threads flat",
+        (Command(("make", "soak"), 150),),
+    ),
+    Gate(
+        13,
+        "The black-box suite between a real kubelet and the plugin, for us and for a second "
+        "driver; the same contract with a played kubelet in every test run",
+        (
+            Command(("make", "blackbox"), 25),
+            Command(("make", "blackbox", "K8S=1.36"), 25),
+            Command(("make", "blackbox", "SUBJECT=minimal"), 15),
+            tests(4, "tests/component/kubeletplugin"),
+        ),
+    ),
+)

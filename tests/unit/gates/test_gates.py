@@ -1,0 +1,59 @@
+"""The table of gates, what is kept of runs, and the page of both."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gates import __main__ as command
+from tests.gates import page, results, table
+
+ROOT = Path(__file__).parents[3]
+FILES = [
+    word
+    for gate in table.GATES
+    for one in gate.commands
+    for word in one.words
+    if word.startswith("tests/")
+]
+
+
+def test_there_are_thirteen_and_each_is_shown_by_something() -> None:
+    assert [one.number for one in table.GATES] == list(range(1, 14))
+    assert all(one.commands for one in table.GATES)
+
+
+@pytest.mark.parametrize("named", FILES)
+def test_every_file_that_a_gate_names_is_there(named: str) -> None:
+    assert (ROOT / named).exists()
+
+
+def test_of_a_command_the_last_result_is_kept_and_of_others_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    for code in (1, 0):
+        results.keep(results.Result("a", code, 3, f"ended with {code}", "abc"), path)
+    results.keep(results.Result("b", 1, 4, "red", "abd"), path)
+    kept = results.stored(path)
+    assert {name: one.code for name, one in kept.items()} == {"a": 0, "b": 1}
+    assert kept["a"].last == "ended with 0"
+
+
+def test_the_page_says_what_is_green_what_is_red_and_what_was_never_run() -> None:
+    first, second, *_ = (one for gate in table.GATES for one in gate.commands)
+    kept = {
+        first.text: results.Result(first.text, 0, 7, "== 3 passed in 7s ==", "abc"),
+        second.text: results.Result(second.text, 1, 9, "1 failed | 2 passed", "abd"),
+    }
+    made = page.page(kept)
+    assert f"| `{first.text}` | green after 7 s: 3 passed in 7s | abc |" in made
+    assert f"| `{second.text}` | **red**, exit code 1 after 9 s: 1 failed / 2 passed | abd" in made
+    assert "| not run yet | |" in made
+
+
+def test_a_gate_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--only", "3,14"]) == 2
+    assert "no gate 14; expected some of 1 to 13" in capsys.readouterr().err
+
+
+def test_listing_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--only", "6", "--list"]) == 0
+    assert "tests/e2e/test_reclaim.py -k away" in capsys.readouterr().out
