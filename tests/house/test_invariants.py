@@ -1,4 +1,4 @@
-"""Every test that a page names as its proof exists."""
+"""Every test that a page names as its proof exists, and every switch."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,8 @@ PAGES = [
     ROOT / "docs" / "explanation" / f"{name}.md"
     for name in ("invariants", "testing", "threat-model")
 ]
+MATURITY = (ROOT / "docs" / "reference" / "maturity.md").read_text()
+VALUES = (ROOT / "docs" / "reference" / "values.md").read_text()
 NAMED = {one for page in PAGES for one in re.findall(r"`(tests/\S+::\w+)`", page.read_text())}
 
 
@@ -17,3 +19,15 @@ NAMED = {one for page in PAGES for one in re.findall(r"`(tests/\S+::\w+)`", page
 def test_the_test_that_is_named_exists(named: str) -> None:
     path, _, name = named.partition("::")
     assert f"def {name}(" in (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(tests/[^`:]+)`", MATURITY))))
+def test_what_a_feature_rests_on_is_there(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(
+    "value", sorted(set(re.findall(r"`((?:[a-z]\w+\.)+\w+|allocator|driverName)`", MATURITY)))
+)
+def test_what_switches_a_feature_off_is_a_value_of_the_chart(value: str) -> None:
+    assert f"`{value}`" in VALUES
