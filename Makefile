@@ -12,6 +12,8 @@ CONTROLLERS ?= 2
 # How the driver runs on the local cluster: processes, pods (by the chart), none.
 DRIVER ?= processes
 SEEDS ?= 20000
+# Processes that run the tests of seconds.
+WORKERS ?= 2
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
 RATE ?= 5
@@ -24,6 +26,8 @@ EXAMPLES ?= 300
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
+# The tests of a file stay together: they share what is slow to make.
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
 # Tests that want a cluster of their own each: most want the driver as pods.
 OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py))
 
@@ -89,10 +93,10 @@ secrets: setup ## Look for keys and tokens in all that the history ever added.
 check: lint type arch secrets proto-check docs-check bench-check ## Everything that needs no test run.
 
 unit: setup ## Unit and property tests.
-	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit tests/properties tests/fuzz
 
 component: setup ## Real sockets and processes, no cluster.
-	$(BIN)/python -m pytest -q tests/component tests/contract -m "not gpu"
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/component tests/contract -m "not gpu"
 
 oracle: setup ## Against kube-scheduler's own allocator; the first time it is built with Go.
 	$(BIN)/python -m pytest -q --timeout 600 tests/oracle
@@ -123,7 +127,7 @@ e2e: setup ## Every scenario on the local cluster (K8S).
 	for one in $(OWN_CLUSTER); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
-	$(BIN)/python -m pytest -q tests/unit tests/properties tests/fuzz tests/component tests/contract
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit tests/properties tests/fuzz tests/component tests/contract
 	$(MAKE) --no-print-directory oracle e2e-smoke
 
 bench: setup ## Measure all; write benchmarks/README.md; fail where a figure fell since the last commit.
