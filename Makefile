@@ -34,7 +34,7 @@ OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets check unit component oracle \
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
         differential fuzz soak gates \
         e2e-smoke test e2e bench bench-check demo demo-down cluster-up cluster-down lock release
 
@@ -89,6 +89,9 @@ chart-snapshot: setup ## Renew what tests compare the chart's default render wit
 
 secrets: setup ## Look for keys and tokens in all that the history ever added.
 	$(BIN)/python -m hack.leaks
+
+audit: setup ## Ask PyPI what is known to be wrong with what is pinned.
+	$(BIN)/python -m hack.audit
 
 check: lint type arch secrets proto-check docs-check bench-check ## Everything that needs no test run.
 

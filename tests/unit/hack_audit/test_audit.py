@@ -1,0 +1,47 @@
+"""What PyPI says of a pin, and what it says nothing of."""
+
+from pathlib import Path
+from typing import Any
+
+from hack import audit
+
+PIN = ("urllib3", "2.7.0")
+KNOWN: dict[str, Any] = {
+    "id": "PYSEC-1",
+    "aliases": ["CVE-1"],
+    "summary": "reads too far",
+    "fixed_in": ["2.7.1"],
+}
+
+
+def a_page(version: str, *known: dict[str, Any]) -> dict[str, Any]:
+    return {"info": {"version": version}, "vulnerabilities": list(known)}
+
+
+def test_what_is_known_of_a_release_is_told_with_its_names_and_where_it_is_mended() -> None:
+    verdict = audit.judge(PIN, a_page("2.7.0", KNOWN), None)
+    assert list(audit.lines([verdict])) == [
+        "urllib3 2.7.0: PYSEC-1, CVE-1: reads too far; mended in 2.7.1",
+        "1 releases are pinned; of 1 something is known",
+    ]
+
+
+def test_without_a_page_of_the_release_its_projects_tells_if_there_is_no_newer_one() -> None:
+    assert audit.judge(PIN, None, a_page("2.7.0", KNOWN)).known != ()
+    assert audit.judge(PIN, None, a_page("2.7.0")).known == ()
+
+
+def test_of_an_older_release_nothing_is_known_and_that_is_said() -> None:
+    verdict = audit.judge(PIN, None, a_page("2.8.0", KNOWN))
+    assert verdict.known is None
+    assert "not told of, as they are not the newest: urllib3 2.7.0" in list(audit.lines([verdict]))
+
+
+def test_every_pin_of_every_lock_is_asked_for_once(tmp_path: Path) -> None:
+    (tmp_path / "a.lock").write_text("urllib3==2.7.0 \\\n    --hash=sha256:0\nJinja2==3.1 ; x\n")
+    (tmp_path / "b.lock").write_text("urllib3==2.7.0 \\\n    --hash=sha256:0\n")
+    assert audit.pins(tmp_path) == [("jinja2", "3.1"), PIN]
+
+
+def test_the_locks_of_this_project_are_read() -> None:
+    assert {"grpcio", "kubernetes", "pydantic"} <= {name for name, _ in audit.pins()}
