@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tests.fakes.apiserver import rules, storage
 
-
 _KINDS = {
     "deviceclasses": "DeviceClass",
     "nodes": "Node",
