@@ -18,7 +18,7 @@ WORKERS ?= 2
 CYCLES ?= 36000
 RATE ?= 5
 # Suites of `make bench`; the node's and the control plane's want the cluster up.
-BENCHMARKS ?= allocator node beside control_plane queues nodes page commands
+BENCHMARKS ?= allocator node beside control_plane quality queues nodes page commands
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300

@@ -30,6 +30,7 @@ SUITES: Mapping[str, str] = {
     "nodes": "nodes on demand",
     "page": "the page and the JSON API",
     "placement": "placement",
+    "quality": "quality beside optima",
     "queues": "queues, gangs and preemption",
     "soak": "the soak",
 }

@@ -81,6 +81,11 @@ def figure(
     )
 
 
+def replaced(one: Figure, ours: float, spread: str = "") -> Figure:
+    """The figure with another value than the median, such as the worst; its spread stays."""
+    return dataclasses.replace(one, ours=_rounded(ours), spread=spread or one.spread)
+
+
 def _rounded(value: float) -> float:
     """To four digits, and no less than whole numbers: more is noise."""
     return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))  # noqa: PLR2004

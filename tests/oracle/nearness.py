@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import highspy
 
+from driver.controller.allocation.gangs import result
+from tests import gangs
+
 BLOCK, RACK, NODE = 10_000, 100, 1
 MEMBERS = 16
 
@@ -57,6 +60,17 @@ def cost(entered: Sequence[tuple[int, int, int]]) -> int:
         + RACK * len({(b, r) for b, r, _ in entered})
         + NODE * len({*entered})
     )
+
+
+def ours(case: Case) -> int | None:
+    """The cost of our places; None where not all members have one."""
+    members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
+    required = gangs.BLOCK if case.required else None
+    answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
+    if isinstance(answer, result.Unseated):
+        return None
+    found = [str(one.node).split("-") for one in answer.placements]
+    return cost([(int(b), int(r), int(n)) for _, b, r, n in found])
 
 
 def optimum(case: Case) -> int | None:

@@ -2,22 +2,9 @@
 
 import statistics
 
-from driver.controller.allocation.gangs import result
-from tests import gangs
 from tests.oracle import nearness
 
 SEEDS = range(200)
-
-
-def ours(case: nearness.Case) -> int | None:
-    """The cost of our places."""
-    members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
-    required = gangs.BLOCK if case.required else None
-    answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
-    if isinstance(answer, result.Unseated):
-        return None
-    found = [str(one.node).split("-") for one in answer.placements]
-    return nearness.cost([(int(b), int(r), int(n)) for _, b, r, n in found])
 
 
 def test_gangs_are_as_near_as_can_be() -> None:
@@ -25,7 +12,7 @@ def test_gangs_are_as_near_as_can_be() -> None:
     impossible = mixed = 0
     for seed in SEEDS:
         case = nearness.draw(seed)
-        best, found = nearness.optimum(case), ours(case)
+        best, found = nearness.optimum(case), nearness.ours(case)
         assert (best is None) == (found is None), (seed, case, best, found)
         if best is None or found is None:
             impossible += 1
