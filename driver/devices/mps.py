@@ -59,7 +59,10 @@ class State(StrEnum):
 
 
 class _File(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="allow")
+    # Values are of one claim, and pydantic would keep the last 16,384 of them.
+    model_config = pydantic.ConfigDict(
+        strict=True, frozen=True, extra="allow", cache_strings="keys"
+    )
 
     version: int = VERSION
     key: str

@@ -1,4 +1,6 @@
+import gc
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +92,14 @@ def test_uuids_may_be_keys(key: str) -> None:
 @pytest.mark.parametrize("key", ["", ".", "..", "a/b", "-a", "a-", "a" * 64, "a\n", "ä"])
 def test_nothing_that_leads_elsewhere_is_a_key(key: str) -> None:
     assert not mps.is_key(key)
+
+
+def test_nothing_of_a_file_is_kept_once_it_is_gone() -> None:
+    def files(first: int, count: int) -> int:
+        for number in range(first, first + count):
+            mps.Desired.parse(desired(devices=[f"MIG-{number:08}{GPU[12:]}"]), "d.json")
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = files(0, 100)
+    assert files(100, 1000) < before + 500

@@ -1,4 +1,6 @@
+import gc
 import json
+import sys
 
 import pytest
 
@@ -118,3 +120,15 @@ def test_a_driver_name_that_is_no_vendor_is_refused() -> None:
 def test_the_canonical_bytes_hold_no_empty_field() -> None:
     data = json.loads(model.canonical(model.parse(a_spec(), allow.Limits(ROOT))))
     assert data["containerEdits"] == {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}
+
+
+def test_nothing_of_a_spec_is_kept_once_it_is_gone() -> None:
+    def specs(first: int, count: int) -> int:
+        for number in range(first, first + count):
+            text = a_spec().replace('"d"', f'"of-claim-{number}"')
+            model.parse(text, allow.Limits(ROOT))
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = specs(0, 100)
+    assert specs(100, 1000) < before + 500
