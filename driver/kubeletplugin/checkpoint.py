@@ -180,7 +180,10 @@ class Checkpoint:
         return record.boot_id == self._boot_id
 
     def started(self, claim: ports.ClaimRef, intent: plan.Plan) -> Record:
-        """Write down what is intended, before anything is done."""
+        """Write down what is intended, before anything is done.
+
+        Without steps nothing is done that outlives the machine, and the disk is not waited for.
+        """
         record = Record(
             claim,
             State.STARTED,
@@ -189,7 +192,8 @@ class Checkpoint:
             intent.steps,
             pod_claim=intent.pod_claim,
         )
-        self._write(record.uid, _FORMAT.dump_python(record, mode="json"))
+        raw = _FORMAT.dump_python(record, mode="json")
+        self._write(record.uid, raw, synced=bool(intent.steps))
         return record
 
     def completed(self, record: Record, facts: Sequence[Facts]) -> Record:
@@ -231,8 +235,8 @@ class Checkpoint:
     def _path(self, uid: ids.ClaimUid) -> Path:
         return self._directory / f"{checked(uid)}{_SUFFIX}"
 
-    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object]) -> None:
-        durable.replace(self._path(uid), sealed(raw), _MODE, self._watch)
+    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object], *, synced: bool = True) -> None:
+        durable.replace(self._path(uid), sealed(raw), _MODE, self._watch, synced=synced)
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move it, unless another thread was first, and a new record may have its place."""

@@ -228,3 +228,18 @@ def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
         records.put_back(done)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [written]
     assert records.uids() == (UID,)
+
+
+def test_the_disk_is_waited_for_where_there_is_something_to_take_back(
+    records: checkpoint.Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr("os.fsync", waits.append)
+    begun = records.started(builders.a_ref(UID), a_plan())
+    assert waits == []
+    records.completed(begun, ())
+    assert len(waits) == 2, "the file, then its folder"
+    waits.clear()
+    with_steps = dataclasses.replace(a_plan(), steps=(steps.Step("mig-on", "mig-off-again", GPU),))
+    records.started(builders.a_ref(ids.ClaimUid("uid-2")), with_steps)
+    assert len(waits) == 2
