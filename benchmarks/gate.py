@@ -15,7 +15,11 @@ WORST = 1.5
 _TIMES = ("ms", "s", "ms/pod")
 _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
-_KERNELS = {"node": _OF_THE_NODE, "beside": _OF_THE_NODE, "soak": _OF_THE_NODE}
+_KERNELS = {
+    **dict.fromkeys(("node", "beside", "soak"), _OF_THE_NODE),
+    **dict.fromkeys(("page", "queues", "placement", "commands"), ("cpu",)),
+}
+"""By suite; the second kind measures processor time."""
 _OF_OTHERS = ("python",)
 
 

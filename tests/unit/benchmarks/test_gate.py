@@ -54,6 +54,13 @@ def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     assert gate.slowdown(before, run(wall(19), "node", **slow)) == pytest.approx(2.0)
 
 
+def test_what_is_measured_in_processor_time_is_compared_so() -> None:
+    busy = {"python": 60.0, "cpu": 12.0}
+    before, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
+    assert fallen(before, now) == []
+    assert gate.slowdown(before, now) == 1.0
+
+
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])
 def test_memory_quality_and_simulated_time_are_not_scaled(unit: str) -> None:
     one, other = (record.figure("x", unit, [ours]) for ours in (100.0, 100.0))
