@@ -78,6 +78,11 @@ def test_a_count_is_judged_by_its_bar_alone() -> None:
     assert fallen(run(few), run(many), "<= 2") == [10.0]
 
 
+def test_what_its_suite_has_judged_is_not_judged_again() -> None:
+    few, many = (record.Figure("RSS, grown", "MiB", ours, says="flat") for ours in (0.02, 0.9))
+    assert fallen(run(few), run(many)) == []
+
+
 def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
     other = run(record.figure("other", "ms", [1.0]))
     assert fallen(other, run(wall(100))) == []
