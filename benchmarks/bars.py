@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from benchmarks import record
 
 _LIMIT = re.compile(r"(<=|>=) ([0-9.]+)(?: (.*))?")
+UNTOLD = "too short to tell"
+"""What a suite says when it cannot say."""
 _MORE_IS_BETTER = ("/s", "decisions/s", "claims/s", "pods/s", "%")
 _LESS_IS_BETTER = ("ms", "s", "ms/pod", "MiB", "min", "h", "GPU-h", "files", "threads")
 
@@ -49,7 +51,8 @@ def judge(one: record.Figure, bar: str) -> Verdict:
     """A figure beside its bar."""
     limit = _LIMIT.fullmatch(bar)
     if limit is None:
-        return Verdict(one.says == bar) if bar and one.says else Verdict(None)
+        told = bool(bar) and one.says not in {"", UNTOLD}
+        return Verdict(one.says == bar if told else None)
     found = one.ratio if limit[3] == "x" else one.ours
     if found is None:
         return Verdict(None)

@@ -27,7 +27,9 @@ def test_nothing_is_said_without_a_bar_or_of_a_ratio_without_a_reference() -> No
     assert bars.judge(alone, ">= 1.5 x").met is None
 
 
-@pytest.mark.parametrize(("says", "met"), [("flat", True), ("grows", False), ("", None)])
+@pytest.mark.parametrize(
+    ("says", "met"), [("flat", True), ("grows", False), ("", None), ("too short to tell", None)]
+)
 def test_where_the_suite_judges_its_word_counts(says: str, *, met: bool | None) -> None:
     assert bars.judge(record.Figure("RSS, grown", "MiB", 0.1, says=says), "flat").met is met
 
