@@ -17,8 +17,9 @@ WORKERS ?= 2
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
 RATE ?= 5
-# Suites of `make bench`; the node's and the control plane's want the cluster up.
-BENCHMARKS ?= allocator node beside control_plane quality queues nodes page commands
+# Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
+BENCHMARKS ?= allocator beside quality queues nodes page commands
+ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
@@ -36,7 +37,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
         differential fuzz soak gates \
-        e2e-smoke test e2e bench bench-check demo demo-down cluster-up cluster-down lock release
+        e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -134,10 +135,15 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 	$(MAKE) --no-print-directory oracle e2e-smoke
 
 bench: setup ## Measure all; write benchmarks/README.md; fail where a figure fell since the last commit.
-	for suite in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$suite || exit 1; done
-	$(BIN)/python -m benchmarks.placement --seeds all
+	for suite in $(BENCHMARKS) "placement --seeds all"; do $(BIN)/python -m benchmarks.$$suite || exit 1; done
+	$(MAKE) --no-print-directory bench-cluster
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks gate
+
+bench-cluster: setup ## The suites that want a cluster, on one of their own.
+	$(BIN)/python -m hack.cluster up --nodes 1 --controllers 2
+	for suite in $(ON_CLUSTER); do $(BIN)/python -m benchmarks.$$suite || { $(BIN)/python -m hack.cluster down; exit 1; }; done
+	$(BIN)/python -m hack.cluster down
 
 bench-check: setup ## Fail when benchmarks/README.md is not what the results make.
 	$(BIN)/python -m benchmarks --check

@@ -239,12 +239,31 @@ HOLD: Final = Section(
         Goal("node/plugin-rss-idle", "<= 80 MiB"),
         Goal("hold/idle-cpu", "<= 0.5 %", name="CPU of an idle plugin", absent=_LONG),
         Goal("hold/idle-writes", "<= 0", name="API writes of an idle plugin an hour", absent=_LONG),
-        Goal(
-            "hold/herd",
-            "<= 2",
-            name="lists of a node when 500 plugins start at once",
-            absent="the cluster here has a handful of plugins",
+    ),
+)
+
+_HERD = "herd/500-plugins-at-once"
+_STARTS = ("nothing-published-yet", "all-published-before", "all-slices-deleted-under-them")
+SCALE: Final = Section(
+    "At scale",
+    (
+        *(
+            Goal(f"control_plane_{size}-{what}", bar)
+            for size in (
+                "5000/whole-control-plane-5-000-nodes",
+                "kwok/whole-control-plane-1-000-nodes-their-kubelets-played-by-kwok",
+            )
+            for what, bar in (
+                ("pods-bound", ">= 1.5 x"),
+                ("made-to-bound-at-5-pods-s-p50", "<= 1 x"),
+                ("made-to-bound-at-5-pods-s-p99", "<= 1 x"),
+            )
         ),
+        *(Goal(f"{_HERD}-{how}-lists-a-plugin", "<= 2") for how in _STARTS),
+        *(Goal(f"{_HERD}-{how}-unfiltered-lists", "<= 0") for how in _STARTS),
+        Goal(f"{_HERD}-all-published-before-writes-a-plugin", "<= 0"),
+        *(Goal(f"{_HERD}-{how}-until-the-last-is-done") for how in _STARTS),
+        *(Goal(f"{_HERD}-{how}-most-writes-in-a-second") for how in _STARTS),
     ),
 )
 
@@ -269,6 +288,7 @@ SECTIONS: Final = (
     PUBLISHING,
     MEMORY,
     HOLD,
+    SCALE,
     NODES,
 )
 

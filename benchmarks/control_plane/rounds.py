@@ -45,7 +45,8 @@ class Asked:
     def suite(self) -> str:
         """What its results are stored as."""
         size = "" if self.nodes == _USUAL else f"_{self.nodes}"
-        return f"control_plane{size}{'_kwok' if self.kwok else ''}"
+        played = "_kwok" if self.kwok else ""
+        return f"control_plane{size}{played}"
 
     @property
     def where(self) -> str:
