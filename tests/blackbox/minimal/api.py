@@ -1,0 +1,103 @@
+"""What the minimal driver asks of the API server: claims, and its own slice."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import urllib3
+
+_log = logging.getLogger(__name__)
+_BASE = "/apis/resource.k8s.io/v1"
+_ASK_S = 10
+
+
+class Refused(Exception):
+    """The claim cannot be prepared; the text is for the pod's event."""
+
+
+class Server:
+    """One node's view."""
+
+    def __init__(self, kubeconfig: Path, driver: str, node: str) -> None:
+        self._client = kubernetes.config.new_client_from_config(  # type: ignore[no-untyped-call]
+            str(kubeconfig)
+        )
+        self._driver = driver
+        self._node = node
+
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
+        """Request, pool and device of each result that is this driver's. Raises Refused."""
+        try:
+            claim = self._ask("GET", f"{_BASE}/namespaces/{namespace}/resourceclaims/{name}")
+        except kubernetes.client.ApiException as e:
+            raise Refused(f"claim {namespace}/{name}: {e.status} {e.reason}") from e
+        if claim["metadata"]["uid"] != uid:
+            raise Refused(f"claim {namespace}/{name} is another one now, not {uid}")
+        allocation = claim.get("status", {}).get("allocation")
+        if not allocation:
+            raise Refused(f"claim {namespace}/{name} is not allocated")
+        return [
+            (one["request"].partition("/")[0], one["pool"], one["device"])
+            for one in allocation["devices"].get("results", ())
+            if one["driver"] == self._driver
+        ]
+
+    def publish(self, names: Sequence[str]) -> None:
+        """Have the slice as it should be; nothing is written when it is."""
+        try:
+            self._publish(names)
+        except (kubernetes.client.ApiException, OSError) as e:
+            _log.warning("not published: %s", e)
+
+    def _publish(self, names: Sequence[str]) -> None:
+        name = f"{self._node}-{self._driver}"
+        path = f"{_BASE}/resourceslices"
+        devices = [{"name": one, "attributes": {"kind": {"string": "thing"}}} for one in names]
+        try:
+            found = self._ask("GET", f"{path}/{name}")
+        except kubernetes.client.ApiException as e:
+            if e.status != 404:
+                raise
+            self._ask("POST", path, self._slice(name, devices))
+            return
+        if found["spec"]["devices"] != devices:
+            found["spec"]["devices"] = devices
+            found["spec"]["pool"]["generation"] += 1
+            self._ask("PUT", f"{path}/{name}", found)
+
+    def _slice(self, name: str, devices: list[dict[str, Any]]) -> dict[str, Any]:
+        node = self._ask("GET", f"/api/v1/nodes/{self._node}")
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": self._node,
+            "uid": node["metadata"]["uid"],
+            "controller": True,
+        }
+        pool = {"name": self._node, "generation": 1, "resourceSliceCount": 1}
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": name, "ownerReferences": [owner]},
+            "spec": {
+                "driver": self._driver,
+                "nodeName": self._node,
+                "pool": pool,
+                "devices": devices,
+            },
+        }
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        url = self._client.configuration.host + path
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        try:
+            answer = self._client.call_api(method, url, headers, body, _request_timeout=_ASK_S)
+            data = answer.read()
+        except urllib3.exceptions.HTTPError as e:
+            raise OSError(f"the API server does not answer: {e}") from e
+        if answer.status >= 400:
+            raise kubernetes.client.ApiException(status=answer.status, reason=answer.reason)
+        return json.loads(data)

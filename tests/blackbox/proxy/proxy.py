@@ -1,0 +1,130 @@
+"""Stands between a kubelet and the plugins of one node.
+
+Plugins put their sockets below a root of their own; the proxy watches its registry as the kubelet
+would, and shows the kubelet a registration socket and a service socket for each that it finds. What
+a plugin's sockets do is done to the kubelet's: they come, go, are replaced, and refuse when nobody
+listens. A test may hide them, cut connections, and break calls (`faults`).
+"""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import grpc
+
+from tests.blackbox.proxy import bridge, faults, records, relay, wire
+
+STEP_S = 0.1
+_GET_INFO = "/pluginregistration.Registration/GetInfo"
+
+
+class Proxy:
+    """`with Proxy(kubelet root, plugins' root) as proxy:`, both with the kubelet's two folders."""
+
+    def __init__(self, kubelet: Path, plugins: Path) -> None:
+        self.kubelet = kubelet
+        self.plugins = plugins
+        self.faults = faults.Faults()
+        self.records = records.Records()
+        self._hidden = bridge.Hidden()
+        self._bridges: dict[str, bridge.Bridge] = {}
+        self._numbers: dict[str, int] = {}
+        self._insides = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="bb"))
+        self._stop = threading.Event()
+        self._lock = threading.RLock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        for root in (self.kubelet, self.plugins):
+            for folder in (bridge.REGISTRY, bridge.PLUGINS):
+                (root / folder).mkdir(parents=True, exist_ok=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+        self.faults.lift()
+        for one in self._bridges.values():
+            one.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _inside(self) -> Path:
+        with self._lock:
+            self._insides += 1
+            return self._folder / str(self._insides)
+
+    def bridges(self) -> list[bridge.Bridge]:
+        """Of the plugins that are there."""
+        with self._lock:
+            return list(self._bridges.values())
+
+    def step(self) -> None:
+        """Look at the plugins' registry once, and follow."""
+        found = {path.name: (path, identity) for path, identity in self._found()}
+        with self._lock:
+            for name in [one for one in self._bridges if one not in found]:
+                self._bridges.pop(name).close()
+            for name, (path, identity) in found.items():
+                one = self._bridges.get(name)
+                if one is None:
+                    self._bridges[name] = self._bridge(path, identity)
+                elif one.identity != identity:
+                    one.renew(identity)
+            for one in self._bridges.values():
+                one.follow(self._hidden)
+
+    def _bridge(self, path: Path, identity: tuple[int, int]) -> bridge.Bridge:
+        number = self._numbers.setdefault(path.name, len(self._numbers))
+        shown = bridge.Shown(self.kubelet, f"bb{number}")
+        tools = relay.Tools(path.name, self.faults, self.records)
+        return bridge.Bridge(path, identity, shown, tools, self._inside)
+
+    def hide(self, *, service: bool = False, registration: bool = False) -> None:
+        """Hide sockets of all plugins from the kubelet; by default show them again."""
+        self._hidden = bridge.Hidden(service, registration)
+        self.step()
+
+    def cut(self) -> None:
+        """End the kubelet's connections to all services, once."""
+        for one in self.bridges():
+            one.cut()
+
+    def info(self) -> wire.Info:
+        """What the one plugin that is there says of itself. Raises grpc.RpcError, LookupError."""
+        found = self.bridges()
+        if not found:
+            raise LookupError("no plugin has a registration socket")
+        return wire.info(found[0].registration.relay.ask(_GET_INFO, b"", 5.0))
+
+    def ask(self, method: str, *claims: wire.Claim, within_s: float = 40.0) -> dict[str, str]:
+        """Ask the plugin ourselves, past the kubelet: by UID what is wrong, "" if nothing is.
+
+        A call that fails whole is an answer for each of its claims, as the kubelet takes it.
+        """
+        service = next(one.service for one in self.bridges() if one.service is not None)
+        version = next(one for one in self.info().versions if one.endswith("DRAPlugin"))
+        package = version.partition(".")[0]
+        path = f"/k8s.io.kubelet.pkg.apis.dra.{package}.DRAPlugin/{method}"
+        try:
+            answer = service.relay.ask(path, wire.request(*claims), within_s)
+        except grpc.RpcError as e:
+            told = f"{e.code().name}: {e.details()}"
+            return {one.uid: told for one in claims}
+        return dict(wire.refused(answer, method))
+
+    def _found(self) -> Iterator[tuple[Path, tuple[int, int]]]:
+        for path in sorted((self.plugins / bridge.REGISTRY).iterdir()):
+            with contextlib.suppress(OSError):
+                if not path.name.startswith(".") and path.is_socket():
+                    stat = path.stat()
+                    yield path, (stat.st_ino, stat.st_mtime_ns)
+
+    def _run(self) -> None:
+        while not self._stop.wait(STEP_S):
+            self.step()

@@ -1,0 +1,76 @@
+"""What passed: every call with its claims and how it ended."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.blackbox.proxy import wire
+
+OK = "OK"
+
+
+@dataclass(slots=True)
+class Call:
+    """One call. `code` is "" while it runs; `refused` says by UID what the plugin found wrong."""
+
+    method: str
+    service: str
+    plugin: str
+    claims: tuple[wire.Claim, ...] = ()
+    code: str = ""
+    reached: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+    cdi: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    answers: int = 0
+
+    def is_good(self) -> bool:
+        """Whether it ended well, for each of its claims."""
+        return self.code == OK and not any(self.refused.values())
+
+    def names(self, claim: str) -> bool:
+        """Whether a claim of that name or UID is in it."""
+        return any(claim in {one.name, one.uid} for one in self.claims)
+
+
+class Records:
+    """Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: list[Call] = []
+        self._connections = 0
+
+    def begin(self, call: Call) -> Call:
+        """A call comes."""
+        with self._lock:
+            self._calls.append(call)
+        return call
+
+    def connected(self) -> None:
+        """A connection to a service comes."""
+        with self._lock:
+            self._connections += 1
+
+    def connections(self) -> int:
+        """To all services, since the start."""
+        with self._lock:
+            return self._connections
+
+    def calls(self, method: str = "", claim: str = "") -> list[Call]:
+        """Of a method, with a claim of that name or UID; the first one first."""
+        with self._lock:
+            found = list(self._calls)
+        return [
+            one for one in found if method in {"", one.method} and (not claim or one.names(claim))
+        ]
+
+    def mark(self) -> int:
+        """How many there are, for `since`."""
+        with self._lock:
+            return len(self._calls)
+
+    def since(self, mark: int, method: str = "", claim: str = "") -> list[Call]:
+        """As `calls`, of those that came after `mark`."""
+        with self._lock:
+            later = self._calls[mark:]
+        return [one for one in self.calls(method, claim) if any(one is late for late in later)]

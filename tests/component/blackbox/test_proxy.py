@@ -1,0 +1,235 @@
+"""The proxy between a played kubelet and a real plugin: what passes, breaks and is counted."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from driver import ids
+from driver.kubeletplugin import ports
+from tests.blackbox.minimal import api, plugin, state
+from tests.blackbox.proxy import bridge, faults, proxy, wire
+from tests.fakes import kubelet as kubelets
+from tests.fakes import waiting
+
+CLAIM = ports.ClaimRef(namespace="ns", name="one", uid=ids.ClaimUid("1-1"))
+OTHER = ports.ClaimRef(namespace="ns", name="two", uid=ids.ClaimUid("2-2"))
+DRIVER = "thing.example.com"
+
+
+class Answers(api.Server):
+    """Every claim has one device, by its name."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
+        del namespace, uid
+        self.asked += 1
+        return [("thing", "node-0", f"thing-{name}")]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short: a socket's path has little room."""
+    made = Path(tempfile.mkdtemp(prefix="bb"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[plugin.Plugin]:
+    kept = state.State(folder / "state", folder / "cdi", DRIVER)
+    kept.repair()
+    made = plugin.Plugin(folder / "plugin", DRIVER, Answers(), kept)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def between(folder: Path, served: plugin.Plugin) -> Iterator[proxy.Proxy]:
+    assert served is not None
+    with proxy.Proxy(folder / "kubelet", folder / "plugin") as made:
+        yield made
+
+
+@pytest.fixture
+def kubelet(folder: Path, between: proxy.Proxy) -> Iterator[kubelets.Kubelet]:
+    assert between is not None
+    with kubelets.Kubelet(folder / "kubelet") as made:
+        yield made
+
+
+def test_the_kubelet_registers_and_prepares_through_the_proxy(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
+) -> None:
+    found = kubelet.register()
+    assert found.info.name == DRIVER
+    assert found.info.endpoint.startswith(str(folder / "kubelet" / "plugins"))
+    answer = found.prepare(CLAIM, OTHER)
+    assert [one.device_name for one in answer["1-1"].devices] == ["thing-one"]
+    assert (folder / "cdi" / f"{DRIVER}-2-2.json").exists()
+    assert not found.unprepare(CLAIM)["1-1"].error
+    (call,) = between.records.calls("NodePrepareResources")
+    assert call.is_good()
+    assert call.claims == (wire.Claim("ns", "one", "1-1"), wire.Claim("ns", "two", "2-2"))
+    assert call.cdi["2-2"] == (f"{DRIVER}/thing=2-2-thing-two",)
+    assert between.records.connections() == 1
+    assert [one.method for one in between.records.calls()] == [
+        "GetInfo",
+        "NotifyRegistrationStatus",
+        "NodePrepareResources",
+        "NodeUnprepareResources",
+    ]
+
+
+def test_a_planned_failure_never_reaches_the_plugin_and_ends_with_its_calls(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
+) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Fail(), times=1)
+    with pytest.raises(grpc.RpcError) as refused:
+        found.prepare(CLAIM)
+    assert refused.value.code() is grpc.StatusCode.INTERNAL
+    assert not list((folder / "cdi").iterdir())
+    assert found.prepare(CLAIM)["1-1"].devices
+    codes = [(one.code, one.reached) for one in between.records.calls("NodePrepareResources")]
+    assert codes == [("INTERNAL", False), ("OK", True)]
+
+
+def test_a_fault_of_one_claim_leaves_others_alone(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Fail(), claim="one")
+    assert found.prepare(OTHER)["2-2"].devices
+    with pytest.raises(grpc.RpcError):
+        found.prepare(CLAIM)
+    between.faults.lift(claim="one")
+    assert found.prepare(CLAIM)["1-1"].devices
+
+
+def test_a_lost_answer_leaves_the_work_done(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
+) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Lose(), times=1)
+    with pytest.raises(grpc.RpcError) as lost:
+        found.prepare(CLAIM)
+    assert lost.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert (folder / "cdi" / f"{DRIVER}-1-1.json").exists()
+
+
+def test_a_blocked_call_waits_until_it_is_let_go(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Block())
+    call = found.start_prepare(CLAIM)
+    waiting.until(lambda: between.records.calls("NodePrepareResources"))
+    assert not call.done()
+    between.faults.lift()
+    assert call.result(timeout=5).claims["1-1"].devices
+
+
+def test_a_blocked_call_that_is_given_up_never_reaches_the_plugin(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
+) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Block())
+    call = found.start_prepare(CLAIM)
+    waiting.until(lambda: between.records.calls("NodePrepareResources"))
+    call.cancel()
+    (seen,) = between.records.calls("NodePrepareResources")
+    waiting.until(lambda: seen.code)
+    assert (seen.code, seen.reached) == ("CANCELLED", False)
+    assert not list((folder / "cdi").iterdir())
+
+
+def test_a_delayed_call_comes_later(kubelet: kubelets.Kubelet, between: proxy.Proxy) -> None:
+    found = kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Delay(0.3), times=1)
+    call = found.start_prepare(CLAIM)
+    assert not call.done()
+    assert call.result(timeout=5).claims["1-1"].devices
+
+
+def test_a_cut_connection_is_counted_when_it_comes_back(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    found = kubelet.register()
+    found.prepare(CLAIM)
+    between.faults.plan("NodePrepareResources", faults.Drop(), times=1)
+    with pytest.raises(grpc.RpcError) as cut:
+        found.prepare(CLAIM)
+    assert cut.value.code() is grpc.StatusCode.UNAVAILABLE
+    waiting.until(lambda: _prepares(found))
+    assert between.records.connections() == 2
+
+
+def test_a_hidden_service_refuses_until_it_is_shown(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    found = kubelet.register()
+    between.hide(service=True)
+    waiting.until(lambda: not _prepares(found))
+    between.hide()
+    waiting.until(lambda: _prepares(found))
+
+
+def test_a_hidden_registration_is_gone_from_the_registry(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    kubelet.register()
+    between.hide(registration=True)
+    assert kubelet.found() == []
+    between.hide()
+    waiting.until(kubelet.found)
+
+
+def test_a_plugin_that_leaves_takes_its_sockets_along_and_one_that_comes_is_shown(
+    kubelet: kubelets.Kubelet, served: plugin.Plugin
+) -> None:
+    kubelet.register()
+    (before,) = kubelet.found()
+    served.stop()
+    waiting.until(lambda: not kubelet.found())
+    served.start()
+    waiting.until(kubelet.found)
+    assert kubelet.found() == [before]
+    assert kubelet.register().prepare(CLAIM)["1-1"].devices
+
+
+def test_a_socket_that_nobody_serves_refuses_as_the_plugins_would(
+    folder: Path, kubelet: kubelets.Kubelet, between: proxy.Proxy, served: plugin.Plugin
+) -> None:
+    kubelet.register()
+    (socket,) = (folder / "plugin" / bridge.REGISTRY).iterdir()
+    kept = socket.with_name("kept")
+    kept.hardlink_to(socket)
+    served.stop()
+    kept.rename(socket)  # as a plugin that was killed leaves it
+    waiting.until(kubelet.found)
+    with pytest.raises(grpc.RpcError):
+        between.info()
+    assert kubelet.found()
+
+
+def test_a_call_of_our_own_passes_faults_by(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    kubelet.register()
+    between.faults.plan("NodePrepareResources", faults.Fail())
+    assert between.ask("NodePrepareResources", wire.Claim("ns", "one", "1-1")) == {"1-1": ""}
+    assert between.records.calls("NodePrepareResources") == []
+
+
+def _prepares(found: kubelets.Plugin) -> bool:
+    try:
+        return bool(found.prepare(CLAIM)["1-1"].devices)
+    except grpc.RpcError:
+        return False

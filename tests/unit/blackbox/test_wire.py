@@ -1,0 +1,58 @@
+"""What the proxy reads off the wire is what protobuf wrote."""
+
+import pytest
+
+from driver.pb import dra_v1_pb2 as dra
+from driver.pb import registration_v1_pb2 as registration
+from tests.blackbox.proxy import wire
+
+CLAIM = wire.Claim("ns", "a-claim", "0-1-2")
+
+
+def test_claims_are_read_as_they_were_written() -> None:
+    request = dra.NodePrepareResourcesRequest(
+        claims=[dra.Claim(namespace="ns", uid="0-1-2", name="a-claim"), dra.Claim(uid="x" * 300)]
+    )
+    assert wire.claims(request.SerializeToString()) == (CLAIM, wire.Claim("", "", "x" * 300))
+
+
+def test_a_request_is_written_as_protobuf_reads_it() -> None:
+    request = dra.NodeUnprepareResourcesRequest.FromString(wire.request(CLAIM))
+    (one,) = request.claims
+    assert (one.namespace, one.name, one.uid) == ("ns", "a-claim", "0-1-2")
+
+
+def test_an_endpoint_is_replaced_and_all_else_stays() -> None:
+    before = registration.PluginInfo(
+        type="DRAPlugin", name="a.b", endpoint="/x/dra.sock", supported_versions=["v1.DRAPlugin"]
+    )
+    after = registration.PluginInfo.FromString(
+        wire.with_endpoint(before.SerializeToString(), "/y.sock")
+    )
+    assert after.endpoint == "/y.sock"
+    before.endpoint = "/y.sock"
+    assert after == before
+    told = wire.info(after.SerializeToString())
+    assert told == wire.Info("DRAPlugin", "a.b", "/y.sock", ("v1.DRAPlugin",))
+
+
+def test_what_is_wrong_with_each_claim_is_read() -> None:
+    device = dra.Device(pool_name="p", device_name="d", cdi_device_ids=["v/c=1", "v/c=2"])
+    prepared = dra.NodePrepareResourcesResponse(
+        claims={
+            "good": dra.NodePrepareResourceResponse(devices=[device]),
+            "bad": dra.NodePrepareResourceResponse(error="no"),
+        }
+    ).SerializeToString()
+    assert wire.refused(prepared, "NodePrepareResources") == {"good": "", "bad": "no"}
+    assert wire.cdi_ids(prepared) == {"good": ("v/c=1", "v/c=2"), "bad": ()}
+    left = dra.NodeUnprepareResourcesResponse(
+        claims={"bad": dra.NodeUnprepareResourceResponse(error="no")}
+    ).SerializeToString()
+    assert wire.refused(left, "NodeUnprepareResources") == {"bad": "no"}
+
+
+@pytest.mark.parametrize("message", [b"\x0a\x05ab", b"\x0a", b"\x80", b"\x0b", b"\xff" * 12])
+def test_what_is_cut_off_is_an_error(message: bytes) -> None:
+    with pytest.raises(ValueError, match="byte"):
+        list(wire.fields(message))
