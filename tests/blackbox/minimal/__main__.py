@@ -28,7 +28,7 @@ def main() -> int:
         serving = plugin.Plugin(given.kubelet_root, given.driver_name, server, kept)
         serving.start()
     except OSError as e:
-        _log.error("cannot serve: %s", e)  # noqa: TRY400 - one line says it
+        _log.error("cannot serve: %s", e)
         return 1
     try:
         while not stop.is_set():
