@@ -23,11 +23,15 @@ _GET_INFO = "/pluginregistration.Registration/GetInfo"
 
 
 class Proxy:
-    """`with Proxy(kubelet root, plugins' root) as proxy:`, both with the kubelet's two folders."""
+    """`with Proxy(kubelet root, plugins' root) as proxy:`, both with the kubelet's two folders.
 
-    def __init__(self, kubelet: Path, plugins: Path) -> None:
+    `name` begins the names of what the kubelet is shown; several proxies may serve one kubelet.
+    """
+
+    def __init__(self, kubelet: Path, plugins: Path, name: str = "bb") -> None:
         self.kubelet = kubelet
         self.plugins = plugins
+        self._name = name
         self.faults = faults.Faults()
         self.records = records.Records()
         self._hidden = bridge.Hidden()
@@ -81,7 +85,7 @@ class Proxy:
 
     def _bridge(self, path: Path, identity: tuple[int, int]) -> bridge.Bridge:
         number = self._numbers.setdefault(path.name, len(self._numbers))
-        shown = bridge.Shown(self.kubelet, f"bb{number}")
+        shown = bridge.Shown(self.kubelet, f"{self._name}{number}")
         tools = relay.Tools(path.name, self.faults, self.records)
         return bridge.Bridge(path, identity, shown, tools, self._inside)
 

@@ -1,0 +1,99 @@
+"""Try a DRA driver as a kubelet does: `python -m tests.blackbox --subject FILE`.
+
+A real cluster comes up on this machine; the driver's plugin runs unmodified on its nodes, behind a
+proxy that counts, delays, fails and cuts what the kubelet asks of it. All else is seen from
+outside: pods, events, slices, the kubelet's metrics, what containers have. The cases are those of
+Kubernetes' own DRA suites, and some of ours.
+
+A subject file says who is tried and what it offers (docs/how-to/blackbox.md); a case that needs
+what is not offered is skipped, and told so. Exit code 0: no case failed; 1: one did; 2: the
+input is bad, or there is no cluster to be had.
+
+  python -m tests.blackbox --subject tests/blackbox/subjects/minimal.toml
+  python -m tests.blackbox --subject my-driver.toml --cases BB-1 BB-2.3 -o markdown
+  python -m tests.blackbox --list
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import record
+from hack.cluster import errors
+from tests.blackbox import catalogue, report, run, subject
+
+BAD_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and tell; the exit code."""
+    given = _parser().parse_args(arguments)
+    try:
+        cases = tuple(catalogue.chosen(catalogue.load(), given.cases))
+        if given.list:
+            _say(_listed(cases))
+            return 0
+        if given.subject is None:
+            raise LookupError("--subject is missing; expected a subject file")
+        asked = run.Asked(given.subject.resolve(), cases, given.nodes, given.kubernetes)
+        made = run.go(asked, _tell)
+    except (LookupError, subject.BadSubjectError, errors.ClusterError) as e:
+        sys.stderr.write(f"error: {e}\n")
+        return BAD_INPUT
+    _say(_told(made, given.output))
+    if given.keep is not None:
+        report.keep(given.keep, made, record.commit())
+    return 0 if made.good else 1
+
+
+def _listed(cases: Sequence[catalogue.Case]) -> str:
+    rows = (
+        f"{one.number:8}{one.title}\n        {one.origin}"
+        + (f"; needs {', '.join(one.needs)}" if one.needs else "")
+        for one in cases
+    )
+    return "\n".join(rows)
+
+
+def _told(made: report.Report, output: str) -> str:
+    if output == "json":
+        return json.dumps(made.document(), indent=2)
+    return made.markdown() if output == "markdown" else made.text()
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.blackbox",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--subject", type=Path, metavar="FILE", help="who is tried")
+    made.add_argument(
+        "--cases", nargs="+", default=[], metavar="CASE", help="groups or numbers: BB-2 BB-4.1"
+    )
+    made.add_argument("--nodes", type=int, default=2, help="groups that run side by side")
+    made.add_argument(
+        "--kubernetes",
+        default=os.environ.get("K8S") or None,
+        metavar="LINE",
+        help="1.37, 1.36; K8S says the same",
+    )
+    made.add_argument("-o", "--output", choices=("text", "markdown", "json"), default="text")
+    made.add_argument("--keep", type=Path, metavar="FILE", help="keep the results there as well")
+    made.add_argument("--list", action="store_true", help="say what there is, and end")
+    return made
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The cases. Run them by `python -m tests.blackbox`; pytest alone skips them."""

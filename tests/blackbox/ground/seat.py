@@ -1,0 +1,148 @@
+"""One node whose plugin stands behind the proxy."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import samples
+
+from driver.kube import client, resource
+from hack.cluster import api, errors, reboot
+from tests.blackbox import subject
+from tests.blackbox.ground import programs
+from tests.blackbox.proxy import proxy
+from tests.e2e import kubelet_calls, playground
+
+Raw = dict[str, Any]
+REGISTERED_S = 60.0
+WIPED_S = 75.0
+"""A kubelet waits 30 s before it removes the slices of a plugin that is gone."""
+
+
+class Seat:
+    """The subject on one node; `proxy` is what the kubelet sees of it."""
+
+    def __init__(
+        self,
+        cluster: api.Cluster,
+        kube: client.KubeClient,
+        places: programs.Places,
+        of: subject.Subject,
+    ) -> None:
+        self.cluster = cluster
+        self.kube = kube
+        self.places = places
+        self.node = places.node
+        self.subject = of
+        self.programs = programs.Programs(places, of)
+        kubelet = places.where.node(self.node).kubelet
+        self.proxy = proxy.Proxy(kubelet, places.plugins, of.name[:8])
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator["Seat"]:
+        """Meanwhile the plugin runs there, registered, its devices published."""
+        self.programs.furnish()
+        with self.proxy:
+            try:
+                self.mend()
+                yield self
+            finally:
+                self.proxy.faults.lift()
+                self.programs.end()
+
+    def mend(self) -> None:
+        """Undo what a case may have left: everything runs, nothing is hidden or broken."""
+        self.proxy.faults.lift()
+        if self.cluster.pid("kubelet", self.node) is None:
+            self.cluster.start("kubelet", self.node)
+        self.programs.start_companions()
+        self.programs.start()
+        self.proxy.hide()
+        self.wait_published()
+
+    def slices(self) -> list[Raw]:
+        """The node's slices of this driver."""
+        chosen = f"spec.driver={self.subject.driver},spec.nodeName={self.node}"
+        return self.kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+
+    def devices(self) -> dict[str, Raw]:
+        """By name, of all slices."""
+        return {
+            one["name"]: one for found in self.slices() for one in found["spec"].get("devices", ())
+        }
+
+    def wait_published(self, within_s: float = REGISTERED_S) -> None:
+        """Wait until there are slices and the kubelet has accepted a plugin that still runs."""
+        playground.until(self.devices, within_s, f"{self.subject.name} publishes\n{self.log()}")
+        playground.until(self._accepted, within_s, "the kubelet accepts the plugin")
+
+    def _accepted(self) -> bool:
+        found = self.proxy.bridges()
+        return bool(found) and all(
+            one.service is not None and one.service.door.is_open() for one in found
+        )
+
+    def log(self) -> str:
+        """The end of the plugin's log, for what is told of a failure."""
+        return self.programs.log()
+
+    def registrations(self) -> int:
+        """How often the kubelet has told the plugin that it is accepted."""
+        return len(
+            [one for one in self.proxy.records.calls("NotifyRegistrationStatus") if one.code]
+        )
+
+    def registered_after(self, before: int, within_s: float = REGISTERED_S) -> None:
+        """Wait for one registration more."""
+        playground.until(
+            lambda: self.registrations() > before, within_s, "the plugin is registered again"
+        )
+
+    def stop_kubelet(self) -> None:
+        """SIGKILL would leave its pods' state half written; a restart is a SIGTERM."""
+        self.cluster.stop("kubelet", self.node)
+
+    def start_kubelet(self) -> None:
+        """Start it; it finds its plugins a moment later."""
+        self.cluster.start("kubelet", self.node)
+
+    def restart_kubelet(self) -> None:
+        """One after the other."""
+        self.stop_kubelet()
+        self.start_kubelet()
+
+    def reboot(self) -> None:
+        """The node loses its power and boots; the plugin is started again as its unit would be."""
+        self.programs.lose_power()
+        reboot.reboot(self.places.where, self.node)
+        self.programs.run_all(self.subject.node.reboot)
+        self.programs.start_companions()
+        self.programs.start()
+
+    def gone(self, within_s: float = WIPED_S) -> None:
+        """Wait until the node has no slices of this driver."""
+        playground.until(lambda: not self.slices(), within_s, "the slices are removed")
+
+    def stays(self, what: Any, for_s: float, step_s: float = 1.0) -> None:
+        """Fail as soon as what is asked for changes."""
+        first, end = what(), time.monotonic() + for_s
+        while time.monotonic() < end:
+            time.sleep(step_s)
+            now = what()
+            assert now == first, f"{now} instead of {first}"
+
+    def metrics(self) -> list[samples.Sample]:
+        """What the node's kubelet tells."""
+        return list(kubelet_calls.metrics(self.cluster, f"nodes/{self.node}"))
+
+    def cdi_files(self, uid: str) -> list[str]:
+        """CDI specs with the claim's UID in their name."""
+        return sorted(one.name for one in self.places.cdi.glob(f"*{uid}*"))
+
+
+def is_up(cluster: api.Cluster, node: str) -> bool:
+    """Whether the node is one of the cluster's."""
+    with contextlib.suppress(errors.ClusterError):
+        return node in cluster.nodes()
+    return False

@@ -1,0 +1,133 @@
+"""One run: a cluster, the subject's objects in it, and a worker a node, group by group."""
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.cluster import api, errors, kubectl, layout, shell, state, versions
+from tests.blackbox import catalogue, report, session, subject
+
+ROOT = Path(__file__).parents[2]
+WHERE = layout.Layout(ROOT)
+_LONGEST_FIRST = ("BB-4", "BB-2", "BB-6", "BB-1", "BB-11", "BB-9", "BB-5", "BB-3", "BB-8", "BB-7")
+_GROUP_S = 1800
+NEIGHBOUR = Path(__file__).parent / "subjects" / "minimal.toml"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asked for; `line` is a line of Kubernetes, None the default."""
+
+    file: Path
+    cases: tuple[catalogue.Case, ...]
+    nodes: int
+    line: str | None
+
+
+def go(asked: Asked, say: Say) -> report.Report:
+    """Run the cases. Raises BadSubjectError, ClusterError."""
+    tried = subject.read(asked.file)
+    with _cluster(asked, say) as cluster, tempfile.TemporaryDirectory(prefix="bb") as folder:
+        for one in (tried, subject.read(NEIGHBOUR)):
+            _apply(one, (asked.file if one is tried else NEIGHBOUR).parent)
+        lines = _run_all(asked, cluster.nodes()[: asked.nodes], Path(folder), say)
+        results = report.read(lines, asked.cases)
+        return report.Report(tried.name, cluster.kubernetes, results)
+
+
+@contextlib.contextmanager
+def _cluster(asked: Asked, say: Say) -> Iterator[api.Cluster]:
+    """The one that is up without a driver, or one for this run."""
+    line = versions.load().line(asked.line)
+    try:
+        found, ours = api.Cluster.load(ROOT), False
+    except errors.ClusterError:
+        say(f"A cluster of Kubernetes {line} comes up")
+        _hack("up", "--nodes", str(asked.nodes), "--driver", "none", "--kubernetes", line)
+        found, ours = api.Cluster.load(ROOT), True
+    if found.kubernetes != line or found.driver is not state.Driver.NONE:
+        raise errors.ClusterError(
+            f"a cluster of Kubernetes {found.kubernetes} with the driver as {found.driver} is up; "
+            f"expected {line} with none: end it first, make cluster-down"
+        )
+    try:
+        yield found
+    finally:
+        if ours:
+            _hack("down")
+
+
+def _hack(*words: str) -> None:
+    command = [sys.executable, "-m", "hack.cluster", *words]
+    environment = {**os.environ}
+    environment.pop("K8S", None)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=environment)
+
+
+def _apply(one: subject.Subject, folder: Path) -> None:
+    """Have the subject's objects in the cluster."""
+    texts = [(folder / name).read_text() for name in one.cluster.manifests]
+    if one.cluster.objects:
+        words = subject.filled(one.cluster.objects, {"python": sys.executable})
+        texts.append(shell.run(words, cwd=ROOT, timeout=120))
+    flags = ("--server-side", "--force-conflicts", "--field-manager=blackbox")
+    for text in texts:
+        kubectl.run(WHERE, "apply", *flags, "--filename=-", standard_input=text)
+
+
+def _run_all(asked: Asked, nodes: Sequence[str], folder: Path, say: Say) -> list[str]:
+    groups: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for group in sorted({one.group for one in asked.cases}, key=_weight):
+        groups.put(group)
+    out = folder / "results"
+    out.touch()
+
+    def work(node: str) -> None:
+        while True:
+            try:
+                group = groups.get_nowait()
+            except queue.Empty:
+                return
+            _run_group(asked, group, session.Session(str(asked.file), node, str(out)), say)
+
+    workers = [threading.Thread(target=work, args=(node,)) for node in nodes]
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join()
+    return out.read_text().splitlines()
+
+
+def _weight(group: str) -> int:
+    return _LONGEST_FIRST.index(group) if group in _LONGEST_FIRST else len(_LONGEST_FIRST)
+
+
+def _run_group(asked: Asked, group: str, told: session.Session, say: Say) -> None:
+    cases = [one for one in asked.cases if one.group == group]
+    given = session.Session(told.subject, told.node, told.out, tuple(one.number for one in cases))
+    log = WHERE.logs / f"blackbox-{group}.log"
+    say(f"{group}: {len(cases)} cases on {told.node}; {log.relative_to(ROOT)}")
+    files = sorted({str(one.file) for one in cases})
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", *files]
+    with log.open("w") as file:
+        try:
+            done = subprocess.run(
+                command,
+                check=False,
+                cwd=ROOT,
+                env=given.environment(),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=_GROUP_S,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            done = -1
+    say(f"{group}: {'done' if done == 0 else 'not all passed'}")
