@@ -30,14 +30,15 @@ BAD_INPUT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and tell; the exit code."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.subject is None and not given.list:
+        parser.error("--subject is missing; expected a subject file")
     try:
         cases = tuple(catalogue.chosen(catalogue.load(), given.cases))
         if given.list:
             _say(_listed(cases))
             return 0
-        if given.subject is None:
-            raise LookupError("--subject is missing; expected a subject file")
         asked = run.Asked(given.subject.resolve(), cases, given.nodes, given.kubernetes)
         made = run.go(asked, _tell)
     except (LookupError, subject.BadSubjectError, errors.ClusterError) as e:

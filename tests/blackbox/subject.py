@@ -32,7 +32,7 @@ class Feature(StrEnum):
     REBUILDS_CDI = "rebuilds-cdi"
     CHECKPOINT = "checkpoint"
     ONE_INSTANCE = "one-instance"
-    TOMBSTONES = "tombstones"
+    CONFINED = "confined"
 
 
 TABLES = {

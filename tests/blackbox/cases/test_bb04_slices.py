@@ -1,0 +1,150 @@
+"""BB-4: ResourceSlices come, stay, go with the plugin, and come back."""
+
+import time
+from typing import Any
+
+import pytest
+
+from driver.kube import resource
+from hack.cluster import control
+from tests.blackbox.catalogue import CLUSTER, NODE, case
+from tests.blackbox.ground import room, seat
+from tests.e2e import playground
+
+until = playground.until
+STABLE_S = 20
+WIPE_S = 45
+"""Longer than the kubelet waits before it removes slices."""
+
+
+def written(here: seat.Seat) -> dict[str, tuple[str, str]]:
+    """UID and resourceVersion of each slice."""
+    metas = (one["metadata"] for one in here.slices())
+    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
+
+
+def settled(here: seat.Seat) -> dict[str, tuple[str, str]]:
+    """As `written`, once nothing has been written for a while."""
+    before: dict[str, tuple[str, str]] = {}
+    while (now := written(here)) != before:
+        before = now
+        time.sleep(4)
+    return now
+
+
+@pytest.fixture(autouse=True)
+def mended(here: seat.Seat) -> Any:
+    yield
+    here.mend()
+
+
+@case("BB-4.1", f"{CLUSTER}: must manage ResourceSlices")
+def test_slices_are_the_nodes_own_and_are_left_alone(here: seat.Seat) -> None:
+    node = here.kube.get(resource.NODES, here.node)
+    before = settled(here)
+    names: list[str] = []
+    for one in here.slices():
+        (owner,) = one["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("Node", here.node)
+        assert (owner["uid"], owner["controller"]) == (node["metadata"]["uid"], True)
+        spec = one["spec"]
+        pool = here.subject.device.pool.format(node=here.node)
+        assert (spec["driver"], spec["nodeName"]) == (here.subject.driver, here.node)
+        assert spec["pool"]["name"] == pool
+        assert spec["pool"]["resourceSliceCount"] == len(before)
+        names += [device["name"] for device in spec.get("devices", ())]
+    assert len(set(names)) == len(names) >= here.subject.device.count
+    assert len({one["spec"]["pool"]["generation"] for one in here.slices()}) == 1
+    here.stays(lambda: written(here), STABLE_S, 2)
+
+
+@case("BB-4.2", f"{NODE}: must be removed on kubelet startup")
+def test_a_kubelet_that_starts_removes_slices_that_nobody_stands_for(here: seat.Seat) -> None:
+    here.stop_kubelet()
+    here.programs.stop()
+    before = written(here)
+    assert before
+    here.stays(lambda: written(here), 3)
+    here.start_kubelet()
+    here.gone(30)
+
+
+@case("BB-4.3", "row 1 of the catalogue: ours")
+def test_slices_that_a_kubelet_removed_are_published_again(here: seat.Seat) -> None:
+    before = {one["metadata"]["uid"] for one in here.slices()}
+    devices = set(here.devices())
+    here.restart_kubelet()
+    until(
+        lambda: here.slices() and not before & {one["metadata"]["uid"] for one in here.slices()},
+        90,
+        "all slices are new",
+    )
+    until(lambda: set(here.devices()) == devices, 60, "all devices are back")
+
+
+@case("BB-4.4", f"{NODE}: must be removed after plugin unregistration")
+def test_slices_go_when_the_plugin_leaves(here: seat.Seat) -> None:
+    here.programs.stop()
+    here.gone()
+    here.stays(here.slices, 3)
+
+
+@case("BB-4.5", f"{NODE}: must be removed if plugin stops after registration")
+def test_slices_go_when_the_plugin_dies(here: seat.Seat) -> None:
+    here.programs.kill()
+    assert here.slices()
+    here.gone()
+
+
+@case("BB-4.6", f"{NODE}: must be removed if plugin is unresponsive after registration")
+def test_slices_go_when_a_registered_plugin_never_serves(here: seat.Seat) -> None:
+    here.programs.stop()
+    here.proxy.hide(service=True)
+    before = here.registrations()
+    here.programs.start()
+    here.registered_after(before)
+    until(here.devices, 30, "the plugin publishes")
+    time.sleep(3)
+    key = f"bb-{here.subject.name}-plugin"
+    control.freeze(here.places.where, key, here.node)
+    try:
+        here.gone()
+    finally:
+        control.thaw(here.places.where, key, here.node)
+
+
+@case("BB-4.7", f"{NODE}: must not be removed if plugin restarts quickly enough")
+def test_slices_stay_when_the_plugin_is_soon_back(here: seat.Seat) -> None:
+    before = settled(here)
+    registered = here.registrations()
+    here.programs.kill()
+    time.sleep(5)
+    here.programs.start()
+    here.registered_after(registered)
+    assert written(here) == before
+    here.stays(lambda: written(here), WIPE_S, 2)
+
+
+@case("BB-4.8", f"{CLUSTER}: runs pod after driver starts")
+def test_a_pod_waits_for_the_driver(here: seat.Seat, field: room.Room) -> None:
+    here.programs.stop()
+    here.gone()
+    field.claim("patient")
+    field.pod("patient", "patient")
+    field.stays_pending("patient", 3)
+    here.programs.start()
+    field.running("patient", 120)
+    assert len(field.has("patient")) == 1
+
+
+@case("BB-4.9", "row 15 of the catalogue: ours")
+def test_a_slice_that_somebody_deleted_is_published_again(here: seat.Seat) -> None:
+    devices = set(here.devices())
+    victim = here.slices()[0]["metadata"]
+    here.kube.delete(resource.RESOURCE_SLICES, victim["name"])
+
+    def back() -> bool:
+        uids = {one["metadata"]["uid"] for one in here.slices()}
+        return victim["uid"] not in uids and set(here.devices()) == devices
+
+    until(back, 60, "all devices are back")
