@@ -93,6 +93,7 @@ class Server:
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         url = self._client.configuration.host + path
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         try:
             answer = self._client.call_api(method, url, headers, body, _request_timeout=_ASK_S)
             data = answer.read()
