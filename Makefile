@@ -20,6 +20,8 @@ RATE ?= 5
 # Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
 BENCHMARKS ?= allocator beside quality queues nodes page commands
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
+# Who `make blackbox` tries: a subject file.
+SUBJECT ?= tests/blackbox/subjects/ration.toml
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
@@ -36,7 +38,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential fuzz soak gates \
+        differential fuzz soak blackbox gates \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -113,6 +115,9 @@ soak: setup ## One plugin, CYCLES claims at RATE a second while things break: tw
 
 gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
 	$(BIN)/python -m tests.gates
+
+blackbox: setup ## A DRA driver (SUBJECT) as a real kubelet (K8S) and a proxy that breaks calls see it.
+	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --keep benchmarks/results/blackbox.json
 
 fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; then every property, EXAMPLES each.
 	$(FUZZ_VENV)/bin/python -m tests.fuzz --seconds $(SECONDS)
