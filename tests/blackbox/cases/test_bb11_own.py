@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
-from driver.kube import client, resource
+from driver.kube import resource
 from tests.blackbox import subject
 from tests.blackbox.catalogue import case
 from tests.blackbox.ground import room, seat
@@ -118,7 +117,7 @@ def test_a_device_that_two_claims_name_is_given_to_one(field: room.Room) -> None
     in_use(field, "first")
     allocation = field.ground.claim("first")["status"]["allocation"]
     field.claim("second")
-    _allocate(field, "second", allocation)
+    field.allocate("second", allocation)
     field.pod("second", "second")
     field.refused("second", 90)
     assert field.phase("second") == "Pending"
@@ -126,22 +125,6 @@ def test_a_device_that_two_claims_name_is_given_to_one(field: room.Room) -> None
     field.delete("first")
     field.soon("second", within_s=90)
     assert len(field.has("second")) == 1
-
-
-def _allocate(field: room.Room, claim: str, allocation: Any) -> None:
-    """As a scheduler that has gone wrong would."""
-    kind = resource.RESOURCE_CLAIMS
-    protected = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
-    field.kube.patch(kind, claim, protected, namespace=field.namespace)
-    body = {"status": {"allocation": allocation}}
-    field.kube.patch(
-        kind,
-        claim,
-        body,
-        namespace=field.namespace,
-        subresource="status",
-        kind=client.PatchType.MERGE,
-    )
 
 
 @case("BB-11.8", ours(11), subject.Feature.RECLAIMS)

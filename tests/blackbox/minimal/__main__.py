@@ -14,15 +14,19 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> int:
+    """Read the flags and run."""
+    given = parser().parse_args()
+    server = api.Server(given.kubeconfig, given.driver_name, given.node_name)
+    return run(given, server, state.State(given.state_dir, given.cdi_root, given.driver_name))
+
+
+def run(given: argparse.Namespace, server: api.Server, kept: state.State) -> int:
     """Exit code 0 after SIGTERM, 1 when it could not serve."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    given = _parser().parse_args()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     names = [f"{given.device_prefix}-{number}" for number in range(given.devices)]
-    server = api.Server(given.kubeconfig, given.driver_name, given.node_name)
-    kept = state.State(given.state_dir, given.cdi_root, given.driver_name)
     try:
         kept.repair()
         serving = plugin.Plugin(given.kubelet_root, given.driver_name, server, kept)
@@ -39,7 +43,8 @@ def main() -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Its flags."""
     made = argparse.ArgumentParser(prog="python -m tests.blackbox.minimal")
     made.add_argument("--driver-name", default="minimal.example.com")
     made.add_argument("--node-name", required=True)

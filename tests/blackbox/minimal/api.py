@@ -30,10 +30,7 @@ class Server:
 
     def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
         """Request, pool and device of each result that is this driver's. Raises Refused."""
-        try:
-            claim = self._ask("GET", f"{_BASE}/namespaces/{namespace}/resourceclaims/{name}")
-        except kubernetes.client.ApiException as e:
-            raise Refused(f"claim {namespace}/{name}: {e.status} {e.reason}") from e
+        claim = self.claim(namespace, name)
         if claim["metadata"]["uid"] != uid:
             raise Refused(f"claim {namespace}/{name} is another one now, not {uid}")
         allocation = claim.get("status", {}).get("allocation")
@@ -44,6 +41,13 @@ class Server:
             for one in allocation["devices"].get("results", ())
             if one["driver"] == self._driver
         ]
+
+    def claim(self, namespace: str, name: str) -> Any:
+        """A claim as it is. Raises Refused."""
+        try:
+            return self._ask("GET", f"{_BASE}/namespaces/{namespace}/resourceclaims/{name}")
+        except kubernetes.client.ApiException as e:
+            raise Refused(f"claim {namespace}/{name}: {e.status} {e.reason}") from e
 
     def publish(self, names: Sequence[str]) -> None:
         """Have the slice as it should be; nothing is written when it is."""

@@ -17,6 +17,7 @@ import grpc
 from tests.blackbox.proxy import faults, records, wire
 
 _HANDLERS = 64
+_NO_DEADLINE_S = 1e6
 _AGAIN = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 400)]
 _CLAIMED = frozenset({"NodePrepareResources", "NodeUnprepareResources"})
 Change = Callable[[str, bytes], bytes]
@@ -105,9 +106,10 @@ class Relay:
     def _ask(
         self, path: str, request: bytes, context: grpc.ServicerContext, call: records.Call
     ) -> Iterator[bytes]:
-        asking: Any = self._channel.unary_stream(path, _same, _same)(
-            request, timeout=context.time_remaining()
-        )
+        left = context.time_remaining()
+        # A call without a deadline has centuries left, more than a deadline of ours can say.
+        limit = None if left > _NO_DEADLINE_S else left
+        asking: Any = self._channel.unary_stream(path, _same, _same)(request, timeout=limit)
         if not context.add_callback(asking.cancel):
             asking.cancel()
         call.reached = True

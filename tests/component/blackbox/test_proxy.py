@@ -1,17 +1,23 @@
 """The proxy between a played kubelet and a real plugin: what passes, breaks and is counted."""
 
+import functools
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent import futures
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 from driver import ids
 from driver.kubeletplugin import ports
+from driver.pb import health_v1_pb2 as health
+from driver.pb import health_v1_pb2_grpc as health_grpc
 from tests.blackbox.minimal import api, plugin, state
-from tests.blackbox.proxy import bridge, faults, proxy, wire
+from tests.blackbox.proxy import bridge, faults, proxy, records, relay, wire
 from tests.fakes import kubelet as kubelets
 from tests.fakes import waiting
 
@@ -226,6 +232,40 @@ def test_a_call_of_our_own_passes_faults_by(
     between.faults.plan("NodePrepareResources", faults.Fail())
     assert between.ask("NodePrepareResources", wire.Claim("ns", "one", "1-1")) == {"1-1": ""}
     assert between.records.calls("NodePrepareResources") == []
+
+
+class Stream(health_grpc.DRAResourceHealthServicer):
+    """Tells of a device, and then of another once it may."""
+
+    def __init__(self) -> None:
+        self.more = threading.Event()
+
+    def NodeWatchResources(self, request: Any, context: Any) -> Iterator[Any]:  # noqa: N802
+        del request, context
+        yield health.NodeWatchResourcesResponse(devices=[health.DeviceHealth(message="first")])
+        self.more.wait(5)
+        yield health.NodeWatchResourcesResponse(devices=[health.DeviceHealth(message="second")])
+
+
+def test_a_stream_without_a_deadline_passes_as_it_comes(folder: Path) -> None:
+    stream = Stream()
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    functools.partial(health_grpc.add_DRAResourceHealthServicer_to_server, stream)(server)
+    server.add_insecure_port(f"unix:{folder / 'far'}")
+    server.start()
+    kept = records.Records()
+    between = relay.Relay(folder / "near", folder / "far", relay.Tools("x", faults.Faults(), kept))
+    with grpc.insecure_channel(f"unix:{folder / 'near'}") as channel:
+        stub = functools.partial(health_grpc.DRAResourceHealthStub, channel)()
+        answers = stub.NodeWatchResources(health.NodeWatchResourcesRequest())
+        assert next(answers).devices[0].message == "first"
+        stream.more.set()
+        assert [one.devices[0].message for one in answers] == ["second"]
+    between.close()
+    server.stop(grace=None)
+    (call,) = kept.calls("NodeWatchResources")
+    waiting.until(lambda: call.code)
+    assert (call.code, call.answers) == ("OK", 2)
 
 
 def _prepares(found: kubelets.Plugin) -> bool:

@@ -1,0 +1,74 @@
+"""`python -m tests.blackbox.flawed --flaw leaks ...`: the minimal driver, not as it should be."""
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+
+from tests.blackbox.minimal import __main__ as minimal
+from tests.blackbox.minimal import api, state
+
+
+class Flaw(StrEnum):
+    """`leaks`: specs stay after Unprepare; `forgets`: nothing is known of what was given before;
+    `any-uid`: a claim is prepared by its name alone; `publishes-once`: slices that went stay away.
+    """
+
+    LEAKS = "leaks"
+    FORGETS = "forgets"
+    ANY_UID = "any-uid"
+    PUBLISHES_ONCE = "publishes-once"
+
+
+class FlawedState(state.State):
+    """Leaks, forgets."""
+
+    flaws: frozenset[Flaw] = frozenset()
+
+    def repair(self) -> None:
+        if Flaw.FORGETS not in self.flaws:
+            super().repair()
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for one in self._folder.iterdir():
+            one.unlink()
+
+    def prepare(self, uid: str, devices: state.Devices) -> None:
+        if Flaw.FORGETS in self.flaws:
+            self.repair()
+        super().prepare(uid, devices)
+
+    def unprepare(self, uid: str) -> None:
+        if Flaw.LEAKS not in self.flaws:
+            super().unprepare(uid)
+
+
+class FlawedServer(api.Server):
+    """Takes any UID, publishes once."""
+
+    flaws: frozenset[Flaw] = frozenset()
+    published = False
+
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
+        if Flaw.ANY_UID in self.flaws:
+            uid = str(self.claim(namespace, name)["metadata"]["uid"])
+        return super().devices_of(namespace, name, uid)
+
+    def publish(self, names: Sequence[str]) -> None:
+        if Flaw.PUBLISHES_ONCE not in self.flaws or not self.published:
+            super().publish(names)
+        self.published = True
+
+
+def main() -> int:
+    """As the minimal driver's."""
+    parser = minimal.parser()
+    parser.add_argument("--flaw", type=Flaw, choices=list(Flaw), action="append", default=[])
+    given = parser.parse_args()
+    server = FlawedServer(given.kubeconfig, given.driver_name, given.node_name)
+    kept = FlawedState(given.state_dir, given.cdi_root, given.driver_name)
+    server.flaws = kept.flaws = frozenset(given.flaw)
+    return minimal.run(given, server, kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
