@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.list:
             _say(_listed(cases))
             return 0
-        asked = run.Asked(given.subject.resolve(), cases, given.nodes, given.kubernetes)
+        names = tuple(given.on)
+        asked = run.Asked(given.subject.resolve(), cases, given.nodes, given.kubernetes, names)
         made = run.go(asked, _tell)
     except (LookupError, subject.BadSubjectError, errors.ClusterError) as e:
         sys.stderr.write(f"error: {e}\n")
@@ -76,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         "--cases", nargs="+", default=[], metavar="CASE", help="groups or numbers: BB-2 BB-4.1"
     )
     made.add_argument("--nodes", type=int, default=2, help="groups that run side by side")
+    made.add_argument(
+        "--on", nargs="+", default=[], metavar="NODE", help="nodes to use of a cluster that is up"
+    )
     made.add_argument(
         "--kubernetes",
         default=os.environ.get("K8S") or None,

@@ -24,12 +24,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person asked for; `line` is a line of Kubernetes, None the default."""
+    """What a person asked for; `line` is a line of Kubernetes, None the default.
+
+    `names` are the nodes to use of a cluster that is up; without, the first `nodes` of it.
+    """
 
     file: Path
     cases: tuple[catalogue.Case, ...]
     nodes: int
     line: str | None
+    names: tuple[str, ...] = ()
 
 
 def go(asked: Asked, say: Say) -> report.Report:
@@ -38,9 +42,16 @@ def go(asked: Asked, say: Say) -> report.Report:
     with _cluster(asked, say) as cluster, tempfile.TemporaryDirectory(prefix="bb") as folder:
         for one in (tried, subject.read(NEIGHBOUR)):
             _apply(one, (asked.file if one is tried else NEIGHBOUR).parent)
-        lines = _run_all(asked, cluster.nodes()[: asked.nodes], Path(folder), say)
-        results = report.read(lines, asked.cases)
-        return report.Report(tried.name, cluster.kubernetes, results)
+        done = _run_all(asked, _nodes(asked, cluster), Path(folder), say)
+        return report.Report(tried.name, cluster.kubernetes, done)
+
+
+def _nodes(asked: Asked, cluster: api.Cluster) -> tuple[str, ...]:
+    for name in asked.names:
+        if name not in cluster.nodes():
+            told = ", ".join(cluster.nodes())
+            raise errors.ClusterError(f"--on {name}: no such node; expected one of {told}")
+    return asked.names or cluster.nodes()[: asked.nodes]
 
 
 @contextlib.contextmanager
@@ -83,15 +94,19 @@ def _apply(one: subject.Subject, folder: Path) -> None:
         kubectl.run(WHERE, "apply", *flags, "--filename=-", standard_input=text)
 
 
-def _run_all(asked: Asked, nodes: Sequence[str], folder: Path, say: Say) -> list[str]:
+def _run_all(
+    asked: Asked, nodes: Sequence[str], folder: Path, say: Say
+) -> tuple[report.Result, ...]:
+    """The results; of a run that is broken off, those that there are."""
     groups: queue.SimpleQueue[str] = queue.SimpleQueue()
+    over = threading.Event()
     for group in sorted({one.group for one in asked.cases}, key=_weight):
         groups.put(group)
     out = folder / "results"
     out.touch()
 
     def work(node: str) -> None:
-        while True:
+        while not over.is_set():
             try:
                 group = groups.get_nowait()
             except queue.Empty:
@@ -101,9 +116,16 @@ def _run_all(asked: Asked, nodes: Sequence[str], folder: Path, say: Say) -> list
     workers = [threading.Thread(target=work, args=(node,)) for node in nodes]
     for one in workers:
         one.start()
-    for one in workers:
-        one.join()
-    return out.read_text().splitlines()
+    try:
+        for one in workers:
+            one.join()
+    except KeyboardInterrupt:
+        say("Broken off: what is done is told")
+        over.set()
+        for one in workers:
+            one.join()
+    lines = out.read_text().splitlines()
+    return report.read(lines, asked.cases, whole=not over.is_set())
 
 
 def _weight(group: str) -> int:

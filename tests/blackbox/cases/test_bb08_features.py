@@ -111,7 +111,9 @@ def test_a_tainted_device_is_for_who_tolerates_it(field: room.Room, taint: Any) 
 def test_a_device_to_be_left_is_for_who_tolerates_that(field: room.Room, taint: Any) -> None:
     taint("NoExecute")
     field.claim("plain")
-    wanted = {**field.seat.subject.device.request, "tolerations": TOLERATED}
+    # The eviction controller goes by tolerations that name the effect, the scheduler by any.
+    tolerated = [{**one, "effect": "NoExecute"} for one in TOLERATED]
+    wanted = {**field.seat.subject.device.request, "tolerations": tolerated}
     field.claim("hardy", field.a_request(**wanted))
     for name in ("plain", "hardy"):
         field.pod(name, name)
