@@ -135,7 +135,7 @@ def _weight(group: str) -> int:
 def _run_group(asked: Asked, group: str, told: session.Session, say: Say) -> None:
     cases = [one for one in asked.cases if one.group == group]
     given = session.Session(told.subject, told.node, told.out, tuple(one.number for one in cases))
-    log = WHERE.logs / f"blackbox-{group}.log"
+    log = WHERE.logs / f"blackbox-{asked.file.stem}-{group}.log"
     say(f"{group}: {len(cases)} cases on {told.node}; {log.relative_to(ROOT)}")
     files = sorted({str(one.file) for one in cases})
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", *files]

@@ -25,6 +25,11 @@ def test_a_case_that_told_nothing_has_failed() -> None:
     assert not made().good
 
 
+def test_of_a_run_that_was_broken_off_only_what_was_done_is_told() -> None:
+    done = report.read(LINES, CASES, whole=False)
+    assert [one.number for one in done] == ["BB-1.1", "BB-1.2"]
+
+
 def test_a_skipped_case_has_not_passed() -> None:
     assert made().summary() == "small on Kubernetes 1.37: 1 passed, 1 failed, 1 skipped"
     assert "| BB-1.2 | e2e: BB-1.2 | skipped: does not | 0 |" in made().markdown()
