@@ -17,6 +17,7 @@ input is bad, or there is no cluster to be had.
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ BAD_INPUT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and tell; the exit code."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.subject is None and not given.list:

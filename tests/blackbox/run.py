@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from hack.cluster import api, errors, kubectl, layout, shell, state, versions
 from tests.blackbox import catalogue, report, session, subject
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 WHERE = layout.Layout(ROOT)
 _LONGEST_FIRST = ("BB-4", "BB-2", "BB-6", "BB-1", "BB-11", "BB-9", "BB-5", "BB-3", "BB-8", "BB-7")
 _GROUP_S = 1800
+_END_S = 90
 NEIGHBOUR = Path(__file__).parent / "subjects" / "minimal.toml"
 Say = Callable[[str], None]
 
@@ -111,7 +114,7 @@ def _run_all(
                 group = groups.get_nowait()
             except queue.Empty:
                 return
-            _run_group(asked, group, session.Session(str(asked.file), node, str(out)), say)
+            _run_group(asked, group, session.Session(str(asked.file), node, str(out)), say, over)
 
     workers = [threading.Thread(target=work, args=(node,)) for node in nodes]
     for one in workers:
@@ -132,7 +135,9 @@ def _weight(group: str) -> int:
     return _LONGEST_FIRST.index(group) if group in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
 
-def _run_group(asked: Asked, group: str, told: session.Session, say: Say) -> None:
+def _run_group(
+    asked: Asked, group: str, told: session.Session, say: Say, over: threading.Event
+) -> None:
     cases = [one for one in asked.cases if one.group == group]
     given = session.Session(told.subject, told.node, told.out, tuple(one.number for one in cases))
     log = WHERE.logs / f"blackbox-{asked.file.stem}-{group}.log"
@@ -141,15 +146,24 @@ def _run_group(asked: Asked, group: str, told: session.Session, say: Say) -> Non
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", *files]
     with log.open("w") as file:
         try:
-            done = subprocess.run(
-                command,
-                check=False,
-                cwd=ROOT,
-                env=given.environment(),
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                timeout=_GROUP_S,
-            ).returncode
+            done = _wait(command, given, file, over)
         except subprocess.TimeoutExpired:
             done = -1
     say(f"{group}: {'done' if done == 0 else 'not all passed'}")
+
+
+def _wait(
+    command: Sequence[str], given: session.Session, log: TextIO, over: threading.Event
+) -> int:
+    """The group's exit code; what is broken off ends the group. Raises TimeoutExpired."""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=given.environment(), stdout=log, stderr=subprocess.STDOUT
+    ) as process:
+        for _ in range(_GROUP_S):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(1)
+            if over.is_set():
+                process.send_signal(signal.SIGINT)
+                return process.wait(_END_S)
+        process.kill()
+    raise subprocess.TimeoutExpired(command, _GROUP_S)

@@ -21,6 +21,7 @@ class Feature(StrEnum):
     """What a driver may offer beyond the least; a case that needs what is not is skipped."""
 
     CONFIG = "config"
+    CONFIG_MIXED = "config-mixed"
     COUNTERS = "counters"
     CAPACITY = "capacity"
     ADMIN = "admin"

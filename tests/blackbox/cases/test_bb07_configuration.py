@@ -10,7 +10,7 @@ from tests.blackbox import subject
 from tests.blackbox.catalogue import CLUSTER, case
 from tests.blackbox.ground import room, seat
 
-CONFIG = subject.Feature.CONFIG
+CONFIG, MIXED = subject.Feature.CONFIG, subject.Feature.CONFIG_MIXED
 NEVER = {"cel": {"expression": "false"}}
 
 
@@ -44,7 +44,12 @@ def first_available(name: str, *choices: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "firstAvailable": named}
 
 
-@case("BB-7.1", f"{CLUSTER}: must map configs and devices to the right containers", CONFIG)
+@case(
+    "BB-7.1",
+    f"{CLUSTER}: must map configs and devices to the right containers (in one claim)",
+    CONFIG,
+    MIXED,
+)
 def test_each_container_has_its_requests_device_and_configuration(
     field: room.Room, configs: subject.Configs
 ) -> None:
@@ -146,3 +151,21 @@ def test_a_configuration_that_will_not_do_is_told_on_the_pod(
     field.claim("right")
     field.pod("right", "right")
     field.running("right")
+
+
+@case("BB-7.8", f"{CLUSTER}: must map configs and devices to the right containers", CONFIG)
+def test_each_container_has_its_claims_configuration(
+    field: room.Room, configs: subject.Configs
+) -> None:
+    both = {"left": configs.one, "right": configs.other}
+    for name, one in both.items():
+        field.claim(name, config=[field.config(one.parameters)])
+    named = {"left": ["left"], "right": ["right"], "none": []}
+    field.pod("pair", "left", "right", containers=named)
+    field.running("pair", 90)
+    assert shown(field, configs, "pair", "left") == "one"
+    assert shown(field, configs, "pair", "right") == "other"
+    assert shown(field, configs, "pair", "none") == ""
+    left, right = field.has("pair", "left"), field.has("pair", "right")
+    assert len(left) == len(right) == 1
+    assert left != right

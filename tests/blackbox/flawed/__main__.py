@@ -48,7 +48,7 @@ class FlawedServer(api.Server):
     flaws: frozenset[Flaw] = frozenset()
     published = False
 
-    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[api.Given]:
         if Flaw.ANY_UID in self.flaws:
             uid = str(self.claim(namespace, name)["metadata"]["uid"])
         return super().devices_of(namespace, name, uid)

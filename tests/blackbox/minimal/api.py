@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import kubernetes
 import urllib3
@@ -18,6 +18,15 @@ class Refused(Exception):
     """The claim cannot be prepared; the text is for the pod's event."""
 
 
+class Given(NamedTuple):
+    """A device of a claim; `admin`: it is looked at, and may be somebody's."""
+
+    request: str
+    pool: str
+    device: str
+    admin: bool = False
+
+
 class Server:
     """One node's view."""
 
@@ -28,8 +37,8 @@ class Server:
         self._driver = driver
         self._node = node
 
-    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
-        """Request, pool and device of each result that is this driver's. Raises Refused."""
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[Given]:
+        """What a claim was given of this driver's. Raises Refused."""
         claim = self.claim(namespace, name)
         if claim["metadata"]["uid"] != uid:
             raise Refused(f"claim {namespace}/{name} is another one now, not {uid}")
@@ -37,7 +46,12 @@ class Server:
         if not allocation:
             raise Refused(f"claim {namespace}/{name} is not allocated")
         return [
-            (one["request"].partition("/")[0], one["pool"], one["device"])
+            Given(
+                one["request"].partition("/")[0],
+                one["pool"],
+                one["device"],
+                bool(one.get("adminAccess")),
+            )
             for one in allocation["devices"].get("results", ())
             if one["driver"] == self._driver
         ]

@@ -87,12 +87,12 @@ class Plugin(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer)
     def _told(self, uid: str, devices: state.Devices) -> Iterable[dra.Device]:
         return [
             dra.Device(
-                request_names=[request],
-                pool_name=pool,
-                device_name=device,
-                cdi_device_ids=self._state.ids(uid, device),
+                request_names=[one.request],
+                pool_name=one.pool,
+                device_name=one.device,
+                cdi_device_ids=self._state.ids(uid, one.device),
             )
-            for request, pool, device in devices
+            for one in devices
         ]
 
     def NodeUnprepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tests.blackbox.minimal import api
 
-Devices = list[tuple[str, str, str]]
-"""Request, pool, device."""
+Devices = list[api.Given]
 
 
 class State:
@@ -33,7 +32,7 @@ class State:
         """Give a claim its devices. Raises Refused where another still has one."""
         with self._lock:
             for other, had in self._kept():
-                both = {one[2] for one in had} & {one[2] for one in devices}
+                both = _held(had) & _held(devices)
                 if other != uid and both:
                     raise api.Refused(f"{', '.join(sorted(both))} is still held by claim {other}")
             _write(self._folder / f"{uid}.json", json.dumps(devices))
@@ -53,7 +52,7 @@ class State:
         for path in sorted(self._folder.glob("*.json")):
             with contextlib.suppress(ValueError, TypeError):  # a damaged file says nothing
                 found = json.loads(path.read_text())
-                yield path.stem, [(str(a), str(b), str(c)) for a, b, c in found]
+                yield path.stem, [api.Given(*one) for one in found]
 
     def _spec(self, uid: str) -> Path:
         return self._cdi / f"{self._driver}-{uid}.json"
@@ -64,11 +63,15 @@ class State:
                 "name": f"{uid}-{device}",
                 "containerEdits": {"env": [f"THING_{device.upper().replace('-', '_')}={device}"]},
             }
-            for _, _, device in devices
+            for device in (one.device for one in devices)
         ]
         document = {"cdiVersion": "0.5.0", "kind": f"{self._driver}/thing", "devices": entries}
         self._cdi.mkdir(parents=True, exist_ok=True)
         _write(self._spec(uid), json.dumps(document))
+
+
+def _held(devices: Devices) -> set[str]:
+    return {one.device for one in devices if not one.admin}
 
 
 def _write(path: Path, text: str) -> None:

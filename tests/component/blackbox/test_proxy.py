@@ -32,10 +32,10 @@ class Answers(api.Server):
     def __init__(self) -> None:
         self.asked = 0
 
-    def devices_of(self, namespace: str, name: str, uid: str) -> list[tuple[str, str, str]]:
+    def devices_of(self, namespace: str, name: str, uid: str) -> list[api.Given]:
         del namespace, uid
         self.asked += 1
-        return [("thing", "node-0", f"thing-{name}")]
+        return [api.Given("thing", "node-0", f"thing-{name}")]
 
 
 @pytest.fixture
