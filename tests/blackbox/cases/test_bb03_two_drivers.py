@@ -60,15 +60,17 @@ def test_the_kubelet_counts_claims_of_both(both: room.Room, neighbour: seat.Seat
     ask(both, neighbour, "counted")
     both.running("counted")
     drivers = (both.seat.subject.driver, neighbour.subject.driver)
-    for name in (*drivers, "<any>"):
-        more = 2 if name == "<any>" else 1
-        if name in in_use(both.seat):
-            assert in_use(both.seat)[name] == before.get(name, 0) + more if name in drivers else 1
-    assert {*drivers} <= set(in_use(both.seat))
+    now = in_use(both.seat)
+    assert [now.get(name) for name in drivers] == [before.get(name, 0) + 1 for name in drivers]
     counted = [one for one in both.seat.metrics() if one.name == OPERATIONS]
     assert any(one.labels["operation_name"] == "PrepareResources" for one in counted)
     both.delete("counted")
-    until(lambda: in_use(both.seat).get(drivers[0], 0) == before.get(drivers[0], 0), 30, "counts")
+
+    def fewer() -> bool:
+        left = in_use(both.seat)
+        return all(left.get(name, 0) == before.get(name, 0) for name in drivers)
+
+    until(fewer, 30, "the claims are in use no more")
 
 
 def in_use(here: seat.Seat) -> dict[str, int]:

@@ -79,8 +79,11 @@ def test_a_plugin_makes_no_slice_for_all_nodes(here: seat.Seat, plugin: client.K
     everywhere = a_slice(here, f"all-{here.node}", here.node)
     del everywhere["spec"]["nodeName"]
     everywhere["spec"]["allNodes"] = True
+    everywhere["spec"]["pool"]["name"] = f"all-{here.node}"
     with pytest.raises(REFUSED):
         plugin.create(SLICES, everywhere)
+    here.kube.create(SLICES, everywhere)  # nothing else is wrong with it
+    here.kube.delete(SLICES, everywhere["metadata"]["name"])
 
 
 @case(
