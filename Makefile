@@ -20,8 +20,8 @@ RATE ?= 5
 # Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
 BENCHMARKS ?= allocator beside quality queues nodes page commands
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
-# Who `make blackbox` tries: a subject file.
-SUBJECT ?= tests/blackbox/subjects/ration.toml
+# Who `make blackbox` tries: one of tests/blackbox/subjects, or a file.
+SUBJECT ?= ration
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
@@ -117,7 +117,7 @@ gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: h
 	$(BIN)/python -m tests.gates
 
 blackbox: setup ## A DRA driver (SUBJECT) as a real kubelet (K8S) and a proxy that breaks calls see it.
-	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --keep benchmarks/results/blackbox.json
+	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --keep tests/blackbox/results.json
 
 fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; then every property, EXAMPLES each.
 	$(FUZZ_VENV)/bin/python -m tests.fuzz --seconds $(SECONDS)

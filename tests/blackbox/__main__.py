@@ -9,7 +9,7 @@ A subject file says who is tried and what it offers (docs/how-to/blackbox.md); a
 what is not offered is skipped, and told so. Exit code 0: no case failed; 1: one did; 2: the
 input is bad, or there is no cluster to be had.
 
-  python -m tests.blackbox --subject tests/blackbox/subjects/minimal.toml
+  python -m tests.blackbox --subject minimal
   python -m tests.blackbox --subject my-driver.toml --cases BB-1 BB-2.3 -o markdown
   python -m tests.blackbox --list
 """
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(_listed(cases))
             return 0
         names = tuple(given.on)
-        asked = run.Asked(given.subject.resolve(), cases, given.nodes, given.kubernetes, names)
+        file = subject.find(given.subject)
+        asked = run.Asked(file, cases, given.nodes, given.kubernetes, names)
         made = run.go(asked, _tell)
     except (LookupError, subject.BadSubjectError, errors.ClusterError) as e:
         sys.stderr.write(f"error: {e}\n")
@@ -74,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--subject", type=Path, metavar="FILE", help="who is tried")
+    made.add_argument(
+        "--subject", metavar="FILE", help="who is tried; or a name: ration, minimal, flawed"
+    )
     made.add_argument(
         "--cases", nargs="+", default=[], metavar="CASE", help="groups or numbers: BB-2 BB-4.1"
     )

@@ -21,7 +21,7 @@ WHERE = layout.Layout(ROOT)
 _LONGEST_FIRST = ("BB-4", "BB-2", "BB-6", "BB-1", "BB-11", "BB-9", "BB-5", "BB-3", "BB-8", "BB-7")
 _GROUP_S = 1800
 _END_S = 90
-NEIGHBOUR = Path(__file__).parent / "subjects" / "minimal.toml"
+NEIGHBOUR = subject.FOLDER / "minimal.toml"
 Say = Callable[[str], None]
 
 

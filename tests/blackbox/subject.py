@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import pydantic
 
+FOLDER = Path(__file__).parent / "subjects"
 Words = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
 Exactly = Mapping[str, Any]
 """`exactly` of a device request, without its count."""
@@ -191,6 +192,12 @@ PLACES: Mapping[str, str] = {
     "device": "of health.fail and health.heal: the device's name",
 }
 """What may stand in braces in a command."""
+
+
+def find(word: str) -> Path:
+    """The file that is meant: a path, or the name of one of `subjects/`."""
+    named = FOLDER / f"{word}.toml"
+    return named if named.exists() and not Path(word).exists() else Path(word).resolve()
 
 
 def read(path: Path) -> Subject:

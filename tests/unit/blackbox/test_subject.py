@@ -7,7 +7,6 @@ import pytest
 
 from tests.blackbox import subject
 
-FOLDER = Path(subject.__file__).parent / "subjects"
 LEAST = """
 name = "small"
 driver = "small.example.com"
@@ -34,7 +33,7 @@ def write(tmp_path: Path) -> Write:
     return made
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(subject.FOLDER.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_subjects_of_this_repository_are_good(path: Path) -> None:
     read = subject.read(path)
     assert read.name == path.stem
@@ -73,6 +72,14 @@ def test_what_is_wrong_is_said_with_its_place(write: Write, old: str, new: str, 
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(subject.BadSubjectError, match=r"cannot be read .*; expected a subject"):
         subject.read(tmp_path / "nowhere.toml")
+
+
+def test_a_subject_is_found_by_its_name_or_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert subject.find("ration") == subject.FOLDER / "ration.toml"
+    monkeypatch.chdir(tmp_path)
+    assert subject.find("mine.toml") == tmp_path / "mine.toml"
 
 
 def test_placeholders_are_filled_in() -> None:
