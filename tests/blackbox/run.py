@@ -18,7 +18,7 @@ from tests.blackbox import catalogue, report, session, subject
 
 ROOT = Path(__file__).parents[2]
 WHERE = layout.Layout(ROOT)
-_LONGEST_FIRST = ("BB-4", "BB-2", "BB-6", "BB-1", "BB-11", "BB-9", "BB-5", "BB-3", "BB-8", "BB-7")
+_LONGEST_FIRST = ("BB-11", "BB-4", "BB-9", "BB-2", "BB-1", "BB-5", "BB-6", "BB-8", "BB-7", "BB-3")
 _GROUP_S = 1800
 _END_S = 90
 NEIGHBOUR = subject.FOLDER / "minimal.toml"
