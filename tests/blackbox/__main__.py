@@ -81,7 +81,14 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--cases", nargs="+", default=[], metavar="CASE", help="groups or numbers: BB-2 BB-4.1"
     )
-    made.add_argument("--nodes", type=int, default=2, help="groups that run side by side")
+    made.add_argument(
+        "--nodes",
+        type=int,
+        default=2,
+        choices=range(1, 12),
+        metavar="NODES",
+        help="groups that run side by side, 1 to 11; two cores are enough for two",
+    )
     made.add_argument(
         "--on", nargs="+", default=[], metavar="NODE", help="nodes to use of a cluster that is up"
     )

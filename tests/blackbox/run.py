@@ -83,7 +83,11 @@ def _hack(*words: str) -> None:
     command = [sys.executable, "-m", "hack.cluster", *words]
     environment = {**os.environ}
     environment.pop("K8S", None)
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=environment)
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, env=environment
+    )
+    if done.returncode:
+        raise errors.ClusterError(f"hack.cluster {words[0]} ended with {done.returncode}")
 
 
 def _apply(one: subject.Subject, folder: Path) -> None:
