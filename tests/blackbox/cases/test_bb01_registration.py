@@ -169,3 +169,18 @@ def test_a_socket_path_that_is_too_long_is_refused_at_once(here: seat.Seat) -> N
     )
     assert code not in {None, 0}, f"it went on: {code}\n{told}"
     assert told.strip(), "it said nothing"
+
+
+@case("BB-1.13", f"{CLUSTER}: work (with multiple drivers: v1beta1, v1)")
+def test_every_version_that_it_offers_works(here: seat.Seat, field: room.Room) -> None:
+    offered = [one for one in here.proxy.info().versions if one.endswith(".DRAPlugin")]
+    assert offered
+    try:
+        for version in offered:
+            here.offer(without=[one for one in offered if one != version])
+            mark = here.proxy.records.mark()
+            runs(field, version.partition(".")[0])
+            calls = here.proxy.records.since(mark, "NodePrepareResources")
+            assert {one.service.split(".")[-2] for one in calls} == {version.partition(".")[0]}
+    finally:
+        here.offer()

@@ -14,6 +14,7 @@ until = playground.until
 HEALTH, STATUS = subject.Feature.HEALTH, subject.Feature.STATUS
 UNKNOWN_S = 150
 WATCH = "NodeWatchResources"
+HEALTH_SERVICE = "DRAResourceHealth"
 
 
 class Patient:
@@ -174,3 +175,42 @@ def test_the_claim_tells_what_the_driver_says_of_its_device(field: room.Room) ->
     field.delete("told")
     time.sleep(1)
     assert not field.ground.claim("told").get("status", {}).get("devices")
+
+
+def told_by(here: seat.Seat, patient: Patient, version: str) -> None:
+    """The pod tells of its device although the plugin offers health in one version alone."""
+    offered = [one for one in here.proxy.info().versions if one.endswith(HEALTH_SERVICE)]
+    if version not in offered:
+        pytest.skip(f"does not offer {version}")
+    mark = here.proxy.records.mark()
+    try:
+        here.offer(without=[one for one in offered if one != version])
+        until(lambda: here.proxy.records.since(mark, WATCH), 60, "health is watched")
+        assert {one.service for one in here.proxy.records.since(mark, WATCH)} == {version}
+        patient.suffer(patient.told.fail)
+        patient.becomes("Unhealthy")
+        patient.suffer(patient.told.heal)
+        patient.becomes("Healthy")
+    finally:
+        here.offer()
+
+
+@case(
+    "BB-9.8",
+    f"{NODE}: should reflect device health changes for a plugin which only supports the v1alpha1 "
+    "health API",
+    HEALTH,
+)
+def test_health_is_told_in_its_first_version_alone(here: seat.Seat, patient: Patient) -> None:
+    told_by(here, patient, f"v1alpha1.{HEALTH_SERVICE}")
+
+
+@case(
+    "BB-9.9",
+    f"{NODE}: should reflect device health changes for a plugin which only supports the v1 "
+    "health API",
+    HEALTH,
+    since="1.37",
+)
+def test_health_is_told_in_its_second_version_alone(here: seat.Seat, patient: Patient) -> None:
+    told_by(here, patient, f"v1.{HEALTH_SERVICE}")

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from prometheus_client import samples
@@ -16,6 +16,7 @@ from tests.e2e import kubelet_calls, playground
 
 Raw = dict[str, Any]
 REGISTERED_S = 60.0
+_NOTICED_S = 3.0
 WIPED_S = 75.0
 """A kubelet waits 30 s before it removes the slices of a plugin that is gone."""
 
@@ -98,6 +99,15 @@ class Seat:
         playground.until(
             lambda: self.registrations() > before, within_s, "the plugin is registered again"
         )
+
+    def offer(self, *, without: Sequence[str] = ()) -> None:
+        """Have the kubelet register the plugin anew, without some versions of its services."""
+        before = self.registrations()
+        self.proxy.hide(registration=True, versions=without)
+        time.sleep(_NOTICED_S)
+        self.proxy.hide(versions=without)
+        self.registered_after(before)
+        self.wait_published()
 
     def stop_kubelet(self) -> None:
         """SIGKILL would leave its pods' state half written; a restart is a SIGTERM."""

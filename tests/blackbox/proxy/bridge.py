@@ -13,10 +13,11 @@ REGISTRY, PLUGINS = "plugins_registry", "plugins"
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What the kubelet may not see of any plugin."""
+    """What the kubelet may not see of any plugin; `versions` are of services, as GetInfo says."""
 
     service: bool = False
     registration: bool = False
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Bridge:
         if method != "GetInfo":
             return answer
         self._serve(Path(wire.info(answer).endpoint))
-        return wire.with_endpoint(answer, str(self._shown.service))
+        return wire.with_endpoint(answer, str(self._shown.service), self._hidden.versions)
 
     def _serve(self, endpoint: Path) -> None:
         with self._lock:

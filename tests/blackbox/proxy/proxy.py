@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -89,9 +89,14 @@ class Proxy:
         tools = relay.Tools(path.name, self.faults, self.records)
         return bridge.Bridge(path, identity, shown, tools, self._inside)
 
-    def hide(self, *, service: bool = False, registration: bool = False) -> None:
-        """Hide sockets of all plugins from the kubelet; by default show them again."""
-        self._hidden = bridge.Hidden(service, registration)
+    def hide(
+        self, *, service: bool = False, registration: bool = False, versions: Sequence[str] = ()
+    ) -> None:
+        """Hide sockets of all plugins from the kubelet; by default show them again.
+
+        Versions of services are hidden from a kubelet that registers the plugin after this.
+        """
+        self._hidden = bridge.Hidden(service, registration, tuple(versions))
         self.step()
 
     def cut(self) -> None:

@@ -4,12 +4,12 @@ Field numbers are those of pluginregistration v1 and of the DRA service, the sam
 Pure: bytes in, values out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
-_NAME, _ENDPOINT = 2, 3
+_NAME, _ENDPOINT, _VERSIONS = 2, 3, 4
 Field = tuple[int, int, int | bytes]
 """Number, wire type, value."""
 
@@ -96,13 +96,19 @@ def info(message: bytes) -> Info:
     def first(number: int) -> str:
         return found.get(number, [""])[-1]
 
-    return Info(first(1), first(_NAME), first(_ENDPOINT), tuple(found.get(4, ())))
+    return Info(first(1), first(_NAME), first(_ENDPOINT), tuple(found.get(_VERSIONS, ())))
 
 
-def with_endpoint(message: bytes, endpoint: str) -> bytes:
-    """The same PluginInfo with another endpoint; what else it holds stays byte for byte."""
-    kept = b"".join(_raw(one) for one in fields(message) if one[0] != _ENDPOINT)
-    return kept + text(_ENDPOINT, endpoint)
+def with_endpoint(message: bytes, endpoint: str, without: Collection[str] = ()) -> bytes:
+    """The same PluginInfo with another endpoint, and without some versions of services.
+
+    What else it holds stays byte for byte.
+    """
+    gone = {(_VERSIONS, one.encode()) for one in without}
+    kept = (
+        _raw(one) for one in fields(message) if one[0] != _ENDPOINT and (one[0], one[2]) not in gone
+    )
+    return b"".join(kept) + text(_ENDPOINT, endpoint)
 
 
 def _raw(field: Field) -> bytes:

@@ -197,6 +197,15 @@ def test_a_hidden_registration_is_gone_from_the_registry(
     waiting.until(kubelet.found)
 
 
+def test_a_hidden_version_is_not_told_to_who_registers(
+    kubelet: kubelets.Kubelet, between: proxy.Proxy
+) -> None:
+    assert list(kubelet.register().info.supported_versions) == ["v1.DRAPlugin"]
+    between.hide(versions=["v1.DRAPlugin"])
+    assert list(kubelet.register().info.supported_versions) == []
+    assert between.info().versions == ("v1.DRAPlugin",)
+
+
 def test_a_plugin_that_leaves_takes_its_sockets_along_and_one_that_comes_is_shown(
     kubelet: kubelets.Kubelet, served: plugin.Plugin
 ) -> None:

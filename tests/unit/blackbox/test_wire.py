@@ -36,6 +36,12 @@ def test_an_endpoint_is_replaced_and_all_else_stays() -> None:
     assert told == wire.Info("DRAPlugin", "a.b", "/y.sock", ("v1.DRAPlugin",))
 
 
+def test_versions_are_left_out_and_their_order_stays() -> None:
+    before = registration.PluginInfo(endpoint="/x", supported_versions=["v1.A", "v1.B", "v2.A"])
+    after = wire.with_endpoint(before.SerializeToString(), "/x", ["v1.B", "v9.Z"])
+    assert wire.info(after).versions == ("v1.A", "v2.A")
+
+
 def test_what_is_wrong_with_each_claim_is_read() -> None:
     device = dra.Device(pool_name="p", device_name="d", cdi_device_ids=["v/c=1", "v/c=2"])
     prepared = dra.NodePrepareResourcesResponse(
