@@ -214,3 +214,20 @@ def test_health_is_told_in_its_first_version_alone(here: seat.Seat, patient: Pat
 )
 def test_health_is_told_in_its_second_version_alone(here: seat.Seat, patient: Patient) -> None:
     told_by(here, patient, f"v1.{HEALTH_SERVICE}")
+
+
+@case(
+    "BB-9.10",
+    f"{NODE}: should not add health status to Pod when feature gate is disabled",
+    HEALTH,
+)
+def test_no_health_is_told_when_the_kubelet_does_not_ask(here: seat.Seat, field: room.Room) -> None:
+    with here.without_gates("ResourceHealthStatus", "ResourceHealthStatusMessage"):
+        mark = here.proxy.records.mark()
+        made = Patient(field)
+        made.suffer(made.told.fail)
+        here.stays(made.health, 15)
+        made.suffer(made.told.heal)
+        assert made.health() == []
+        assert not here.proxy.records.since(mark, WATCH)
+        field.delete("patient")

@@ -1,6 +1,7 @@
 """One node whose plugin stands behind the proxy."""
 
 import contextlib
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -121,6 +122,22 @@ class Seat:
         """One after the other."""
         self.stop_kubelet()
         self.start_kubelet()
+
+    @contextlib.contextmanager
+    def without_gates(self, *gates: str) -> Iterator[None]:
+        """Meanwhile the kubelet runs with these feature gates off."""
+        path = self.places.where.node(self.node).config / "kubelet.yaml"
+        usual = path.read_text()  # JSON, which is YAML
+        off = {**json.loads(usual), "featureGates": dict.fromkeys(gates, False)}
+        try:
+            path.write_text(json.dumps(off))
+            self.restart_kubelet()
+            self.wait_published()
+            yield
+        finally:
+            path.write_text(usual)
+            self.restart_kubelet()
+            self.wait_published()
 
     def reboot(self) -> None:
         """The node loses its power and boots; the plugin is started again as its unit would be."""
