@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import samples
 
 from driver.kube import client, resource
-from hack.cluster import api, errors, reboot
+from hack.cluster import api, reboot
 from tests.blackbox import subject
 from tests.blackbox.ground import programs
 from tests.blackbox.proxy import proxy
@@ -166,10 +166,3 @@ class Seat:
     def cdi_files(self, uid: str) -> list[str]:
         """CDI specs with the claim's UID in their name."""
         return sorted(one.name for one in self.places.cdi.glob(f"*{uid}*"))
-
-
-def is_up(cluster: api.Cluster, node: str) -> bool:
-    """Whether the node is one of the cluster's."""
-    with contextlib.suppress(errors.ClusterError):
-        return node in cluster.nodes()
-    return False
