@@ -117,7 +117,7 @@ def here(
 def neighbour(here: seat.Seat) -> Iterator[seat.Seat]:
     """A second driver on the same node."""
     flags = ("--driver-name", "neighbour.example.com", "--device-prefix", "other")
-    of = programs.named(subject.read(run.NEIGHBOUR), "neighb", "neighbour.example.com", *flags)
+    of = programs.named(subject.read(run.NEIGHBOUR), "_neighbour", "neighbour.example.com", *flags)
     places = programs.Places(run.WHERE, here.node, of.name)
     with seat.Seat(here.cluster, here.kube, places, of).taken() as taken:
         yield taken

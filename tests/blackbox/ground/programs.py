@@ -42,6 +42,11 @@ class Places:
         return self.root / "state"
 
     @property
+    def work(self) -> Path:
+        """For all else: a letter, as a subject's own sockets may lie deep in it."""
+        return self.where.node(self.node).root / self.name[0]
+
+    @property
     def kubeconfig(self) -> Path:
         """The plugin's way in."""
         return self.where.node(self.node).config / f"{self.name}.kubeconfig"
@@ -55,7 +60,7 @@ class Places:
             "kubelet": str(self.plugins),
             "cdi": str(self.cdi),
             "state": str(self.state),
-            "work": str(self.root / "work"),
+            "work": str(self.work),
             "port": str(_free_port()),
             "instance": "",
             **more,
@@ -63,7 +68,7 @@ class Places:
 
     def make(self) -> None:
         """Make the folders."""
-        for path in (self.plugins, self.state, self.root / "work"):
+        for path in (self.plugins, self.state, self.work):
             path.mkdir(parents=True, exist_ok=True)
 
 
