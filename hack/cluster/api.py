@@ -2,11 +2,12 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from hack.cluster import (
+    cgroups,
     control,
     errors,
     karpenter,
@@ -16,6 +17,7 @@ from hack.cluster import (
     layout,
     membership,
     node,
+    processes,
     reboot,
     state,
     store,
@@ -104,6 +106,26 @@ class Cluster:
         finally:
             control.restart(self._where, component, usual)
 
+    def command(self, component: str, node: str | None = None) -> tuple[str, ...]:
+        """The command line that a component is started with."""
+        return control.read(self._where, component, node).spec.argv
+
+    def restart(
+        self,
+        component: str,
+        argv: Sequence[str],
+        *,
+        node: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start a component anew with another command line and more variables, from now on."""
+        control.restart(self._where, component, argv, node=node, variables=variables)
+
+    def processes(self, component: str, node: str | None = None) -> frozenset[int]:
+        """The ids of a component's process and of all that it has started and that still run."""
+        below = f"components/{processes.key(component, node)}"
+        return cgroups.members(self._where.tag, below)
+
     def controllers(self) -> tuple[str, ...]:
         """The driver's controllers, as components."""
         components = store.running(self._where).components()
@@ -166,9 +188,9 @@ class Cluster:
         for name in self.nodes():
             node.load_images(self._where, name, [archive])
 
-    def reboot(self, node: str) -> None:
-        """Cut a node's power and boot it; it is Ready some seconds later."""
-        reboot.reboot(self._where, node)
+    def reboot(self, node: str, furnish: Callable[[], None] | None = None) -> None:
+        """Cut a node's power and boot it; it is Ready some seconds later. See `reboot.reboot`."""
+        reboot.reboot(self._where, node, furnish)
 
     def remove_node(self, name: str) -> None:
         """Take a node away as if its machine were gone."""

@@ -70,11 +70,19 @@ def _start(where: layout.Layout, spec: processes.Spec) -> None:
     processes.Record(spec=spec, process=process).write(path)
 
 
-def restart(where: layout.Layout, component: str, argv: Sequence[str]) -> None:
-    """Start a component of no node anew, with another command line."""
-    spec = read(where, component, None).spec
-    stop(where, component, None)
-    _start(where, spec.model_copy(update={"argv": tuple(argv)}))
+def restart(
+    where: layout.Layout,
+    component: str,
+    argv: Sequence[str],
+    *,
+    node: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> None:
+    """Start a component anew, with another command line and more variables, from now on."""
+    spec = read(where, component, node).spec
+    stop(where, component, node)
+    changed = {"argv": tuple(argv), "env": {**spec.env, **(variables or {})}}
+    _start(where, spec.model_copy(update=changed))
 
 
 def stop(where: layout.Layout, component: str, node: str | None) -> None:

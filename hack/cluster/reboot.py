@@ -1,6 +1,7 @@
 """A node's machine goes down without a word and boots again: what only memory held is gone."""
 
 import sys
+from collections.abc import Callable
 
 from hack.cluster import (
     cgroups,
@@ -18,8 +19,10 @@ from hack.cluster import (
 )
 
 
-def reboot(where: layout.Layout, name: str) -> None:
+def reboot(where: layout.Layout, name: str, furnish: Callable[[], None] | None = None) -> None:
     """Boot a node anew. Returns when its components were started; the node is Ready later.
+
+    `furnish` is called before they are, on the dark node: to mount what its fstab would.
 
     Processes and containers die at once, mounts go, /run and the CDI folder are empty, the GPUs are
     as after power-on and the boot id is another. Disks keep what they have.
@@ -33,6 +36,8 @@ def reboot(where: layout.Layout, name: str) -> None:
         _lose_power(where, name, components)
         if cluster.driver is state.Driver.PODS:
             namespaces.make(where.node(name))
+        if furnish is not None:
+            furnish()
         for component in components:
             control.start(where, component, name)
             if component == "containerd":

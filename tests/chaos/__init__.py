@@ -1,0 +1,1 @@
+"""Real pods on a real cluster come and go while everything around them breaks."""

@@ -1,0 +1,111 @@
+"""Break a real cluster again and again under load: `python -m tests.chaos`, or `make chaos`.
+
+It brings up a cluster of its own, with the driver as processes, and takes it down. Exit code 0:
+every invariant held; 1: one did not; 2: what was asked makes no sense.
+"""
+
+import argparse
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import record
+from driver import errors
+from hack.cluster import api
+from hack.cluster import errors as cluster_errors
+from tests.chaos import clocks, draw, load, run, world
+
+FAULTS, QUICK, SEED, AT_ONCE = 500, 12, 20261122, 20
+KEEP = world.ROOT / ".cluster" / "chaos"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, judge, record."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        found = tuple(_faults(chosen))
+        clocks.library()
+    except (errors.BadInput, cluster_errors.ClusterError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    signal.signal(signal.SIGTERM, _end)
+    KEEP.mkdir(parents=True, exist_ok=True)
+    (KEEP / f"{chosen.seed}.jsonl").write_text(draw.render(found))
+    asked = run.Asked(chosen.seed, found, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
+    return chaos(asked, record_it=not (chosen.quick or chosen.only or chosen.replay))
+
+
+def chaos(asked: run.Asked, *, record_it: bool) -> int:
+    """One run; its figures are kept with `record_it`."""
+    with cluster() as up, tempfile.TemporaryDirectory() as folder:
+        with world.opened(up, Path(folder)) as of:
+            one = run.Run(of, asked, say)
+            try:
+                one.go()
+            finally:
+                say(one.book.text())
+        if record_it:
+            say(f"written to {record.write('chaos', one.book.figures()).relative_to(world.ROOT)}")
+    return 0 if one.book.good else 1
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[api.Cluster]:
+    """A cluster of this run's own. Raises ClusterError when one is up already."""
+    with contextlib.suppress(cluster_errors.NotUp):
+        api.Cluster.load(world.ROOT)
+        raise cluster_errors.ClusterError("a cluster is up: end it first, make cluster-down")
+    try:
+        _hack("up", "--nodes", str(draw.NODES), "--controllers", str(len(world.CONTROLLERS)))
+        yield api.Cluster.load(world.ROOT)
+    finally:
+        _hack("down")
+
+
+def _hack(*arguments: str) -> None:
+    command = [sys.executable, "-m", "hack.cluster", *arguments]
+    subprocess.run(command, cwd=world.ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def _faults(chosen: argparse.Namespace) -> Iterator[draw.Fault]:
+    if chosen.replay:
+        yield from draw.parse(Path(chosen.replay).read_text(), chosen.replay)
+        return
+    among = draw.kinds(chosen.only) if chosen.only else frozenset(draw.Kind)
+    count = QUICK if chosen.quick else chosen.faults
+    yield from itertools.islice(draw.faults(chosen.seed, among, chosen.first), count)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.chaos", description=(__doc__ or "").splitlines()[0]
+    )
+    made.add_argument("--faults", type=int, default=FAULTS, help="how many")
+    made.add_argument("--seed", type=int, default=SEED, help="draws faults and pods")
+    made.add_argument("--from", type=int, default=0, dest="first", help="the first fault's number")
+    made.add_argument("--only", default="", help="kinds of faults, with commas between")
+    made.add_argument("--replay", default="", help="a file of faults, as a run has written it")
+    made.add_argument("--pods", type=int, default=AT_ONCE, help="how many pods at once")
+    made.add_argument("--stop-at-first", action="store_true", help="end with the first breach")
+    made.add_argument("--quick", action="store_true", help="a dozen; nothing is recorded")
+    return made
+
+
+def say(line: str) -> None:
+    """At once, also into a file."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _end(_signal: int, _frame: object) -> None:
+    """As Ctrl-C does: all that was started is ended on the way out."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

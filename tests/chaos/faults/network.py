@@ -1,0 +1,77 @@
+"""What happens between our processes and the API server: the fault proxies' plans."""
+
+from tests.chaos import draw, faults, world
+from tests.chaos.never import NEVER
+from tests.fakes.faultproxy import plan, proxy
+
+Requests = dict[plan.Kind, plan.Odds]
+_BUSY: plan.Odds = (
+    (0.15, plan.Answer(429, "TooManyRequests", retry_after_s=1)),
+    (0.1, plan.Answer(500, "InternalError")),
+    (0.1, plan.Answer(503, "ServiceUnavailable")),
+    (0.1, plan.Answer(504, "Timeout")),
+)
+_CONFLICTS: plan.Odds = (*_BUSY, (0.2, plan.Answer(409, "Conflict")))
+_DROPS: plan.Odds = ((0.25, plan.ResetBefore()), (0.25, plan.ResetAfter()))
+_LIES: plan.FrameOdds = (
+    (0.05, plan.Lose()),
+    (0.1, plan.Duplicate()),
+    (0.1, plan.Replay()),
+    (0.05, plan.Expire()),
+    (0.1, plan.Trickle(0.5)),
+    (0.05, plan.Cut()),
+)
+
+
+class Network:
+    """Of the proxies."""
+
+    def __init__(self, of: world.World) -> None:
+        self._world = of
+
+    def acts(self) -> faults.Acts:
+        """By kind."""
+        kinds = draw.Kind
+        return {
+            kinds.API_REFUSES: lambda one: self._for_all(one, _everything(_CONFLICTS)),
+            kinds.API_DROPS: lambda one: self._for_all(one, _everything(_DROPS)),
+            kinds.API_HALF_OPEN: self._half_open,
+            kinds.WATCHES_LIE: self._lie,
+            kinds.LEADER_PARTITIONED: lambda one: self._partition(one, self._world.holder()),
+            kinds.PLUGIN_PARTITIONED: lambda one: self._partition(
+                one, self._world.nodes[one.node].name
+            ),
+        }
+
+    def _for_all(self, fault: draw.Fault, odds: Requests) -> None:
+        self._follow(fault, plan.Seeded(fault.seed, odds), self._all())
+
+    def _half_open(self, fault: draw.Fault) -> None:
+        odds: plan.Odds = ((0.1, plan.HalfOpen(fault.seconds)), (0.1, plan.Slow(1.0)))
+        self._for_all(fault, _everything(odds))
+
+    def _lie(self, fault: draw.Fault) -> None:
+        """Then every watch ends, as the server's end of it does in an hour at most."""
+        self._follow(fault, plan.Seeded(fault.seed, frames=_LIES), self._all())
+
+    def _partition(self, fault: draw.Fault, name: str) -> None:
+        self._world.proxies[name].dig(fault.seconds)
+        self._world.time.wait(NEVER, fault.seconds)
+
+    def _all(self) -> list[proxy.FaultProxy]:
+        return list(self._world.proxies.values())
+
+    def _follow(
+        self, fault: draw.Fault, chooser: plan.Chooser, between: list[proxy.FaultProxy]
+    ) -> None:
+        for one in between:
+            one.choose(chooser)
+        try:
+            self._world.time.wait(NEVER, fault.seconds)
+        finally:
+            for one in between:
+                one.choose(world.CALM)
+
+
+def _everything(odds: plan.Odds) -> Requests:
+    return dict.fromkeys(plan.Kind, odds)

@@ -1,0 +1,45 @@
+"""What happens to nodes and what is on them: full disks, wiped folders, stepped clocks, reboots."""
+
+from tests.chaos import disks, draw, faults, world
+from tests.chaos.never import NEVER
+
+HOUR_S = 3600
+
+
+class Places:
+    """Of nodes."""
+
+    def __init__(self, of: world.World) -> None:
+        self._world = of
+
+    def acts(self) -> faults.Acts:
+        """By kind."""
+        kinds = draw.Kind
+        return {
+            kinds.STATE_FULL: lambda one: self._fill(one, "state"),
+            kinds.CDI_FULL: lambda one: self._fill(one, "cdi"),
+            kinds.CDI_WIPED: self._wipe,
+            kinds.CLOCK_FORWARD: lambda one: self._step(one, HOUR_S),
+            kinds.CLOCK_BACK: lambda one: self._step(one, -HOUR_S),
+            kinds.NODE_REBOOTED: self._reboot,
+        }
+
+    def _fill(self, fault: draw.Fault, folder: str) -> None:
+        with disks.filled(self._world.nodes[fault.node].root / folder):
+            self._world.time.wait(NEVER, fault.seconds)
+
+    def _wipe(self, fault: draw.Fault) -> None:
+        for path in (self._world.nodes[fault.node].root / "cdi").iterdir():
+            path.unlink(missing_ok=True)
+
+    def _step(self, fault: draw.Fault, seconds: int) -> None:
+        """Of a node's plugin and supervisor, or of both controllers."""
+        names = ("controllers", *(one.name for one in self._world.nodes))
+        stepped = self._world.clocks[names[fault.seed % len(names)]]
+        stepped.step(seconds)
+        self._world.time.wait(NEVER, fault.seconds)
+        stepped.step(0)
+
+    def _reboot(self, fault: draw.Fault) -> None:
+        side = self._world.nodes[fault.node]
+        self._world.cluster.reboot(side.name, lambda: disks.furnish(side.root))

@@ -1,0 +1,74 @@
+"""A look at the world: what invariants judge."""
+
+import datetime as dt
+from typing import Any
+
+from driver import errors, names
+from driver.kube import resource
+from driver.resources import claims, slices
+from hack.cluster import control, layout, store
+from tests.chaos import load, seen, world
+
+DEAD_S = 3600.0
+"""As old a Lease's holder counts that has ended."""
+
+
+class Gatherer:
+    """Used by one thread."""
+
+    def __init__(self, of: world.World, work: load.Load) -> None:
+        self._world = of
+        self._load = work
+        self._where = layout.Layout(world.ROOT)
+
+    def look(self) -> seen.World:
+        """Raises ApiError while the API server is away."""
+        kube = self._world.kube
+        # Hardware and records before the API: what the API has let go may still be on the node,
+        # and never the other way round.
+        return seen.World(
+            nodes=tuple(one.look() for one in self._world.nodes),
+            pods=self._load.pods(),
+            claims=tuple(claims.parse(one) for one in kube.list(resource.RESOURCE_CLAIMS).items),
+            slices=tuple(
+                slices.parse(one)
+                for one in kube.list(
+                    resource.RESOURCE_SLICES, field_selector=f"spec.driver={names.DRIVER}"
+                ).items
+            ),
+            conditions=self.conditions(),
+            lease_age_s=self._lease_age(),
+            nodes_ready=frozenset(
+                one["metadata"]["name"] for one in kube.list(resource.NODES).items if _is_ready(one)
+            ),
+        )
+
+    def conditions(self) -> dict[str, str]:
+        """Each component's, by name and node."""
+        found = {}
+        for component, node in store.running(self._where).components():
+            name = component if node is None else f"{component}.{node}"
+            found[name] = control.condition(self._where, component, node)
+        return found
+
+    def _lease_age(self) -> float:
+        """Clocks that were stepped may have it in the future: that is as old."""
+        try:
+            lease = self._world.kube.get(resource.LEASES, "ration-controller", "ration-system")
+        except errors.NotFound:
+            return DEAD_S
+        spec: Any = lease["spec"]
+        holder = str(spec.get("holderIdentity") or "")
+        own = next((one for one in world.CONTROLLERS if holder.startswith(one)), "")
+        if not own or self._world.died.get(own, 0.0) > _moment(spec.get("acquireTime")):
+            return DEAD_S
+        return abs(self._world.time.now().timestamp() - _moment(spec.get("renewTime")))
+
+
+def _moment(text: str | None) -> float:
+    return dt.datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _is_ready(node: resource.Object) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

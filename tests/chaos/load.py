@@ -1,0 +1,227 @@
+"""Pods with claims of every kind, that come, run for a while and go, as the seed has it."""
+
+import collections
+import random  # noqa: TID251 - numbers are handed in
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from driver import clock, errors
+from driver.kube import client, resource
+from tests.chaos import asks, seen
+
+Raw = dict[str, Any]
+TICK_S = 0.4
+MOST_GPUS = 11.0
+"""Of the sixteen: what comes is to find room although a GPU is away."""
+_ENDED = {"Succeeded", "Failed"}
+
+
+@dataclass
+class Work:
+    """An ask under way. `ran_at` is since when all its pods have run."""
+
+    ask: asks.Ask
+    made_at: float
+    complete: bool = False
+    ran_at: float | None = None
+    ending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How many pods at once, and how many in all; None: without end."""
+
+    at_once: int
+    pods: int | None = None
+
+
+@dataclass
+class Counts:
+    """What came of works; `waits_s` are the seconds until their pods ran."""
+
+    made: collections.Counter[str] = field(default_factory=collections.Counter)
+    ended: collections.Counter[str] = field(default_factory=collections.Counter)
+    waits_s: list[float] = field(default_factory=list)
+
+
+class Load:
+    """`run` is a thread's target; the other calls are for other threads."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        seed: int,
+        measure: Measure,
+        time: clock.Clock,
+    ) -> None:
+        self._kube = kube
+        self.namespace = namespace
+        self._asks = asks.asks(seed)
+        self._measure = measure
+        self._time = time
+        self._lock = threading.Lock()
+        self._works: dict[str, Work] = {}
+        self.counts = Counts()
+        self.failures: list[str] = []
+
+    def run(self, stop: threading.Event) -> None:
+        """Until told to stop; then no more come."""
+        while not self._time.wait(stop, TICK_S):
+            self._guarded(self._tick)
+
+    def drain(self) -> bool:
+        """End what there is; whether all has gone."""
+        with self._lock:
+            for work in self._works.values():
+                work.ending = True
+        self._guarded(self._tidy)
+        return not self._works
+
+    @property
+    def done(self) -> bool:
+        """Whether all pods that were asked for have come and gone."""
+        enough = self._measure.pods is not None and self.counts.made["pods"] >= self._measure.pods
+        return enough and not self._works
+
+    def pods(self) -> tuple[seen.Pod, ...]:
+        """Those of the load, as the API has them."""
+        return tuple(_seen(one) for one in self._listed())
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        """The API server may be away at any time; the next tick tries again."""
+        try:
+            act()
+        except errors.ApiError:
+            return
+        except Exception as error:  # noqa: BLE001 - a bug of the load's own ends the run, told
+            self.failures.append(f"{type(error).__name__}: {error}")
+
+    def _tick(self) -> None:
+        self._tidy()
+        for work in [one for one in self._works.values() if not one.complete]:
+            self._make(work)
+        while self._has_room():
+            ask = next(self._asks)
+            work = Work(ask, self._time.monotonic())
+            with self._lock:
+                self._works[ask.name] = work
+            self.counts.made["pods"] += ask.pods
+            self.counts.made[f"{ask.form} {ask.face}"] += 1
+            self._make(work)
+
+    def _has_room(self) -> bool:
+        found = list(self._works.values())
+        wanted = self._measure.pods
+        if wanted is not None and self.counts.made["pods"] >= wanted:
+            return False
+        pods = sum(one.ask.pods for one in found)
+        return pods < self._measure.at_once and sum(one.ask.gpus for one in found) < MOST_GPUS
+
+    def _make(self, work: Work) -> None:
+        """Everything of a work; a try that broke off is made good by the next one."""
+        ask = work.ask
+        if ask.claim:
+            self._create(resource.RESOURCE_CLAIMS, asks.claim(ask))
+        else:
+            self._create(resource.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
+        for name in ask.pod_names:
+            self._create(resource.PODS, asks.pod(ask, name))
+        work.complete = True
+
+    def _create(self, kind: resource.Resource, body: Raw) -> None:
+        try:
+            self._kube.create(kind, body, self.namespace)
+        except errors.AlreadyExists:
+            return
+
+    def _listed(self) -> list[Raw]:
+        return self._kube.list(resource.PODS, namespace=self.namespace).items
+
+    def _tidy(self) -> None:
+        pods: dict[str, list[Raw]] = {}
+        for one in self._listed():
+            pods.setdefault(one["metadata"]["labels"]["work"], []).append(one)
+        now = self._time.monotonic()
+        for name, work in list(self._works.items()):
+            if work.complete:
+                self._judge(work, pods.get(name, []), now)
+
+    def _judge(self, work: Work, pods: list[Raw], now: float) -> None:
+        phases = [one["status"].get("phase") for one in pods]
+        whole = len(pods) == work.ask.pods
+        if work.ran_at is None and whole and phases == ["Running"] * len(pods):
+            work.ran_at = now
+            self.counts.waits_s.append(now - work.made_at)
+        over = work.ran_at is not None and now - work.ran_at > work.ask.hold_s
+        if over or not whole or _ENDED & {*phases}:
+            work.ending = True
+        if work.ending:
+            self._end(work, pods)
+
+    def _end(self, work: Work, pods: list[Raw]) -> None:
+        for one in pods:
+            if not one["metadata"].get("deletionTimestamp"):
+                self._delete(resource.PODS, one["metadata"]["name"])
+        if pods:
+            return
+        if work.ask.claim:
+            self._delete(resource.RESOURCE_CLAIMS, work.ask.claim)
+        else:
+            self._delete(resource.RESOURCE_CLAIM_TEMPLATES, work.ask.name)
+        with self._lock:
+            del self._works[work.ask.name]
+        self.counts.ended["ran" if work.ran_at is not None else "never ran"] += 1
+
+    def _delete(self, kind: resource.Resource, name: str) -> None:
+        try:
+            self._kube.delete(kind, name, self.namespace)
+        except errors.NotFound:
+            return
+
+    def running(self, numbers: random.Random) -> Iterator[Work]:
+        """Works whose pods run, in an order by `numbers`."""
+        with self._lock:
+            found = [one for one in self._works.values() if one.ran_at is not None]
+        found = [one for one in found if not one.ending]
+        yield from numbers.sample(found, len(found))
+
+    def force_delete(self, work: Work) -> None:
+        """Delete a work's pods without waiting for any container's end."""
+        work.ending = True
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        for name in work.ask.pod_names:
+            eviction = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "deleteOptions": body,
+            }
+            try:
+                self._kube.create(
+                    resource.PODS, eviction, self.namespace, subresource="eviction", name=name
+                )
+            except errors.NotFound:
+                continue
+
+    def recreate(self, work: Work) -> None:
+        """A work's claim and pods go, without a wait, and others of their names come."""
+        with self._lock:
+            work.complete, work.ran_at, work.made_at = False, None, self._time.monotonic()
+        ending = work.ending
+        self.force_delete(work)
+        self._delete(resource.RESOURCE_CLAIMS, work.ask.claim)
+        work.ending = ending
+
+
+def _seen(pod: Raw) -> seen.Pod:
+    meta = pod["metadata"]
+    return seen.Pod(
+        name=meta["name"],
+        uid=meta["uid"],
+        node=pod["spec"].get("nodeName", ""),
+        phase=pod["status"].get("phase", ""),
+        leaving=bool(meta.get("deletionTimestamp")),
+    )

@@ -1,0 +1,57 @@
+"""What our processes say: errors by their event, and what no process of ours is to say."""
+
+import collections
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NEVER_SAID = ("Traceback (most recent call last)", "Fatal Python error", "Segmentation fault")
+_LONGEST = 300
+
+
+@dataclass
+class Told:
+    """Since the last reading: errors by component and event, and what is never to be said."""
+
+    errors: collections.Counter[str] = field(default_factory=collections.Counter)
+    unheard: list[str] = field(default_factory=list)
+
+
+class Logs:
+    """Reads on where it stopped; `paths` are logs by component."""
+
+    def __init__(self, paths: Mapping[str, Callable[[], Path]]) -> None:
+        self._paths = paths
+        self._at: dict[str, int] = {}
+
+    def read(self) -> Told:
+        """What is new in whole lines."""
+        told = Told()
+        for name, path in self._paths.items():
+            data = self._new(name, path())
+            judge(name.partition(".")[0], data.decode(errors="replace").splitlines(), told)
+        return told
+
+    def _new(self, name: str, path: Path) -> bytes:
+        if not path.exists():
+            return b""
+        with path.open("rb") as file:
+            file.seek(self._at.get(name, 0))
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._at[name] = self._at.get(name, 0) + len(whole)
+        return whole
+
+
+def judge(name: str, lines: Iterable[str], told: Told) -> None:
+    """Add what lines of a component say."""
+    for line in lines:
+        if any(one in line for one in NEVER_SAID):
+            told.unheard.append(f"{name}: {line[:_LONGEST]}")
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("level") in {"error", "critical"}:
+            told.errors[f"{name}: {entry.get('event')}"] += 1

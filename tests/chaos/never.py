@@ -1,0 +1,5 @@
+"""What is never set: to wait for a time on a clock."""
+
+import threading
+
+NEVER = threading.Event()

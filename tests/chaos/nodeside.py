@@ -1,0 +1,155 @@
+"""One node as its own files, processes and hardware tell of it."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from driver.devices import faces, mps
+from driver.files import durable
+from driver.mps import daemon, processes
+from hack.cluster import api, mounts
+from simulator import layout, machine, store
+from tests.chaos import seen
+
+_ENDED = (FileNotFoundError, ProcessLookupError)
+
+
+class NodeSide:
+    """Looks at a node of a cluster; used by one thread, but `held`, which any may call."""
+
+    def __init__(self, cluster: api.Cluster, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+        self.root = cluster.node_dir(name)
+        self.machine = self.root / "gpu"
+        self._made = store.load(self.machine)
+        self._names = {faces.device_name(_pci(one.slot.pci)): one.uuid for one in self._made.gpus}
+        self._known: dict[str, tuple[tuple[int, int], seen.Held]] = {}
+        self._scars: dict[str, frozenset[str]] = {}
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The GPUs, by their numbers."""
+        return tuple(one.uuid for one in self._made.gpus)
+
+    def scar(self, uuid: str | None = None) -> None:
+        """A GPU, or each, lost what claims had set up on it; until they have gone that is so."""
+        for gpu in self.uuids if uuid is None else (uuid,):
+            on_it = {one.uid for one in self.held() if gpu in one.gpus}
+            self._scars[gpu] = self._scars.get(gpu, frozenset()) | on_it
+
+    def held(self) -> tuple[seen.Held, ...]:
+        """What the plugin's records say now."""
+        found = {}
+        for path in (self.root / "state" / "claims").glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):
+                found[path.name] = self._read(path)
+        self._known = found
+        return tuple(one for _, one in found.values())
+
+    def _read(self, path: Path) -> tuple[tuple[int, int], seen.Held]:
+        told = path.stat()
+        version = told.st_mtime_ns, told.st_ino
+        known = self._known.get(path.name)
+        if known is not None and known[0] == version:
+            return known
+        return version, seen.held(json.loads(path.read_bytes())["record"])
+
+    def look(self) -> seen.Node:
+        """All of it."""
+        held = self.held()
+        there = {one.uid for one in held}
+        self._scars = {gpu: uids for gpu, uids in self._scars.items() if uids & there}
+        layout_of = mps.Layout(self.root / "mps")
+        wanted = _stems(layout_of.desired_dir)
+        running, odd = self._daemons()
+        return seen.Node(
+            name=self.name,
+            held=held,
+            specs=frozenset(one.rpartition("_")[2] for one in _stems(self.root / "cdi")),
+            gpus=self._gpus(),
+            wanted=wanted,
+            running=running,
+            ready=_ready(layout_of),
+            shm=self._mounted(),
+            strays=(*odd, *self._files(layout_of, wanted)),
+            scarred=frozenset(self._scars),
+            sockets=len(list((self.root / "kubelet/plugins_registry").glob("*.sock"))),
+        )
+
+    def _gpus(self) -> tuple[seen.Gpu, ...]:
+        state = machine.STATE_FORMAT.validate_json(layout.Layout(self.machine).state.read_bytes())
+        return tuple(
+            seen.Gpu(
+                uuid=gpu.uuid,
+                compute_mode=int(board.compute_mode),
+                timeslice=int(board.timeslice),
+                mig=board.mig,
+                instances=frozenset((one.at.start, one.at.size) for one in board.instances),
+                memory=gpu.product.memory_mib.total << 20,
+                lost=board.lost,
+            )
+            for gpu in self._made.gpus
+            for board in (state.boards[gpu.slot.pci],)
+        )
+
+    def _daemons(self) -> tuple[frozenset[str], list[str]]:
+        """GPUs with an MPS daemon, and processes that nobody accounts for."""
+        running: set[str] = set()
+        odd = []
+        own = {self._cluster.pid(one, self.name) for one in ("mps", "plugin")}
+        for component in ("mps", "plugin"):
+            for pid in self._cluster.processes(component, self.name) - own:
+                words = processes.arguments(pid)
+                programs = {os.path.basename(one) for one in words[:2]}  # noqa: PTH119 - argv
+                if daemon.CONTROL in programs and "-f" in words:
+                    pipe = processes.environment(pid).get(processes.PIPE, "")
+                    running.add(Path(pipe).parent.name)
+                elif words and daemon.SERVER not in programs:
+                    odd.append(f"process {pid} {' '.join(words[:3])}")
+        return frozenset(running), odd
+
+    def _mounted(self) -> frozenset[str]:
+        below = mounts.below(self.root / "mps", mounts.read())
+        return frozenset(one.name for one in below)
+
+    def _files(self, of: mps.Layout, wanted: frozenset[str]) -> list[str]:
+        """Temporary and damaged files, and folders of daemons that nobody wants."""
+        folders = (self.root / "state/claims", self.root / "cdi", of.desired_dir, of.status_dir)
+        odd = [
+            str(path.relative_to(self.root))
+            for folder in folders
+            for path in _listed(folder)
+            if durable.target_name(path.name) != path.name or ".damaged-" in path.name
+        ]
+        lying = {path.name for path in _listed(of.run_dir)} - wanted
+        return [*odd, *(f"mps/run/{name}" for name in sorted(lying))]
+
+
+def _pci(text: str) -> Any:
+    return text
+
+
+def _ready(of: mps.Layout) -> frozenset[str]:
+    found = set()
+    for path in _listed(of.status_dir):
+        with contextlib.suppress(FileNotFoundError, Exception):
+            if mps.Status.parse(path.read_bytes(), path.name).state is mps.State.READY:
+                found.add(path.stem)
+    return frozenset(found)
+
+
+def _stems(folder: Path) -> frozenset[str]:
+    return frozenset(
+        path.stem
+        for path in _listed(folder)
+        if path.suffix == ".json" and not path.name.startswith(".")
+    )
+
+
+def _listed(folder: Path) -> list[Path]:
+    with contextlib.suppress(FileNotFoundError):
+        return list(folder.iterdir())
+    return []
