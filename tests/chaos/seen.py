@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from driver.resources import claims, slices
+from driver.resources import claims as resource_claims
+from driver.resources import slices as resource_slices
 
 Raw = Mapping[str, Any]
 _EXCLUSIVE, _SLICE, _SERVE = "compute-exclusive", "time-slice", "mps-serve"
@@ -139,8 +140,8 @@ class World:
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...] = ()
-    claims: tuple[claims.Claim, ...] = ()
-    slices: tuple[slices.Slice, ...] = ()
+    claims: tuple[resource_claims.Claim, ...] = ()
+    slices: tuple[resource_slices.Slice, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
     lease_age_s: float = 0.0
     nodes_ready: frozenset[str] = frozenset()

@@ -1,0 +1,27 @@
+from tests.chaos import invariants, patience
+
+WAITS = invariants.Problem(invariants.Rule.SPEC, "claim-1", "no spec")
+OVERLAP = invariants.Problem(invariants.Rule.OVERLAP, "GPU-1")
+
+
+def test_a_problem_is_a_breach_once_its_rules_patience_is_over_and_is_told_once() -> None:
+    judge = patience.Patience()
+    assert judge.look(0.0, [WAITS]) == []
+    assert judge.look(29.0, [WAITS]) == []
+    (late,) = judge.look(31.0, [WAITS])
+    assert late.text == "record-and-spec-differ: claim-1: no spec (for 31 s)"
+    assert judge.look(99.0, [WAITS]) == []
+
+
+def test_a_problem_that_was_away_begins_anew() -> None:
+    judge = patience.Patience()
+    judge.look(0.0, [WAITS])
+    judge.look(20.0, [])
+    assert judge.look(40.0, [WAITS]) == []
+    assert len(judge.look(71.0, [WAITS])) == 1
+
+
+def test_what_is_never_to_be_is_a_breach_at_the_second_look() -> None:
+    judge = patience.Patience()
+    assert judge.look(0.0, [OVERLAP]) == []
+    assert len(judge.look(0.2, [OVERLAP])) == 1
