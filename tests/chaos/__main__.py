@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (errors.BadInput, cluster_errors.ClusterError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end)
     KEEP.mkdir(parents=True, exist_ok=True)
     (KEEP / f"{chosen.seed}.jsonl").write_text(draw.render(found))
     asked = run.Asked(chosen.seed, found, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
@@ -102,7 +102,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _end(_signal: int, _frame: object) -> None:
+def end(_signal: int, _frame: object) -> None:
     """As Ctrl-C does: all that was started is ended on the way out."""
     raise KeyboardInterrupt
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import functools
+import itertools
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +21,7 @@ from tests.chaos.faults import deaths, gpus, network, objects, places
 from tests.e2e import chronicle, playground
 
 LOOK_S = 0.5
+REST_S = 2.0
 LONGEST_S = 150.0
 """After a fault; what is not well by then is a breach, and the run goes on."""
 DRAIN_S = 300.0
@@ -78,6 +81,11 @@ class Run:
             self._acts |= family.acts()
         self.beside: list[Callable[[threading.Event], None]] = [self.load.run, self._watch.run]
 
+    @property
+    def prepared(self) -> int:
+        """How many claims were seen prepared."""
+        return len(self._watch.prepared)
+
     def go(self) -> None:
         """All of it."""
         began = self._time.monotonic()
@@ -109,7 +117,7 @@ class Run:
             self._breach(f"the run's own thread ended: {type(error).__name__}: {error}")
 
     def _one(self, fault: draw.Fault) -> None:
-        self._time.wait(self._stop, fault.pause_s)
+        self._rest(fault.pause_s)
         self._hear(calm=True)
         self._fault = fault
         began = self._time.monotonic()
@@ -125,8 +133,15 @@ class Run:
         self._say(
             f"{fault.number:4} {fault.kind:26} node-{fault.node} {over - began:5.1f} s, "
             f"well after {took:5.1f} s; pods {self.load.counts.made['pods']}, "
-            f"prepared {len(self._watch.prepared)}, breaches {len(self.book.broken)}"
+            f"prepared {self.prepared}, breaches {len(self.book.broken)}"
         )
+
+    def _rest(self, seconds: float) -> None:
+        """Of calm; what is wrong meanwhile is seen."""
+        until = self._time.monotonic() + seconds
+        while (left := until - self._time.monotonic()) > 0:
+            self._time.wait(self._stop, min(left, REST_S))
+            self._look()
 
     def _settle(self, since: float) -> None:
         """Until all is well that the next fault has to wait for."""
@@ -247,13 +262,10 @@ class Run:
 
 def _logs(of: worlds.World) -> Iterator[tuple[str, Callable[[], Path]]]:
     for name in worlds.CONTROLLERS:
-        yield name, lambda name=name: of.cluster.log_path(name)  # type: ignore[misc]
-    for side in of.nodes:
-        for component in worlds.OURS:
-            yield (
-                f"{component}.{side.name}",
-                lambda component=component, node=side.name: of.cluster.log_path(component, node),  # type: ignore[misc]
-            )
+        yield name, functools.partial(of.cluster.log_path, name)
+    for side, component in itertools.product(of.nodes, worlds.OURS):
+        path = functools.partial(of.cluster.log_path, component, side.name)
+        yield f"{component}.{side.name}", path
 
 
 def _spread(value: object) -> str:

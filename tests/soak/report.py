@@ -67,10 +67,11 @@ class Report:
                 "longest wait for Prepare, troubles included", "s", [book.longest_s], seed=seed
             ),
         ]
-        return [*plain, *(_figure(one, seed) for one in self.growths)]
+        return [*plain, *(figure(one, seed) for one in self.growths)]
 
 
-def _figure(growth: verdict.Growth, seed: int) -> record.Figure:
+def figure(growth: verdict.Growth, seed: int) -> record.Figure:
+    """Of what grew, or did not."""
     return record.Figure(
         f"{growth.name}, grown",
         growth.unit,

@@ -79,19 +79,19 @@ class Growth:
         )
 
 
-def judged(samples: Sequence[Sample]) -> list[Sample]:
+def judged(samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Sample]:
     """Those of the second half, of the process that lived last, once it was warm."""
     if not samples:
         return []
     last = samples[-1]
     mine = [one for one in samples if one.pid == last.pid]
-    since = max(last.cycles / 2, mine[0].cycles + WARM_UP)
+    since = max(last.cycles / 2, mine[0].cycles + warm_up)
     return [one for one in mine if one.cycles >= since]
 
 
-def growths(who: str, samples: Sequence[Sample]) -> list[Growth]:
-    """Memory, files and threads of one process."""
-    found = judged(samples)
+def growths(who: str, samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Growth]:
+    """Memory, files and threads of one process, which is warm after so many cycles."""
+    found = judged(samples, warm_up)
     cycles = found[-1].cycles - found[0].cycles if found else 0
     memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
     return [

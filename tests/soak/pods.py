@@ -1,0 +1,152 @@
+"""Soak the whole driver with real pods: `python -m tests.soak.pods`, or `make soak`'s second part.
+
+A cluster of its own, real kubelets and containers, the load and the faults of `tests.chaos`, a
+fault a minute. Exit code 0: every invariant held and no process of ours grew; 1: otherwise.
+"""
+
+import argparse
+import dataclasses
+import functools
+import itertools
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import record
+from hack.cluster import api
+from tests.chaos import __main__ as chaos
+from tests.chaos import draw, load, run, world
+from tests.soak import report, samples, verdict
+
+PODS, AT_ONCE, FAULT_S = 1_000, 24, 60.0
+SAMPLE_S = 4.0
+_NOBODY = 1 << 30
+WARM_UP = 200
+"""Claims after which a process is warm: there are fewer here than in the first part."""
+KILLING = 0.4
+"""Of the pods: what is judged afterwards is one life of each process."""
+_SHORT_LIVES = frozenset(
+    {
+        *(draw.Kind.PLUGIN_KILLED, draw.Kind.SUPERVISOR_KILLED, draw.Kind.NODE_REBOOTED),
+        *(draw.Kind.LEADER_KILLED, draw.Kind.STANDBY_KILLED, draw.Kind.LEADER_FROZEN),
+        *(draw.Kind.LEADER_PARTITIONED, draw.Kind.STANDBY_FROZEN, draw.Kind.API_HALF_OPEN),
+        *(draw.Kind.API_SERVER_KILLED, draw.Kind.ETCD_KILLED, draw.Kind.API_REFUSES),
+        *(draw.Kind.API_DROPS,),
+    }
+)
+"""Faults that a process of ours may end by: a leader that cannot renew its Lease ends itself."""
+
+
+class Soak:
+    """The faults of a soak, and samples of every process of ours meanwhile."""
+
+    def __init__(self, seed: int, pods: int, fault_s: float) -> None:
+        self._seed = seed
+        self._pods = pods
+        self._fault_s = fault_s
+        self.run: run.Run | None = None
+        self.sampler = samples.Sampler({})
+
+    def faults(self) -> Iterator[draw.Fault]:
+        """One so often, until all pods have come and gone."""
+        every = frozenset(draw.Kind)
+        kinds = {True: draw.faults(self._seed, every)}
+        kinds[False] = draw.faults(self._seed, every - _SHORT_LIVES)
+        for number in itertools.count():
+            one = self._of()
+            if one.load.done:
+                return
+            early = one.load.counts.made["pods"] < KILLING * self._pods
+            yield dataclasses.replace(next(kinds[early]), number=number, pause_s=self._fault_s)
+
+    def _of(self) -> run.Run:
+        if self.run is None:
+            raise RuntimeError("faults are asked for before the run is there")
+        return self.run
+
+    def sample(self, of: world.World, stop: threading.Event) -> None:
+        """A thread's target: looks at every process of ours, until told to stop."""
+        cluster, time = of.cluster, of.time
+        found: dict[str, Callable[[], int]] = {
+            name: functools.partial(_pid, cluster, name, None) for name in world.CONTROLLERS
+        }
+        for side, component in itertools.product(of.nodes, world.OURS):
+            pid = functools.partial(_pid, cluster, component, side.name)
+            found[f"{component} of {side.name}"] = pid
+        self.sampler = samples.Sampler(found)
+        began = time.monotonic()
+        while not time.wait(stop, SAMPLE_S):
+            self.sampler.look(time.monotonic() - began, self._of().prepared)
+
+    def growths(self) -> list[verdict.Growth]:
+        """What became of each process."""
+        return [
+            one
+            for who, taken in self.sampler.taken.items()
+            for one in verdict.growths(who, taken, WARM_UP)
+        ]
+
+
+def _pid(cluster: api.Cluster, component: str, node: str | None) -> int:
+    """Of none that runs: one that no process has."""
+    return cluster.pid(component, node) or _NOBODY
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, judge, record."""
+    chosen = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, chaos.end)
+    chaos.KEEP.mkdir(parents=True, exist_ok=True)
+    soak = Soak(chosen.seed, chosen.pods, chosen.fault_seconds)
+    measure = load.Measure(AT_ONCE, chosen.pods)
+    asked = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
+    with chaos.cluster() as up, tempfile.TemporaryDirectory() as folder:
+        with world.opened(up, Path(folder)) as of:
+            soak.run = run.Run(of, asked, chaos.say)
+            soak.run.beside.append(lambda stop: soak.sample(of, stop))
+            soak.run.go()
+        return told(soak, chosen.pods)
+
+
+def told(soak: Soak, pods: int) -> int:
+    """Say and record what became of it."""
+    book, growths = soak.run.book if soak.run else None, soak.growths()
+    if book is None:
+        return 1
+    chaos.say(book.text())
+    for one in growths:
+        chaos.say(one.text)
+    good = book.good and not any(one.says is verdict.Says.GROWS for one in growths)
+    if pods >= PODS:
+        per_s = book.pods / book.seconds
+        record.write(
+            "soak_pods",
+            [
+                record.figure("pods", "", [book.pods], bar=f">= {PODS}", seed=book.seed),
+                record.figure("pods a second", "/s", [per_s], seed=book.seed),
+                record.figure("claims prepared", "", [len(book.prepared)], seed=book.seed),
+                record.figure("faults", "", [book.faults], seed=book.seed),
+                record.figure("breaches", "", [len(book.broken)], bar="<= 0", seed=book.seed),
+                record.figure("hardware in two claims", "", [book.overlaps], bar="<= 0"),
+                *(report.figure(one, book.seed) for one in growths),
+            ],
+        )
+    chaos.say("good" if good else "NOT GOOD")
+    return 0 if good else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.soak.pods", description=(__doc__ or "").splitlines()[0]
+    )
+    made.add_argument("--pods", type=int, default=PODS, help="how many in all")
+    made.add_argument("--seed", type=int, default=chaos.SEED, help="draws pods and faults")
+    made.add_argument("--fault-seconds", type=float, default=FAULT_S, help="a fault so often")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
