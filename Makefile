@@ -22,6 +22,9 @@ BENCHMARKS ?= allocator beside quality queues nodes page commands
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
 # Who `make blackbox` tries: one of tests/blackbox/subjects, or a file.
 SUBJECT ?= ration
+# Of chaos: how many faults, and what draws them.
+FAULTS ?= 500
+SEED ?= 20261122
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
@@ -38,7 +41,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential fuzz soak blackbox gates \
+        differential fuzz soak chaos blackbox gates \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -110,8 +113,12 @@ oracle: setup ## Against kube-scheduler's own allocator; the first time it is bu
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
 
-soak: setup ## One plugin, CYCLES claims at RATE a second while things break: two hours.
+soak: setup ## One plugin, CYCLES claims at RATE a second while things break; then 1,000 real pods: 2.5 hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
+	$(BIN)/python -m tests.soak.pods
+
+chaos: setup ## A real cluster, broken FAULTS times under load, as SEED draws it: 70 minutes.
+	$(BIN)/python -m tests.chaos --faults $(FAULTS) --seed $(SEED)
 
 gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
 	$(BIN)/python -m tests.gates
