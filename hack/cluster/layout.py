@@ -59,8 +59,8 @@ class NodeLayout:
 
     @property
     def mps(self) -> Path:
-        """The MPS supervisor's files; short, as sockets lie deep in it."""
-        return self.root / "mps"
+        """The MPS supervisor's files; short, as sockets lie deep in it: 107 bytes is the most."""
+        return self.root / "m"
 
     @property
     def config(self) -> Path:

@@ -37,7 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     KEEP.mkdir(parents=True, exist_ok=True)
     (KEEP / f"{chosen.seed}.jsonl").write_text(draw.render(found))
     asked = run.Asked(chosen.seed, found, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
-    return chaos(asked, record_it=not (chosen.quick or chosen.only or chosen.replay))
+    try:
+        return chaos(asked, record_it=len(found) >= FAULTS)
+    except KeyboardInterrupt:
+        say("ended by hand: all of it is down")
+        return 1
 
 
 def chaos(asked: run.Asked, *, record_it: bool) -> int:

@@ -39,6 +39,7 @@ class Book:
     calm: collections.Counter[str] = field(default_factory=collections.Counter)
     prepared: set[str] = field(default_factory=set)
     history: collections.Counter[str] = field(default_factory=collections.Counter)
+    cut: collections.Counter[str] = field(default_factory=collections.Counter)
     overlaps: int = 0
     pods: int = 0
     works: dict[str, int] = field(default_factory=dict)
@@ -72,6 +73,7 @@ class Book:
             ),
             f"could not be done: {dict(self.skipped)}",
             f"started again by themselves: {dict(self.revived)}",
+            f"connections that broke without a plan: {dict(self.cut.most_common(6))}",
             f"errors logged within faults: {dict(self.errors.most_common(12))}",
             f"errors logged beside faults: {dict(self.calm.most_common(12))}",
             *(f"BROKEN: {one.text}" for one in self.broken),

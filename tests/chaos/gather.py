@@ -1,6 +1,7 @@
 """A look at the world: what invariants judge."""
 
 import datetime as dt
+import itertools
 from typing import Any
 
 from driver import errors, names
@@ -36,7 +37,7 @@ class Gatherer:
                     resource.RESOURCE_SLICES, field_selector=f"spec.driver={names.DRIVER}"
                 ).items
             ),
-            conditions=self.conditions(),
+            conditions=self.readiness(),
             lease_age_s=self._lease_age(),
             nodes_ready=frozenset(
                 one["metadata"]["name"] for one in kube.list(resource.NODES).items if _is_ready(one)
@@ -49,6 +50,15 @@ class Gatherer:
         for component, node in store.running(self._where).components():
             name = component if node is None else f"{component}.{node}"
             found[name] = control.condition(self._where, component, node)
+        return found
+
+    def readiness(self) -> dict[str, str]:
+        """As `conditions`, and of ours that run also whether they are ready."""
+        found = self.conditions()
+        for side, component in itertools.product(self._world.nodes, world.OURS):
+            name = f"{component}.{side.name}"
+            if found[name] == "running" and not self._world.is_ready(component, side.name):
+                found[name] = "not ready"
         return found
 
     def _lease_age(self) -> float:

@@ -4,16 +4,15 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 
-from driver.devices import faces, mps
+from driver import errors
+from driver.devices import mps
 from driver.files import durable
 from driver.mps import daemon, processes
 from hack.cluster import api, mounts
+from hack.cluster import layout as cluster_layout
 from simulator import layout, machine, store
 from tests.chaos import seen
-
-_ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 class NodeSide:
@@ -23,9 +22,9 @@ class NodeSide:
         self._cluster = cluster
         self.name = name
         self.root = cluster.node_dir(name)
-        self.machine = self.root / "gpu"
+        self.places = cluster_layout.NodeLayout(self.root)
+        self.machine = self.places.gpu
         self._made = store.load(self.machine)
-        self._names = {faces.device_name(_pci(one.slot.pci)): one.uuid for one in self._made.gpus}
         self._known: dict[str, tuple[tuple[int, int], seen.Held]] = {}
         self._scars: dict[str, frozenset[str]] = {}
 
@@ -62,7 +61,7 @@ class NodeSide:
         held = self.held()
         there = {one.uid for one in held}
         self._scars = {gpu: uids for gpu, uids in self._scars.items() if uids & there}
-        layout_of = mps.Layout(self.root / "mps")
+        layout_of = mps.Layout(self.places.mps)
         wanted = _stems(layout_of.desired_dir)
         running, odd = self._daemons()
         return seen.Node(
@@ -112,7 +111,7 @@ class NodeSide:
         return frozenset(running), odd
 
     def _mounted(self) -> frozenset[str]:
-        below = mounts.below(self.root / "mps", mounts.read())
+        below = mounts.below(self.places.mps, mounts.read())
         return frozenset(one.name for one in below)
 
     def _files(self, of: mps.Layout, wanted: frozenset[str]) -> list[str]:
@@ -125,17 +124,13 @@ class NodeSide:
             if durable.target_name(path.name) != path.name or ".damaged-" in path.name
         ]
         lying = {path.name for path in _listed(of.run_dir)} - wanted
-        return [*odd, *(f"mps/run/{name}" for name in sorted(lying))]
-
-
-def _pci(text: str) -> Any:
-    return text
+        return [*odd, *(f"MPS run/{name}" for name in sorted(lying))]
 
 
 def _ready(of: mps.Layout) -> frozenset[str]:
     found = set()
     for path in _listed(of.status_dir):
-        with contextlib.suppress(FileNotFoundError, Exception):
+        with contextlib.suppress(FileNotFoundError, errors.BadInput):
             if mps.Status.parse(path.read_bytes(), path.name).state is mps.State.READY:
                 found.add(path.stem)
     return frozenset(found)

@@ -22,6 +22,7 @@ from tests.e2e import chronicle, playground
 
 LOOK_S = 0.5
 REST_S = 2.0
+SAY_S = 8.0
 LONGEST_S = 150.0
 """After a fault; what is not well by then is a breach, and the run goes on."""
 DRAIN_S = 300.0
@@ -66,7 +67,6 @@ class Run:
         self._gather = gather.Gatherer(of, self.load)
         self._watch = overlapping.Overlapping(of.nodes, of.time, self._breach)
         self._patience = patience.Patience()
-        self._baseline = of.baseline()
         found = [slices.parse(one) for one in of.kube.list(resource.RESOURCE_SLICES).items]
         self._chronicle = chronicle.Chronicle(of.kube, found)
         self._logs = logs.Logs(dict(_logs(of)))
@@ -145,18 +145,23 @@ class Run:
 
     def _settle(self, since: float) -> None:
         """Until all is well that the next fault has to wait for."""
-        while True:
-            found = self._look()
-            waits = found is None or any(one.rule.world for one in found)
-            if not waits or self._time.monotonic() - since > LONGEST_S:
+        said = since
+        while waits := [one for one in self._look() if one.rule.world]:
+            now = self._time.monotonic()
+            if now - since > LONGEST_S:
                 return
+            if now - said > SAY_S:
+                said = now
+                self._say(
+                    "     waits for " + "; ".join(f"{w.rule} {w.subject} {w.words}" for w in waits)
+                )
             self._time.wait(self._stop, LOOK_S)
 
-    def _look(self) -> list[invariants.Problem] | None:
-        """The problems of now; breaches are told. None: the API server is away."""
+    def _look(self) -> list[invariants.Problem]:
+        """The problems of now; breaches are told."""
         self._revive()
         try:
-            found = list(invariants.problems(self._gather.look(), self._baseline))
+            found = list(invariants.problems(self._gather.look(), self._world.baseline))
         except errors.ApiError as error:
             found = [invariants.Problem(invariants.Rule.PROCESS, "API server", str(error))]
         for late in self._patience.look(self._time.monotonic(), found):
@@ -212,7 +217,7 @@ class Run:
         for thread in threads:
             thread.join(10)
         never = threading.Event()
-        left: list[invariants.Problem] | None = None
+        left: list[invariants.Problem] = []
         while self._time.monotonic() - since < DRAIN_S:
             gone = self.load.drain()
             left = self._look()
@@ -220,7 +225,7 @@ class Run:
                 break
             self._time.wait(never, LOOK_S)
         else:
-            words = [f"{one.rule} {one.subject} {one.words}" for one in left or ()]
+            words = [f"{one.rule} {one.subject} {one.words}" for one in left]
             self._breach(f"in the end there is left: {self._remains()} {words}")
         self._hear(calm=True)
         self._judge_history(never)
@@ -254,6 +259,8 @@ class Run:
     def _account(self, began: float) -> None:
         self.book.seconds = self._time.monotonic() - began
         self.book.prepared = self._watch.prepared
+        for one in self._world.proxies.values():
+            self.book.cut.update(one.broken)
         self.book.pods = self.load.counts.made["pods"]
         self.book.works = dict(sorted(self.load.counts.ended.items()))
         for words in self.load.failures[:5]:

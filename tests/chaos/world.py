@@ -2,25 +2,32 @@
 
 import base64
 import contextlib
+import http
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import urllib3
 import yaml
 
 from driver import clock
 from driver.kube import client, resource
 from driver.resources import slices
-from hack.cluster import api
+from hack.cluster import api, layout, store
 from tests.chaos import clocks, disks, invariants, nodeside
 from tests.chaos.never import NEVER
+from tests.e2e import playground
 from tests.fakes.faultproxy import plan, proxy
 
 ROOT = Path(__file__).parents[2]
 CONTROLLERS = ("controller-0", "controller-1")
 OURS = ("mps", "plugin")
 CALM = plan.Script()
+SET_UP_S = 60.0
+READY_S = 2.0
+RELIST_S = 20
+"""An event that a watch loses is missed for half an hour otherwise."""
 
 
 @dataclass
@@ -35,6 +42,7 @@ class World:
     nodes: tuple[nodeside.NodeSide, ...]
     proxies: dict[str, proxy.FaultProxy]
     clocks: dict[str, clocks.Faked]
+    baseline: invariants.Baseline
     time: clock.Clock = field(default_factory=clock.SystemClock)
     died: dict[str, float] = field(default_factory=dict)
 
@@ -57,8 +65,8 @@ class World:
         """Say something of a node."""
         self.kube.patch(resource.NODES, name, body)
 
-    def baseline(self) -> invariants.Baseline:
-        """What all nodes publish now, when all is well."""
+    def published(self) -> invariants.Baseline:
+        """What all nodes publish now."""
         found = [slices.parse(one) for one in self.kube.list(resource.RESOURCE_SLICES).items]
         return invariants.Baseline(
             {
@@ -69,6 +77,17 @@ class World:
             }
         )
 
+    def is_ready(self, component: str, node: str) -> bool:
+        """Whether a component of a node says that it can work."""
+        port = store.running(layout.Layout(ROOT)).ports[f"{component}.{node}"]
+        try:
+            answer = urllib3.request(
+                "GET", f"http://127.0.0.1:{port}/readyz", timeout=READY_S, retries=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return False
+        return answer.status == http.HTTPStatus.OK
+
 
 @contextlib.contextmanager
 def opened(cluster: api.Cluster, folder: Path) -> Iterator[World]:
@@ -76,7 +95,8 @@ def opened(cluster: api.Cluster, folder: Path) -> Iterator[World]:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-chaos")
     sides = tuple(nodeside.NodeSide(cluster, name) for name in cluster.nodes())
     with contextlib.ExitStack() as ends:
-        made = World(cluster, kube, sides, {}, {})
+        made = World(cluster, kube, sides, {}, {}, invariants.Baseline({}))
+        made.baseline = made.published()
         server = _Server.of(cluster, folder)
         for name in (*CONTROLLERS, *cluster.nodes()):
             between = proxy.FaultProxy(server.url, CALM, server.authority)
@@ -87,6 +107,7 @@ def opened(cluster: api.Cluster, folder: Path) -> Iterator[World]:
             _rewire_controller(made, name, folder)
         for side in sides:
             _rewire_node(made, side)
+        playground.until(lambda: made.published() == made.baseline, SET_UP_S, "devices are back")
         yield made
 
 
@@ -111,6 +132,7 @@ def _rewire_controller(of: World, name: str, folder: Path) -> None:
     token = of.cluster.controller_kubeconfig.with_suffix(".token")
     kubeconfig = of.proxies[name].kubeconfig(own, token)
     argv = _with_flag(of.cluster.command(name), "--kubeconfig", str(kubeconfig))
+    argv = (*argv, f"--relist-seconds={RELIST_S}")
     of.cluster.restart(name, argv, variables=of.clocks["controllers"].variables())
 
 

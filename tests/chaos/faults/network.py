@@ -1,5 +1,7 @@
 """What happens between our processes and the API server: the fault proxies' plans."""
 
+from collections.abc import Mapping
+
 from tests.chaos import draw, faults, world
 from tests.chaos.never import NEVER
 from tests.fakes.faultproxy import plan, proxy
@@ -14,7 +16,6 @@ _BUSY: plan.Odds = (
 _CONFLICTS: plan.Odds = (*_BUSY, (0.2, plan.Answer(409, "Conflict")))
 _DROPS: plan.Odds = ((0.25, plan.ResetBefore()), (0.25, plan.ResetAfter()))
 _LIES: plan.FrameOdds = (
-    (0.05, plan.Lose()),
     (0.1, plan.Duplicate()),
     (0.1, plan.Replay()),
     (0.05, plan.Expire()),
@@ -44,27 +45,29 @@ class Network:
         }
 
     def _for_all(self, fault: draw.Fault, odds: Requests) -> None:
-        self._follow(fault, plan.Seeded(fault.seed, odds), self._all())
+        chooser = plan.Seeded(fault.seed, odds)
+        self._follow(fault, dict.fromkeys(self._world.proxies.values(), chooser))
 
     def _half_open(self, fault: draw.Fault) -> None:
         odds: plan.Odds = ((0.1, plan.HalfOpen(fault.seconds)), (0.1, plan.Slow(1.0)))
         self._for_all(fault, _everything(odds))
 
     def _lie(self, fault: draw.Fault) -> None:
-        """Then every watch ends, as the server's end of it does in an hour at most."""
-        self._follow(fault, plan.Seeded(fault.seed, frames=_LIES), self._all())
+        """Only controllers, which list anew, lose any: nothing else could tell them."""
+        lossy = plan.Seeded(fault.seed, frames=(*_LIES, (0.05, plan.Lose())))
+        plugins = plan.Seeded(fault.seed, frames=_LIES)
+        proxies = self._world.proxies.items()
+        self._follow(
+            fault,
+            {one: lossy if name in world.CONTROLLERS else plugins for name, one in proxies},
+        )
 
     def _partition(self, fault: draw.Fault, name: str) -> None:
         self._world.proxies[name].dig(fault.seconds)
         self._world.time.wait(NEVER, fault.seconds)
 
-    def _all(self) -> list[proxy.FaultProxy]:
-        return list(self._world.proxies.values())
-
-    def _follow(
-        self, fault: draw.Fault, chooser: plan.Chooser, between: list[proxy.FaultProxy]
-    ) -> None:
-        for one in between:
+    def _follow(self, fault: draw.Fault, between: Mapping[proxy.FaultProxy, plan.Chooser]) -> None:
+        for one, chooser in between.items():
             one.choose(chooser)
         try:
             self._world.time.wait(NEVER, fault.seconds)

@@ -40,6 +40,7 @@ class FaultProxy:
         self.closed = threading.Event()
         self.faults: collections.Counter[str] = collections.Counter()
         self.requests: collections.Counter[str] = collections.Counter()
+        self.broken: collections.Counter[str] = collections.Counter()
         self._lock = threading.Lock()
         self._hole_ends = 0.0
         self._refused: frozenset[str] = frozenset()
@@ -115,6 +116,11 @@ class FaultProxy:
         if fault is not None:
             with self._lock:
                 self.faults[plan.name_of(fault) + more] += 1
+
+    def tell_broken(self, kind: plan.Kind, error: Exception) -> None:
+        """A connection broke that no plan has broken."""
+        with self._lock:
+            self.broken[f"{kind.value}: {type(error).__name__}: {error}"[:120]] += 1
 
     def is_refused(self, authorization: str) -> bool:
         return authorization.removeprefix("Bearer ") in self._refused
@@ -222,7 +228,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self._answer(answer, lost=lost)
                 broken = False
-        except (urllib3.exceptions.HTTPError, OSError):
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            self.proxy.tell_broken(kind, error)
             self.reset()
         finally:
             self.proxy.release(answer, broken=broken)
