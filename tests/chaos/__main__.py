@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import record
 from driver import errors
-from hack.cluster import api
+from hack.cluster import api, layout, store
 from hack.cluster import errors as cluster_errors
 from tests.chaos import clocks, draw, load, run, world
 
@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = run.Asked(chosen.seed, found, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
     try:
         return chaos(asked, record_it=len(found) >= FAULTS)
+    except cluster_errors.ClusterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
     except KeyboardInterrupt:
         say("ended by hand: all of it is down")
         return 1
@@ -61,9 +64,9 @@ def chaos(asked: run.Asked, *, record_it: bool) -> int:
 @contextlib.contextmanager
 def cluster() -> Iterator[api.Cluster]:
     """A cluster of this run's own. Raises ClusterError when one is up already."""
-    with contextlib.suppress(cluster_errors.NotUp):
-        api.Cluster.load(world.ROOT)
-        raise cluster_errors.ClusterError("a cluster is up: end it first, make cluster-down")
+    owner = store.owner(layout.Layout(world.ROOT))
+    if owner is not None:
+        raise cluster_errors.OwnedElsewhereError(owner)
     try:
         _hack("up", "--nodes", str(draw.NODES), "--controllers", str(len(world.CONTROLLERS)))
         yield api.Cluster.load(world.ROOT)

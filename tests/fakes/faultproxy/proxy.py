@@ -19,6 +19,8 @@ import yaml
 from driver import clock
 from tests.fakes.faultproxy import own_lease, plan, relay
 
+PATIENCE = urllib3.Timeout(connect=5, read=600)
+"""With the server: a watch on which nothing happens is quiet for a minute."""
 _CLOCK = clock.SystemClock()
 _RESET = struct.pack("ii", 1, 0)
 _HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
@@ -139,7 +141,7 @@ class FaultProxy:
         headers = {k: v for k, v in asked.headers.items() if k.lower() not in _HOP}
         answer = self.pool.request(
             asked.command, self._url + asked.path, headers=headers, body=body or None,
-            preload_content=False, decode_content=False, timeout=urllib3.Timeout(5, 600),
+            preload_content=False, decode_content=False, timeout=PATIENCE,
         )  # fmt: skip
         with self._lock:
             self._streams.add(answer)
