@@ -35,7 +35,7 @@ STAMP := $(VENV)/.synced
 # The tests of a file stay together: they share what is slow to make.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
 # Tests that want a cluster of their own each: most want the driver as pods.
-OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py))
+OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
 
 export PYTHONDONTWRITEBYTECODE ?= 1
 export NO_MKDOCS_2_WARNING = 1
