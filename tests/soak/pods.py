@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import record
@@ -28,7 +29,7 @@ WARM_UP = 200
 """Claims after which a process is warm: there are fewer here than in the first part."""
 KILLING = 0.4
 """Of the pods: what is judged afterwards is one life of each process."""
-_SHORT_LIVES = frozenset(
+SHORT_LIVES = frozenset(
     {
         *(draw.Kind.PLUGIN_KILLED, draw.Kind.SUPERVISOR_KILLED, draw.Kind.NODE_REBOOTED),
         *(draw.Kind.LEADER_KILLED, draw.Kind.STANDBY_KILLED, draw.Kind.LEADER_FROZEN),
@@ -40,27 +41,42 @@ _SHORT_LIVES = frozenset(
 """Faults that a process of ours may end by: a leader that cannot renew its Lease ends itself."""
 
 
-class Soak:
-    """The faults of a soak, and samples of every process of ours meanwhile."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How many pods, a fault so often, all drawn by the seed."""
 
-    def __init__(self, seed: int, pods: int, fault_s: float) -> None:
-        self._seed = seed
-        self._pods = pods
-        self._fault_s = fault_s
+    seed: int
+    pods: int
+    fault_s: float
+
+
+def paced(asked: Asked, made: Callable[[], int], done: Callable[[], bool]) -> Iterator[draw.Fault]:
+    """A fault so often until `done`; `made` is how many pods there were so far.
+
+    What a process of ours may end by comes early: what is judged afterwards is one life of each.
+    """
+    every = frozenset(draw.Kind)
+    early = draw.faults(asked.seed, every)
+    late = draw.faults(asked.seed, every - SHORT_LIVES)
+    for number in itertools.count():
+        if done():
+            return
+        one = next(early if made() < KILLING * asked.pods else late)
+        yield dataclasses.replace(one, number=number, pause_s=asked.fault_s)
+
+
+class Soak:
+    """A run with samples of every process of ours meanwhile."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
         self.run: run.Run | None = None
         self.sampler = samples.Sampler({})
 
     def faults(self) -> Iterator[draw.Fault]:
-        """One so often, until all pods have come and gone."""
-        every = frozenset(draw.Kind)
-        kinds = {True: draw.faults(self._seed, every)}
-        kinds[False] = draw.faults(self._seed, every - _SHORT_LIVES)
-        for number in itertools.count():
-            one = self._of()
-            if one.load.done:
-                return
-            early = one.load.counts.made["pods"] < KILLING * self._pods
-            yield dataclasses.replace(next(kinds[early]), number=number, pause_s=self._fault_s)
+        """Until all pods have come and gone."""
+        work = self._of().load
+        yield from paced(self._asked, lambda: work.counts.made["pods"], lambda: work.done)
 
     def _of(self) -> run.Run:
         if self.run is None:
@@ -100,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, chaos.end)
     chaos.KEEP.mkdir(parents=True, exist_ok=True)
-    soak = Soak(chosen.seed, chosen.pods, chosen.fault_seconds)
+    soak = Soak(Asked(chosen.seed, chosen.pods, chosen.fault_seconds))
     measure = load.Measure(AT_ONCE, chosen.pods)
     asked = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
     with chaos.cluster() as up, tempfile.TemporaryDirectory() as folder:
