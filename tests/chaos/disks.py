@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 STATE_BYTES, CDI_BYTES = 4 << 20, 1 << 20
 _FILLER = ".filler"
@@ -41,11 +42,16 @@ def filled(folder: Path) -> Iterator[None]:
 
 
 def _fill(filler: Path) -> None:
+    """By large pieces, and then what is left by bytes."""
     with filler.open("wb", buffering=0) as file:
         for size in (_BLOCK, 1):
-            with contextlib.suppress(OSError):
-                while file.write(b"\0" * size):
-                    continue
+            _until_full(file, b"\0" * size)
+
+
+def _until_full(file: BinaryIO, piece: bytes) -> None:
+    with contextlib.suppress(OSError):
+        while file.write(piece):
+            continue
 
 
 def _mount(*words: str) -> None:
