@@ -18,7 +18,7 @@ from benchmarks import record
 from driver import errors
 from hack.cluster import api, layout, store
 from hack.cluster import errors as cluster_errors
-from tests.chaos import clocks, draw, load, run, world
+from tests.chaos import draw, load, run, world
 
 FAULTS, QUICK, SEED, AT_ONCE = 500, 12, 20261122, 20
 KEEP = world.ROOT / ".cluster" / "chaos"
@@ -29,8 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:
         found = tuple(_faults(chosen))
-        clocks.library()
-    except (errors.BadInput, cluster_errors.ClusterError, OSError) as error:
+    except (errors.BadInput, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     signal.signal(signal.SIGTERM, end)

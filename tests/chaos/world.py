@@ -101,8 +101,9 @@ def opened(cluster: api.Cluster, folder: Path) -> Iterator[World]:
         for name in (*CONTROLLERS, *cluster.nodes()):
             between = proxy.FaultProxy(server.url, CALM, server.authority)
             made.proxies[name] = ends.enter_context(between)
+        built = clocks.library(folder)
         for name in ("controllers", *cluster.nodes()):
-            made.clocks[name] = clocks.Faked(folder / f"clock-{name}")
+            made.clocks[name] = clocks.Faked(folder / f"clock-{name}", built)
         for name in CONTROLLERS:
             _rewire_controller(made, name, folder)
         for side in sides:
