@@ -2,11 +2,19 @@
 
 import collections
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 NEVER_SAID = ("Traceback (most recent call last)", "Fatal Python error", "Segmentation fault")
+FAILED = "claim failed"
+"""A Prepare or an Unprepare that the kubelet is to make again, and why."""
+EXPLAINED = re.compile(
+    r"No space left on device|NVML error|was busy for|\bMPS\b|mps"
+    r"|API server: |^(GET|PUT|POST|PATCH|DELETE) /|timed out|reset by peer|refused"
+)
+"""Causes that are faults of a run; an answer that fails for another cause is a breach."""
 _LONGEST = 300
 
 
@@ -53,5 +61,13 @@ def judge(name: str, lines: Iterable[str], told: Told) -> None:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict) and entry.get("level") in {"error", "critical"}:
-            told.errors[f"{name}: {entry.get('event')}"] += 1
+        if isinstance(entry, dict):
+            _judge_entry(name, entry, told)
+
+
+def _judge_entry(name: str, entry: Mapping[str, object], told: Told) -> None:
+    event, why = entry.get("event"), str(entry.get("error", ""))
+    if entry.get("level") in {"error", "critical"} or event == FAILED:
+        told.errors[f"{name}: {event}"] += 1
+    if event == FAILED and not EXPLAINED.search(why):
+        told.unheard.append(f"{name}: {entry.get('call')} failed: {why[:_LONGEST]}")

@@ -18,6 +18,15 @@ def test_a_traceback_is_never_to_be_said() -> None:
     assert told.unheard == ["plugin: Traceback (most recent call last):"]
 
 
+def test_a_call_of_the_kubelets_fails_only_for_causes_that_are_faults() -> None:
+    told = logs.Told()
+    causes = ("write x: [Errno 28] No space left on device", "run nvidia-smi: Invalid argument")
+    failed = [{"event": "claim failed", "call": "prepare", "error": one} for one in causes]
+    logs.judge("plugin", [json.dumps(one) for one in failed], told)
+    assert told.errors == {"plugin: claim failed": 2}
+    assert told.unheard == ["plugin: prepare failed: run nvidia-smi: Invalid argument"]
+
+
 def test_a_log_is_read_on_from_its_last_whole_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
     reader = logs.Logs({"plugin.node-0": lambda: path})
