@@ -23,6 +23,7 @@ from tests.e2e import chronicle, playground
 LOOK_S = 0.5
 REST_S = 2.0
 SAY_S = 8.0
+MOST_SAVED = 20
 LONGEST_S = 150.0
 """After a fault; what is not well by then is a breach, and the run goes on."""
 DRAIN_S = 300.0
@@ -193,7 +194,8 @@ class Run:
         one = book.Broken(self._fault, words)
         self.book.broken.append(one)
         self._say(f"BREACH: {one.text}\n  again: {self._again()}")
-        self._save(len(self.book.broken), one)
+        if len(self.book.broken) <= MOST_SAVED:
+            self._save(len(self.book.broken), one)
 
     def _again(self) -> str:
         number = 0 if self._fault is None else self._fault.number
