@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from benchmarks import record
 from tests.chaos import draw
 
-BAR_S = {draw.Kind.NODE_REBOOTED: 120.0}
-USUAL_BAR_S = 90.0
-
 
 @dataclass(frozen=True, slots=True)
 class Broken:
@@ -86,27 +83,25 @@ class Book:
         seed = self.seed
         per_s = len(self.prepared) / self.seconds if self.seconds else 0.0
         total = [
-            record.figure("faults", "", [self.faults], bar=">= 500", seed=seed),
-            record.figure("breaches", "", [len(self.broken)], bar="<= 0", seed=seed),
-            record.figure("hardware in two claims", "", [self.overlaps], bar="<= 0", seed=seed),
+            record.figure("faults", "", [self.faults], seed=seed),
+            record.figure("breaches", "", [len(self.broken)], seed=seed),
+            record.figure("hardware in two claims", "", [self.overlaps], seed=seed),
             record.figure("pods", "", [self.pods], seed=seed),
             record.figure("claims prepared", "", [len(self.prepared)], seed=seed),
             record.figure("claims prepared a second", "/s", [per_s], seed=seed),
-            record.figure("seconds in all", "s", [self.seconds], bar="<= 4200 s", seed=seed),
+            record.figure("seconds in all", "s", [self.seconds], seed=seed),
         ]
         return [*total, *(self._recovery(kind) for kind in sorted(self.recoveries))]
 
     def _recovery(self, kind: draw.Kind) -> record.Figure:
-        """The median, and the longest in its spread; the bar is of the longest."""
+        """The longest is what counts; the median stands in its spread."""
         took = self.recoveries[kind]
-        bar = BAR_S.get(kind, USUAL_BAR_S)
+        median = statistics.median(took)
         return record.Figure(
-            f"recovery from {kind}",
+            f"longest recovery from {kind}",
             "s",
-            round(statistics.median(took), 2),
-            bar=f"<= {bar:g} s, the longest",
-            met=max(took) <= bar,
-            spread=f"{min(took):.2f}-{max(took):.2f}, n={len(took)}",
+            round(max(took), 2),
+            spread=f"{min(took):.2f}-{max(took):.2f}, median {median:.2f}, n={len(took)}",
             seed=self.seed,
             commit=record.commit(),
         )

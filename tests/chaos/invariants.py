@@ -233,6 +233,8 @@ def left_over(node: seen.Node) -> Iterator[Problem]:
     """Nothing lies about that is nobody's, and the kubelet finds one plugin."""
     if node.sockets != 1:
         yield Problem(Rule.SOCKETS, node.name, f"{node.sockets} registration sockets")
+    elif not node.registered:
+        yield Problem(Rule.SOCKETS, node.name, "not taken on anew")
     for stray in node.strays:
         rule = Rule.DAMAGED if ".damaged-" in stray else Rule.STRAY
         yield Problem(rule, f"{node.name} {stray}")

@@ -26,30 +26,38 @@ class Told:
     unheard: list[str] = field(default_factory=list)
 
 
-class Logs:
-    """Reads on where it stopped; `paths` are logs by component."""
+class Lines:
+    """Reads a log on where it stopped."""
 
-    def __init__(self, paths: Mapping[str, Callable[[], Path]]) -> None:
-        self._paths = paths
-        self._at: dict[str, int] = {}
+    def __init__(self, path: Callable[[], Path]) -> None:
+        self._path = path
+        self._at = 0
 
-    def read(self) -> Told:
-        """What is new in whole lines."""
-        told = Told()
-        for name, path in self._paths.items():
-            data = self._new(name, path())
-            judge(name.partition(".")[0], data.decode(errors="replace").splitlines(), told)
-        return told
-
-    def _new(self, name: str, path: Path) -> bytes:
+    def read(self) -> list[str]:
+        """What is new, in whole lines."""
+        path = self._path()
         if not path.exists():
-            return b""
+            return []
         with path.open("rb") as file:
-            file.seek(self._at.get(name, 0))
+            file.seek(self._at)
             data = file.read()
         whole = data[: data.rfind(b"\n") + 1]
-        self._at[name] = self._at.get(name, 0) + len(whole)
-        return whole
+        self._at += len(whole)
+        return whole.decode(errors="replace").splitlines()
+
+
+class Logs:
+    """Judges what is new in logs, by component."""
+
+    def __init__(self, paths: Mapping[str, Callable[[], Path]]) -> None:
+        self._logs = {name: Lines(path) for name, path in paths.items()}
+
+    def read(self) -> Told:
+        """Of all of them."""
+        told = Told()
+        for name, log in self._logs.items():
+            judge(name.partition(".")[0], log.read(), told)
+        return told
 
 
 def judge(name: str, lines: Iterable[str], told: Told) -> None:

@@ -12,7 +12,9 @@ from driver.mps import daemon, processes
 from hack.cluster import api, mounts
 from hack.cluster import layout as cluster_layout
 from simulator import layout, machine, store
-from tests.chaos import seen
+from tests.chaos import logs, seen
+
+_REGISTERED = '"registered with the kubelet"'
 
 
 class NodeSide:
@@ -27,6 +29,8 @@ class NodeSide:
         self._made = store.load(self.machine)
         self._known: dict[str, tuple[tuple[int, int], seen.Held]] = {}
         self._scars: dict[str, frozenset[str]] = {}
+        self._log = logs.Lines(lambda: cluster.log_path("plugin", name))
+        self._times = self._wanted = 0
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -38,6 +42,15 @@ class NodeSide:
         for gpu in self.uuids if uuid is None else (uuid,):
             on_it = {one.uid for one in self.held() if gpu in one.gpus}
             self._scars[gpu] = self._scars.get(gpu, frozenset()) | on_it
+
+    def expect_registration(self) -> None:
+        """From now on it is registered only once the plugin has said so again."""
+        self._wanted = self._registrations() + 1
+
+    def _registrations(self) -> int:
+        """How often the plugin has said that the kubelet has taken it on."""
+        self._times += sum(_REGISTERED in line for line in self._log.read())
+        return self._times
 
     def held(self) -> tuple[seen.Held, ...]:
         """What the plugin's records say now."""
@@ -75,6 +88,7 @@ class NodeSide:
             shm=self._mounted(),
             strays=(*odd, *self._files(layout_of, wanted)),
             scarred=frozenset(self._scars),
+            registered=self._registrations() >= self._wanted,
             sockets=len(list((self.root / "kubelet/plugins_registry").glob("*.sock"))),
         )
 

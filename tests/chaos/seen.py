@@ -103,7 +103,8 @@ class Node:
 
     `specs` are claims with a CDI spec. `wanted` and `running` are GPUs by their MPS daemons, asked
     for and alive; `shm` those with a mount for one. `strays` are files and processes that are
-    nobody's. `scarred` are GPUs that were reset under claims that are still there.
+    nobody's. `scarred` are GPUs that were reset under claims that are still there. `registered`:
+    the kubelet has taken on the plugin since either was last started.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Node:
     strays: tuple[str, ...] = ()
     scarred: frozenset[str] = frozenset()
     sockets: int = 1
+    registered: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,11 @@ class Deaths:
 
     def _on_node(self, component: str) -> faults.Act:
         def act(fault: draw.Fault) -> None:
-            node = self._world.nodes[fault.node].name
-            self._cluster.kill(component, node)
-            self._cluster.start(component, node)
+            side = self._world.nodes[fault.node]
+            if component in {"plugin", "kubelet"}:
+                side.expect_registration()
+            self._cluster.kill(component, side.name)
+            self._cluster.start(component, side.name)
 
         return act
 

@@ -42,4 +42,5 @@ class Places:
 
     def _reboot(self, fault: draw.Fault) -> None:
         side = self._world.nodes[fault.node]
+        side.expect_registration()
         self._world.cluster.reboot(side.name, lambda: disks.furnish(side.root))

@@ -191,6 +191,8 @@ def test_nothing_lies_about() -> None:
     node = a_node(strays=("cdi/.a.json.new", "state/claims/a.json.damaged-1"), sockets=2)
     found = [one.rule for one in invariants.left_over(node)]
     assert found == [RULE.SOCKETS, RULE.STRAY, RULE.DAMAGED]
+    away = list(invariants.left_over(a_node(registered=False)))
+    assert [one.rule for one in away] == [RULE.SOCKETS]
 
 
 def an_allocated_claim(user: str) -> claims.Claim:
