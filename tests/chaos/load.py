@@ -70,7 +70,11 @@ class Load:
     def run(self, stop: threading.Event) -> None:
         """Until told to stop; then no more come."""
         while not self._time.wait(stop, TICK_S):
-            self._guarded(self._tick)
+            self.tick()
+
+    def tick(self) -> None:
+        """One step: what is over goes, and others come."""
+        self._guarded(self._step)
 
     def drain(self) -> bool:
         """End what there is; whether all has gone."""
@@ -99,7 +103,7 @@ class Load:
         except Exception as error:  # noqa: BLE001 - a bug of the load's own ends the run, told
             self.failures.append(f"{type(error).__name__}: {error}")
 
-    def _tick(self) -> None:
+    def _step(self) -> None:
         self._tidy()
         for work in [one for one in self._works.values() if not one.complete]:
             self._make(work)
@@ -121,21 +125,27 @@ class Load:
         return pods < self._measure.at_once and sum(one.ask.gpus for one in found) < MOST_GPUS
 
     def _make(self, work: Work) -> None:
-        """Everything of a work; a try that broke off is made good by the next one."""
-        ask = work.ask
-        if ask.claim:
-            self._create(resource.RESOURCE_CLAIMS, asks.claim(ask))
-        else:
-            self._create(resource.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
-        for name in ask.pod_names:
-            self._create(resource.PODS, asks.pod(ask, name))
-        work.complete = True
+        """Everything of a work; a try that broke off is made good by the next one.
 
-    def _create(self, kind: resource.Resource, body: Raw) -> None:
+        What is still there of that name and about to go is waited for.
+        """
+        ask = work.ask
+        own = (
+            (resource.RESOURCE_CLAIMS, asks.claim(ask))
+            if ask.claim
+            else (resource.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
+        )
+        wanted = [own, *((resource.PODS, asks.pod(ask, name)) for name in ask.pod_names)]
+        work.complete = all(self._is_made(kind, body) for kind, body in wanted)
+
+    def _is_made(self, kind: resource.Resource, body: Raw) -> bool:
+        """Make it; False: one of that name is still there, and about to go."""
         try:
             self._kube.create(kind, body, self.namespace)
         except errors.AlreadyExists:
-            return
+            there = self._kube.get(kind, body["metadata"]["name"], self.namespace)
+            return not there["metadata"].get("deletionTimestamp")
+        return True
 
     def _listed(self) -> list[Raw]:
         return self._kube.list(resource.PODS, namespace=self.namespace).items

@@ -1,0 +1,53 @@
+"""The load of chaos against a stand-in for the API server."""
+
+import random  # noqa: TID251 - numbers are handed in
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import clock
+from driver.kube import client, resource
+from tests.chaos import asks, load
+from tests.fakes.apiserver import server
+
+NAMESPACE = "default"
+
+
+@pytest.fixture
+def kube() -> Iterator[client.KubeClient]:
+    with server.ApiServer() as fake, tempfile.TemporaryDirectory() as folder:
+        yield client.KubeClient.connect(fake.kubeconfig(Path(folder)), "test")
+
+
+def runs(kube: client.KubeClient) -> None:
+    for one in kube.list(resource.PODS, namespace=NAMESPACE).items:
+        body = {"status": {"phase": "Running"}}
+        name = one["metadata"]["name"]
+        kube.patch(resource.PODS, name, body, namespace=NAMESPACE, subresource="status")
+
+
+def test_a_claim_that_is_about_to_go_is_not_taken_for_the_new_one(
+    kube: client.KubeClient,
+) -> None:
+    """Its pod would wait for ever for a claim that nobody makes."""
+    made = load.Load(kube, NAMESPACE, 7, load.Measure(30), clock.SystemClock())
+    made.tick()
+    runs(kube)
+    made.tick()
+    found = made.running(random.Random(1))  # noqa: S311 - no secret
+    work = next(one for one in found if one.ask.form is asks.Form.NAMED)
+    name = work.ask.claim
+    held = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
+    kube.patch(resource.RESOURCE_CLAIMS, name, held, namespace=NAMESPACE)
+    before = kube.get(resource.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"]
+    made.recreate(work)
+    made.tick()
+    assert not work.complete
+    kube.patch(
+        resource.RESOURCE_CLAIMS, name, {"metadata": {"finalizers": None}}, namespace=NAMESPACE
+    )
+    made.tick()
+    assert work.complete
+    assert kube.get(resource.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"] != before
