@@ -267,6 +267,25 @@ SCALE: Final = Section(
     ),
 )
 
+_RECOVERIES = (
+    *("plugin-killed", "supervisor-killed", "leader-killed", "leader-frozen"),
+    *("leader-partitioned", "kubelet-killed", "containerd-killed", "apiserver-killed"),
+    *("etcd-killed", "gpu-lost", "xid-fatal", "state-full", "cdi-full", "watches-lie"),
+)
+CHAOS: Final = Section(
+    "What must hold while everything breaks",
+    (
+        Goal("chaos/faults", ">= 500"),
+        Goal("chaos/breaches", "<= 0"),
+        Goal("chaos/hardware-in-two-claims", "<= 0"),
+        Goal("chaos/longest-recovery-from-node-rebooted", "<= 120 s"),
+        *(Goal(f"chaos/longest-recovery-from-{one}", "<= 90 s") for one in _RECOVERIES),
+        Goal("soak_pods/pods", ">= 1000"),
+        Goal("soak_pods/breaches", "<= 0"),
+        Goal("soak_pods/hardware-in-two-claims", "<= 0"),
+    ),
+)
+
 _OF_NODES = (
     *(("cost-beside-always-on", "<= 1 x"), ("mean-wait-beside-one-node-per-pod", "<= 1 x")),
     ("longest-wait-beside-one-node-per-pod", "<= 6.0 min"),
@@ -289,6 +308,7 @@ SECTIONS: Final = (
     MEMORY,
     HOLD,
     SCALE,
+    CHAOS,
     NODES,
 )
 

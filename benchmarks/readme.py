@@ -24,6 +24,7 @@ _LATER = "the stored run did not have it yet"
 SUITES: Mapping[str, str] = {
     "allocator": "allocator",
     "beside": "node beside the Go driver",
+    "chaos": "a cluster that is broken on purpose",
     "commands": "the command line",
     "control_plane": "the whole control plane",
     "control_plane_5000": "the whole control plane, 5,000 nodes",
@@ -36,6 +37,7 @@ SUITES: Mapping[str, str] = {
     "quality": "quality beside optima",
     "queues": "queues, gangs and preemption",
     "soak": "the soak",
+    "soak_pods": "the soak of real pods",
 }
 
 
