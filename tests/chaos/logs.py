@@ -11,7 +11,7 @@ NEVER_SAID = ("Traceback (most recent call last)", "Fatal Python error", "Segmen
 FAILED = "claim failed"
 """A Prepare or an Unprepare that the kubelet is to make again, and why."""
 EXPLAINED = re.compile(
-    r"No space left on device|NVML error|was busy for|\bMPS\b|mps"
+    r"No space left on device|NVML error|GPU is lost|In use by|was busy for|\bMPS\b|mps"
     r"|API server: |^(GET|PUT|POST|PATCH|DELETE) /|timed out|reset by peer|refused"
 )
 """Causes that are faults of a run; an answer that fails for another cause is a breach."""

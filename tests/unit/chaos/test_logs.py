@@ -20,10 +20,14 @@ def test_a_traceback_is_never_to_be_said() -> None:
 
 def test_a_call_of_the_kubelets_fails_only_for_causes_that_are_faults() -> None:
     told = logs.Told()
-    causes = ("write x: [Errno 28] No space left on device", "run nvidia-smi: Invalid argument")
+    causes = (
+        "write x: [Errno 28] No space left on device",
+        "set the time slice of GPU-1: exit 15: GPU is lost. Reboot the system",
+        "run nvidia-smi: Invalid argument",
+    )
     failed = [{"event": "claim failed", "call": "prepare", "error": one} for one in causes]
     logs.judge("plugin", [json.dumps(one) for one in failed], told)
-    assert told.errors == {"plugin: claim failed": 2}
+    assert told.errors == {"plugin: claim failed": 3}
     assert told.unheard == ["plugin: prepare failed: run nvidia-smi: Invalid argument"]
 
 
