@@ -27,12 +27,24 @@ class Patience:
 
     def __init__(self) -> None:
         self._since: dict[Key, float] = {}
+        self._known: dict[Key, invariants.Problem] = {}
         self._told: set[Key] = set()
 
-    def look(self, now: float, found: Iterable[invariants.Problem]) -> list[Breach]:
-        """The breaches that a look at `now` (seconds) adds."""
+    def look(
+        self, now: float, found: Iterable[invariants.Problem], *, blind: bool = False
+    ) -> list[Breach]:
+        """The breaches that a look at `now` (seconds) adds.
+
+        A `blind` one saw next to nothing: what was there before may be there still.
+        """
         there = {(one.rule, one.subject): one for one in found}
-        self._since = {key: self._since.get(key, now) for key in there}
+        since = {key: self._since.get(key, now) for key in there}
+        if blind:
+            self._since |= since
+            there |= {key: self._known[key] for key in self._since.keys() - there.keys()}
+        else:
+            self._since = since
+        self._known = there
         self._told &= there.keys()
         late = [
             Breach(one, now - self._since[key])

@@ -161,11 +161,13 @@ class Run:
     def _look(self) -> list[invariants.Problem]:
         """The problems of now; breaches are told."""
         self._revive()
+        blind = False
         try:
             found = list(invariants.problems(self._gather.look(), self._world.baseline))
         except errors.ApiError as error:
             found = [invariants.Problem(invariants.Rule.PROCESS, "API server", str(error))]
-        for late in self._patience.look(self._time.monotonic(), found):
+            blind = True
+        for late in self._patience.look(self._time.monotonic(), found, blind=blind):
             self._breach(late.text)
         return found
 

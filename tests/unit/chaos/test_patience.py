@@ -21,6 +21,16 @@ def test_a_problem_that_was_away_begins_anew() -> None:
     assert len(judge.look(71.0, [WAITS])) == 1
 
 
+def test_a_look_that_saw_nothing_forgets_nothing() -> None:
+    judge, away = patience.Patience(), invariants.Problem(invariants.Rule.PROCESS, "API server")
+    judge.look(0.0, [WAITS])
+    assert judge.look(20.0, [away], blind=True) == []
+    (late,) = judge.look(31.0, [WAITS])
+    assert late.problem is WAITS
+    assert judge.look(40.0, [away], blind=True) == []
+    assert judge.look(50.0, [WAITS]) == []
+
+
 def test_what_is_never_to_be_is_a_breach_at_the_second_look() -> None:
     judge = patience.Patience()
     assert judge.look(0.0, [OVERLAP]) == []
