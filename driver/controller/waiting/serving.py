@@ -64,7 +64,7 @@ class Serving:
         for one, later in self._beside_head(due):
             served = candidates.Served.LIMITED
             with guard(one.item):
-                served = self._one(one)
+                served = self._turn(one)
                 self._keep_behind(one, served, later=later)
             again_s = self._again_s(one)
             if again_s is not None and served is not _PLACED:
@@ -144,6 +144,16 @@ class Serving:
         more = (self._rest.get(one.item), self._again.pop(one.item, None))
         known = [end for end in (*ends, *more) if end is not None and end > now]
         return min(known) - now if known else None
+
+    def _turn(self, one: candidates.Candidate) -> candidates.Served:
+        """Its turn, unless another pod of its claim has just had one.
+
+        A second decision for a claim would hide what the first one gives from everybody. The
+        claim's change brings this pod back.
+        """
+        if any(claim.key in self._known.memory.writing for claim in one.open):
+            return candidates.Served.RESTING
+        return self._one(one)
 
     def _one(self, one: candidates.Candidate) -> candidates.Served:
         leaf = self.leaf_of(one)

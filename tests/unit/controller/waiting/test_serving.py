@@ -136,3 +136,41 @@ def test_a_refusal_ends_with_how_the_queue_stands() -> None:
     world.settle()
     (words, *_) = [text for _, reason, text in world.told.lines if reason == "NoFit"]
     assert words.endswith("queue a has 1 GPU; fair are 1, 1 deserved")
+
+
+def test_of_two_pods_of_one_claim_that_are_served_together_one_decides_for_it() -> None:
+    """Else the second decision hides what the first one gives, and a third pod is given it too."""
+    world = World(4)
+    world.add(
+        *(objects.a_claim(name) for name in ("shared", "own")),
+        *(objects.a_pod(f"a{number}", "shared") for number in range(2)),
+        objects.a_pod("b", "own"),
+    )
+    world.settle()
+    assert None not in {world.device("shared"), world.device("own")}
+    assert world.device("shared") != world.device("own")
+
+
+def test_of_two_single_pods_of_one_claim_both_run_once_it_is_written() -> None:
+    world = World(2)
+    world.add(objects.a_claim("shared"))
+    world.add(*(objects.a_pod(f"a{number}", "shared") for number in range(3)))
+    world.settle()
+    assert world.device("shared") is not None
+    world.add(*a_pod_of("", "late"))
+    world.settle()
+    assert world.device("late-gpu") not in {None, world.device("shared")}
+
+
+def test_a_gang_and_a_pod_of_one_claim_that_are_served_together_do_not_both_decide() -> None:
+    def member(name: str) -> dict[str, Any]:
+        pod = objects.a_pod(name, "shared")
+        pod["metadata"]["labels"] = {names.GANG_LABEL: "g"}
+        pod["metadata"]["annotations"] = {names.GANG_SIZE: "2"}
+        return pod
+
+    world = World(4)
+    world.add(objects.a_claim("shared"), objects.a_claim("own"), objects.a_pod("a", "shared"))
+    world.add(member("a0"), member("a1"), objects.a_pod("b", "own"))
+    world.settle()
+    assert world.device("own") not in {None, world.device("shared")}
