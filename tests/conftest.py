@@ -12,6 +12,8 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
+# xdist tells its processes a width of terminal, which what prints tables would follow.
+os.environ.pop("COLUMNS", None)
 EXAMPLES = "RATION_EXAMPLES"
 SECONDS_AN_EXAMPLE, SECONDS_A_RUN = 0.02, 0.4
 """Of a function, and of a state machine with all its steps: measured over all, on two cores."""

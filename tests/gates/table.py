@@ -55,8 +55,8 @@ GATES = (
     ),
     Gate(
         2,
-        "Nothing is ever given or prepared twice, judged by the hardware: random sequences, and "
-        "five hundred GPUs given on before their node let go of them",
+        "Nothing is ever given or prepared twice, judged by the hardware: random sequences, five "
+        "hundred GPUs given on before their node let go of them, five hundred faults under load",
         (
             tests(
                 8,
@@ -67,6 +67,7 @@ GATES = (
                 RATION_EXAMPLES="1000",
             ),
             tests(1, "tests/component/kubeletplugin/test_reuse.py", RATION_REUSES="63"),
+            Command(("make", "chaos"), 50),
         ),
     ),
     Gate(
@@ -166,7 +167,7 @@ GATES = (
         12,
         "36,000 claims and 1,000 pods while things break: nothing lost, and memory, files and "
         "threads flat",
-        (Command(("make", "soak"), 150),),
+        (Command(("make", "soak"), 160),),
     ),
     Gate(
         13,

@@ -15,7 +15,7 @@ from tests import golden, objects
 from tests.unit.cli import test_defrag
 
 ROOT = Path(__file__).parents[3]
-RUN = CliRunner(env={"COLUMNS": None})
+RUN = CliRunner()
 OTHERS = {
     "ration cordon": "cordon-dry-run.txt",
     "ration doctor": "doctor.txt",
