@@ -74,9 +74,18 @@ class Seat:
             one["name"]: one for found in self.slices() for one in found["spec"].get("devices", ())
         }
 
+    def is_whole(self) -> bool:
+        """Whether there are devices, and each pool has as many slices as it says."""
+        found = [one["spec"]["pool"] for one in self.slices()]
+        pools = {(one["name"], one["generation"], one["resourceSliceCount"]) for one in found}
+        counted = [(one["name"], one["generation"]) for one in found]
+        whole = all(counted.count((name, generation)) == of for name, generation, of in pools)
+        return whole and bool(self.devices())
+
     def wait_published(self, within_s: float = REGISTERED_S) -> None:
-        """Wait until there are slices and the kubelet has accepted a plugin that still runs."""
-        playground.until(self.devices, within_s, f"{self.subject.name} publishes\n{self.log()}")
+        """Wait until all slices are there and the kubelet has accepted a plugin that still runs."""
+        told = f"{self.subject.name} publishes\n{self.log()}"
+        playground.until(self.is_whole, within_s, told)
         playground.until(self._accepted, within_s, "the kubelet accepts the plugin")
 
     def _accepted(self) -> bool:
