@@ -4,6 +4,7 @@ import gzip
 from collections.abc import Mapping
 
 _SHAPE = b'{"shapes": [{"name": "a", "gpus": 1, "labels": {"\\ud800": "x"}}]}'
+_ZIPPED = gzip.compress(b"{}" * 100, mtime=0)
 FOUND: Mapping[str, tuple[bytes, ...]] = {
     "configs": (b'{"apiVersion": ' + b"[" * 900 + b"]" * 900 + b"}",),
     "node-shapes": (_SHAPE, b"shapes: 2024-13-45", b"a: !!bool x", b"a: !!timestamp x"),
@@ -15,7 +16,7 @@ FOUND: Mapping[str, tuple[bytes, ...]] = {
         b'{"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"\\ud800":""}}}',
     ),
     "shapes-seen": (
-        gzip.compress(b"{}" * 100)[:11] + b"\xaa\xff" + gzip.compress(b"{}" * 100)[13:],
+        _ZIPPED[:11] + b"\xaa\xff" + _ZIPPED[13:],
         b'{"version": 1, "gpus": Infinity}',
         b"[" * 5000,
     ),

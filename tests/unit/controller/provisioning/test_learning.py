@@ -95,8 +95,8 @@ def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
 
 
 ZIPPED = learning.packed(learning.Seen())
-BOMB = gzip.compress(b" " * (64 << 20), compresslevel=1)
-INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}')
+BOMB = gzip.compress(b" " * (64 << 20), compresslevel=1, mtime=0)
+INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}', mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}')
         b"nothing",
         ZIPPED[:-9],
         ZIPPED[:10] + bytes(20) + ZIPPED[30:],
-        gzip.compress(b"[" * 5000),
+        gzip.compress(b"[" * 5000, mtime=0),
         INFINITE,
         BOMB,
     ],
