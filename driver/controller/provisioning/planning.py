@@ -132,14 +132,13 @@ class _Planning:
         return any(wish.key in said for said in (self._hopeless, self._deferred, self._limited))
 
     def _grow(self, state: filling.Filling, wanted: Sequence[wishes.Wish]) -> None:
-        """Choose nodes for one after the other."""
-        while wanted:
-            state = self._more(state, wanted[0], wanted[1:])
-            known = state.filled
-            limited = {**self._limited, **known.limited}
-            wanted = [
-                one for one in wanted[1:] if one.key not in known.seats and one.key not in limited
-            ]
+        """Choose nodes for one after the other; what is later has no place before it has its turn.
+
+        Else it would sit where an earlier one, which needs more nodes, could have a part of itself.
+        """
+        for place, wish in enumerate(wanted):
+            if not state.take(wish) and wish.key not in state.filled.limited:
+                state = self._more(state, wish, wanted[place + 1 :])
 
     def _filled(self, more: filling.Nodes, found: Sequence[wishes.Wish]) -> filling.Filling:
         """From nothing, with more nodes than are on their way."""
@@ -163,7 +162,6 @@ class _Planning:
         if not wider.take(wish):
             self._limited |= wider.filled.limited
             return state
-        wider.take_all(later)
         self._chosen |= nodes
         return wider
 

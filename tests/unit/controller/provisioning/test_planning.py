@@ -162,3 +162,14 @@ def test_a_queue_at_its_limit_brings_no_node() -> None:
 def test_a_queue_at_its_limit_holds_nobody_else_up() -> None:
     pods = [shapes.alone(f"train-{at}", leaf="small") for at in range(3)]
     assert len(limited(*pods, shapes.alone("other", leaf="large")).asks) == 3
+
+
+def test_what_is_later_does_not_sit_where_an_earlier_one_could_have_a_part_of_itself() -> None:
+    found = (
+        shapes.alone("first", 2),
+        shapes.gang("second", *(gangs.member(f"m{at}", gpus) for at, gpus in enumerate((1, 4, 4)))),
+        shapes.gang("third", gangs.member("t0", 1), gangs.member("t1", 1)),
+    )
+    kinds = (shapes.EIGHT, shapes.FOUR, shapes.ONE)
+    made = shapes.plan(*found, shapes=kinds, most=2)
+    assert {"pod/default/first", "gang/default/second"} <= set(made.seats)
