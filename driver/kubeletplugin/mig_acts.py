@@ -1,7 +1,7 @@
 """The executor's acts that change a GPU's MIG."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -20,13 +20,20 @@ _CHANGED = "changed"
 
 
 class MigActs:
-    """`again` reads a GPU anew after its mode has changed, as its minor may have; DeviceFault."""
+    """`again` reads a GPU anew after its mode has changed, as its minor may have; DeviceFault.
+
+    `owe` notes a GPU whose MIG could not be turned off when its last claim ended; NodeFault.
+    """
 
     def __init__(
-        self, partitions: ports.Partitions, again: Callable[[ids.GpuUuid], model.Gpu]
+        self,
+        partitions: ports.Partitions,
+        again: Callable[[ids.GpuUuid], model.Gpu],
+        owe: Callable[[ids.GpuUuid], None],
     ) -> None:
         self._partitions = partitions
         self._again = again
+        self._owe = owe
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name. MIG does not outlive a boot: after one there is nothing to take back."""
@@ -45,11 +52,14 @@ class MigActs:
         return {}
 
     def _off_again(self, step: steps.Step) -> checkpoint.Facts:
-        """Off, if the GPU lets it: one that stays on serves the next claim of any face as well."""
+        """Off, if the GPU lets it; else later: one that stays on serves the next claim as well."""
         if step.rebooted:
             return {}
-        with _as_it_is(step):
+        try:
             self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
+        except errors.DeviceFault as fault:
+            _left(step, fault)
+            self._owe(step.gpu)
         self._read(step.gpu)
         return {}
 
@@ -64,8 +74,10 @@ class MigActs:
     def _on_again(self, step: steps.Step) -> checkpoint.Facts:
         if step.rebooted or step.arguments.get(_CHANGED) == "no":
             return {}
-        with _as_it_is(step):
+        try:
             self._partitions.enable(step.gpu)
+        except errors.DeviceFault as fault:
+            _left(step, fault)
         self._read(step.gpu)
         return {}
 
@@ -82,9 +94,5 @@ class MigActs:
             self._again(gpu)
 
 
-@contextlib.contextmanager
-def _as_it_is(step: steps.Step) -> Iterator[None]:
-    try:
-        yield
-    except errors.DeviceFault as fault:
-        _log.warning("MIG mode left as it is", act=step.act, gpu=step.gpu, error=str(fault))
+def _left(step: steps.Step, fault: errors.DeviceFault) -> None:
+    _log.warning("MIG mode left as it is", act=step.act, gpu=step.gpu, error=str(fault))

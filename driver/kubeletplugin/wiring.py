@@ -23,6 +23,7 @@ from driver.kubeletplugin import (
     locks,
     metadata_files,
     mig_acts,
+    mig_owed,
     mps_door,
     occupancy,
     owners,
@@ -101,6 +102,7 @@ class _Hands:
     acting: executor.Executor
     holding: locks.Locks
     settings: shared_settings.SharedSettings
+    owed: mig_owed.Settling
 
     def recover(self) -> tuple[str, ...]:
         """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
@@ -110,11 +112,14 @@ class _Hands:
             _log.info("GPUs not readable yet", error=str(e))
         report = recovery.recover(self.acting, self.holding)
         failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
-        return (*failed, *self.settings.mend())
+        return (*failed, *self._settled())
 
     def mend(self) -> tuple[str, ...]:
         """Put back what was lost since; names what could not be. Raises NodeFault."""
-        return (*recovery.put_back_specs(self.acting, self.holding), *self.settings.mend())
+        return (*recovery.put_back_specs(self.acting, self.holding), *self._settled())
+
+    def _settled(self) -> tuple[str, ...]:
+        return (*self.settings.mend(), *self.owed.mend())
 
 
 def core(
@@ -190,7 +195,9 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     setting = modes.Modes(library.session)
     sharing = share_acts.ShareActs(records.all, smi, setting, door, gpus.again)
     partitions = instances.Instances(library.session, time, watch)
-    acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **sharing.table()}
+    owed = mig_owed.Owed(config.state_dir / "mig-owed", boot_id, watch)
+    parting = mig_acts.MigActs(partitions, gpus.again, owed.add)
+    acts = {**parting.table(), **sharing.table()}
     driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
     specs = _specs(config, gpus, driver, door, watch)
     acting = executor.Executor(records, specs, acts, watch)
@@ -198,7 +205,8 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     settings = shared_settings.SharedSettings(
         records.all, sharing, door, holding, acting.unaccounted
     )
-    return _Hands(library, gpus, records, door, smi, acting, holding, settings)
+    settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
+    return _Hands(library, gpus, records, door, smi, acting, holding, settings, settling)
 
 
 def _specs(

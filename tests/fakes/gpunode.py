@@ -22,6 +22,7 @@ from driver.kubeletplugin import (
     locks,
     metadata_files,
     mig_acts,
+    mig_owed,
     ports,
     prepare,
     recovery,
@@ -95,14 +96,16 @@ class Process:
     locks: locks.Locks
     gpus: discovery.Discovery
     settings: shared_settings.SharedSettings | None = None
+    owed: mig_owed.Settling | None = None
 
     def recover(self) -> recovery.Report:
         return recovery.recover(self.executor, self.locks)
 
     def mend(self) -> tuple[str, ...]:
-        """Make MPS daemons and records agree."""
+        """Make MPS daemons, MIG modes and records agree."""
         assert self.settings is not None
-        return self.settings.mend()
+        assert self.owed is not None
+        return (*self.settings.mend(), *self.owed.mend())
 
 
 class GpuNode:
@@ -184,7 +187,8 @@ class GpuNode:
             records.all, self.slices, self.modes, self.daemons, gpus.again
         )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
-        parts = mig_acts.MigActs(partitions, gpus.again)
+        owed = mig_owed.Owed(self.base / "state/mig-owed", self.boot, watch)
+        parts = mig_acts.MigActs(partitions, gpus.again, owed.add)
         known = {**parts.table(), **shares.table(), **acts}
         acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
@@ -194,7 +198,8 @@ class GpuNode:
         settings = shared_settings.SharedSettings(
             records.all, shares, self.daemons, holding, acting.unaccounted
         )
-        return Process(preparer, acting, holding, gpus, settings)
+        settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
+        return Process(preparer, acting, holding, gpus, settings, settling)
 
     def allocate(self, claim: claims.Claim) -> ports.ClaimRef:
         """Put a claim into the API; how the kubelet names it."""

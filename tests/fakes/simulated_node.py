@@ -19,6 +19,7 @@ from driver.kubeletplugin import (
     locks,
     metadata_files,
     mig_acts,
+    mig_owed,
     ports,
     prepare,
     processes,
@@ -95,7 +96,9 @@ class SimulatedNode:
             self.daemons,
         )
         partitions = instances.Instances(self.library.session, self.time, watch)
-        acts = {**mig_acts.MigActs(partitions, gpus.again).table(), **self._sharing(records, gpus)}
+        owed = mig_owed.Owed(self.at.base / "mig-owed", boot, watch)
+        parting = mig_acts.MigActs(partitions, gpus.again, owed.add)
+        acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
         place = prepare.Place(builders.NODE)
