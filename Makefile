@@ -108,7 +108,7 @@ component: setup ## Real sockets and processes, no cluster.
 	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/component tests/contract -m "not gpu"
 
 oracle: setup ## Against kube-scheduler's own allocator; the first time it is built with Go.
-	$(BIN)/python -m pytest -q --timeout 600 tests/oracle
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 600 tests/oracle
 
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
