@@ -18,7 +18,7 @@ WORKERS ?= 2
 CYCLES ?= 36000
 RATE ?= 5
 # Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
-BENCHMARKS ?= allocator beside quality queues nodes page commands
+BENCHMARKS ?= allocator beside quality queues nodes page commands hold
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
 # Who `make blackbox` tries: one of tests/blackbox/subjects, or a file.
 SUBJECT ?= ration

@@ -16,7 +16,7 @@ _TIMES = ("ms", "s", "ms/pod")
 _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
 _KERNELS = {
-    **dict.fromkeys(("node", "beside", "soak"), _OF_THE_NODE),
+    **dict.fromkeys(("node", "beside", "soak", "hold"), _OF_THE_NODE),
     **dict.fromkeys(("page", "queues", "placement", "commands"), ("cpu",)),
 }
 """By suite; the second kind measures processor time."""

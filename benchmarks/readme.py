@@ -30,6 +30,7 @@ SUITES: Mapping[str, str] = {
     "control_plane_5000": "the whole control plane, 5,000 nodes",
     "control_plane_kwok": "the whole control plane, kubelets played by kwok",
     "herd": "many plugins at once",
+    "hold": "what must hold under load",
     "node": "the node",
     "nodes": "nodes on demand",
     "page": "the page and the JSON API",

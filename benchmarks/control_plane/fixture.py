@@ -31,7 +31,7 @@ def fill(kube: client.KubeClient, count: int, slices: str, *, kwok: bool = False
     annotation, _, value = kwok_nodes.ANNOTATION.partition("=")
 
     def make(number: int) -> None:
-        node = _fresh(fixtures.node(number))
+        node = fresh(fixtures.node(number))
         node["metadata"]["labels"] |= LANE
         if kwok:
             node["metadata"]["annotations"] = {annotation: value}
@@ -39,7 +39,7 @@ def fill(kube: client.KubeClient, count: int, slices: str, *, kwok: bool = False
         # Admission takes every new node for one that is not ready, and nobody here looks again.
         kube.patch(resource.NODES, fixtures.node_name(number), {"spec": {"taints": None}})
         for one in json.loads(fixtures.filled(slices, number)):
-            kube.create(resource.RESOURCE_SLICES, _fresh(one))
+            kube.create(resource.RESOURCE_SLICES, fresh(one))
 
     _spread(make, range(count))
 
@@ -48,7 +48,7 @@ def nodes(kube: client.KubeClient, count: int) -> None:
     """Make nodes without devices."""
 
     def make(number: int) -> None:
-        node = _fresh(fixtures.node(number))
+        node = fresh(fixtures.node(number))
         node["metadata"]["labels"] |= LANE
         kube.create(resource.NODES, node)
 
@@ -160,9 +160,9 @@ def ask(kube: client.KubeClient, names: Sequence[str], pace: float = 0.0) -> dic
         name = names[number]
         if pace:
             time.sleep(max(0.0, began + number / pace - time.monotonic()))
-        claim = _fresh(fixtures.claim(name, fixtures.gpus()))
+        claim = fresh(fixtures.claim(name, fixtures.gpus()))
         kube.create(resource.RESOURCE_CLAIMS, claim, fixtures.NAMESPACE)
-        pod = _fresh(fixtures.pod(f"pod-{name}", name))
+        pod = fresh(fixtures.pod(f"pod-{name}", name))
         pod["spec"] |= {"nodeSelector": LANE, "terminationGracePeriodSeconds": 0}
         made[f"pod-{name}"] = time.monotonic()
         kube.create(resource.PODS, pod, fixtures.NAMESPACE)
@@ -234,7 +234,7 @@ def _spread(act: Callable[[T], None], over: Iterable[T]) -> None:
         list(pool.map(act, over))
 
 
-def _fresh(raw: Raw) -> Raw:
+def fresh(raw: Raw) -> Raw:
     """An object as one creates it: without what the server assigns."""
     meta = {key: value for key, value in raw["metadata"].items() if key not in _ASSIGNED}
     return {**raw, "metadata": meta}

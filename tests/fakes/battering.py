@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -282,8 +282,8 @@ class Battered:
             "ts": f"{whole[3]}-ts",
         }
 
-    def claim(self, name: str, device: str) -> ports.ClaimRef:
-        """A new claim that is allocated a device; of a share a quarter."""
+    def claim(self, name: str, device: str, share: Mapping[str, str] = SHARE) -> ports.ClaimRef:
+        """A new claim that is allocated a device; of a shared one, `share`: a quarter."""
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
         body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         made = self._kube.create(resource.RESOURCE_CLAIMS, body, NAMESPACE)
@@ -296,7 +296,7 @@ class Battered:
         }
         devices: dict[str, Any] = {"results": [result]}
         if device.endswith(("-mps", "-ts")):
-            result |= {"consumedCapacity": SHARE, "shareID": uid}
+            result |= {"consumedCapacity": dict(share), "shareID": uid}
         if device.endswith("-ts"):
             opaque = {"driver": DRIVER, "parameters": LONG}
             devices["config"] = [{"source": "FromClaim", "opaque": opaque}]

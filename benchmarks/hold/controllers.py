@@ -1,0 +1,124 @@
+"""Controllers as processes: how many decisions a second, how soon the first, and a standby."""
+
+import contextlib
+import itertools
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import record
+from benchmarks.allocator import fixtures
+from benchmarks.control_plane import fixture
+from benchmarks.hold import fleet, ground
+from benchmarks.node import process
+from tests.fakes import packaged
+
+ROOT = Path(__file__).parents[2]
+RATE_NODES, BURST, ROUNDS = 500, 1_000, 3
+FULL_NODES, THERE, STARTS = 1_000, 5_000, 3
+REST_S, STANDBY_S = 10.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A fleet before an API server; `kubeconfig` is the controllers'."""
+
+    api: ground.Ground
+    kubeconfig: Path
+    seen: fleet.Allocated
+
+    @contextlib.contextmanager
+    def controller(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process that may lead, as in the image; it gives up the Lease at the exit."""
+        command = [
+            *(sys.executable, "-m", "driver.controller", f"--kubeconfig={self.kubeconfig}"),
+            *(f"--identity={name}", "--web-address=127.0.0.1:0", "--log-level=warning"),
+        ]
+        with (self.api.logs / f"{name}.log").open("wb") as log:
+            around = packaged.environment()
+            found = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=around)
+        try:
+            yield found
+        finally:
+            ground.end(found)
+
+    def ask(self, *names: str) -> float:
+        """Pods with a claim of one GPU each; the moment of the first."""
+        return min(fixture.ask(self.api.kube, names).values())
+
+
+def measure() -> list[record.Figure]:
+    """On a fleet that is empty, then on one with claims, each before an API server of its own."""
+    with _bench(RATE_NODES) as bench:
+        found = _rate(bench)
+    with _bench(FULL_NODES, THERE) as bench:
+        return [found, *_starts(bench), *_pair(bench)]
+
+
+@contextlib.contextmanager
+def _bench(nodes: int, claims: int = 0) -> Iterator[Bench]:
+    with ground.served() as api:
+        ground.namespace(api.kube, fixtures.NAMESPACE)
+        fixture.fill(api.kube, nodes, fixtures.whole("controller"))
+        fleet.occupy(api.kube, claims, nodes)
+        seen = fleet.Allocated(api.kube)
+        try:
+            yield Bench(api, api.controller(), seen)
+        finally:
+            seen.close()
+
+
+def _rate(bench: Bench) -> record.Figure:
+    """From the first pod's creation to the last allocation; the client is on the machine too."""
+    rates = []
+    with bench.controller("leader"):
+        bench.ask("warm")
+        bench.seen.wait(["warm"])
+        time.sleep(REST_S)  # a new leader says something of every node first
+        for turn in range(ROUNDS):
+            names = [f"burst-{turn}-{number}" for number in range(BURST)]
+            began = bench.ask(*names)
+            rates.append(BURST / (bench.seen.wait(names) - began))
+    name = f"decisions at {RATE_NODES} nodes x {fleet.GPUS} GPUs, {BURST:,} pods at once"
+    return record.figure(name, "/s", rates)
+
+
+def _starts(bench: Bench) -> list[record.Figure]:
+    """A pod waits; a process is started, reads all there is, leads and decides."""
+    taken = []
+    for number in range(STARTS):
+        name = f"first-{number}"
+        bench.ask(name)
+        began = time.monotonic()
+        with bench.controller(f"start-{number}"):
+            taken.append(bench.seen.wait([name]) - began)
+    name = f"full resync of {THERE:,} claims: a controller's start to its first decision"
+    return [record.figure(name, "s", taken)]
+
+
+def _pair(bench: Bench) -> list[record.Figure]:
+    """A leader with a standby beside it; then the leader ends, and a pod waits for the other."""
+    with contextlib.ExitStack() as stays, contextlib.ExitStack() as ends:
+        leader = ends.enter_context(bench.controller("one"))
+        bench.ask("led")
+        bench.seen.wait(["led"])
+        standby = stays.enter_context(bench.controller("other"))
+        time.sleep(STANDBY_S)
+        sizes = [process.rss(one.pid) for one in (standby, leader)]
+        began = time.monotonic()
+        ends.close()
+        bench.ask("taken-over")
+        took = bench.seen.wait(["taken-over"]) - began
+    names = (
+        "RSS of a standby controller",
+        f"RSS of a leader, {THERE:,} claims on {FULL_NODES:,} nodes",
+    )
+    return [
+        *itertools.starmap(
+            lambda name, size: record.figure(name, "MiB", [size]), zip(names, sizes, strict=True)
+        ),
+        record.figure("a leader's end to its standby's first decision", "s", [took]),
+    ]
