@@ -134,7 +134,13 @@ def _lay_out(where: layout.Layout, ports: argv.Ports) -> None:
 def _start(where: layout.Layout, command: argv.Argv, ends: contextlib.ExitStack) -> None:
     with (where.logs / f"{Path(command[0]).name}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    ends.callback(end, process)
+    ends.callback(_kill, process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """What it keeps is thrown away: it need not end in order."""
+    process.kill()
+    process.wait()
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
