@@ -16,7 +16,7 @@ SEEDS ?= 20000
 WORKERS ?= 2
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
-RATE ?= 5
+RATE ?= 10
 # Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
 BENCHMARKS ?= allocator beside quality queues nodes page commands hold
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
@@ -113,7 +113,7 @@ oracle: setup ## Against kube-scheduler's own allocator; the first time it is bu
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
 
-soak: setup ## One plugin, CYCLES claims at RATE a second while things break; then 1,000 real pods: 2.5 hours.
+soak: setup ## One plugin, CYCLES claims at RATE a second while things break; then 1,000 real pods: two hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
 	$(BIN)/python -m tests.soak.pods
 

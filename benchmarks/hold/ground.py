@@ -38,12 +38,38 @@ _QUIET = ("--v=0", f"--bind-address={HERE}")
 
 
 class Ground:
-    """An API server that answers; `kube` is an administrator's client."""
+    """An API server that answers while it is up; `kube` is an administrator's client."""
 
     def __init__(self, where: layout.Layout, ports: Mapping[str, int]) -> None:
         self._where = where
+        self._ports = ports
         self._server = f"https://{HERE}:{ports['kube-apiserver']}"
-        self.kube = client.KubeClient.connect(self._administrator(), "ration-bench")
+        self._serving: subprocess.Popen[bytes] | None = None
+        self.kubeconfig = self._administrator()
+        self.kube = client.KubeClient.connect(self.kubeconfig, "ration-bench")
+
+    def up(self) -> None:
+        """Have it serve; returns once it is ready."""
+        api = argv.kube_apiserver(self._where.program("kube-apiserver"), self._where, self._ports)
+        self._serving = _started(self._where, (*api, *_QUIET))
+        _wait(self._where, "kube-apiserver", self._ports["kube-apiserver"])
+        kubectl.wait(
+            "the API server is ready",
+            lambda: kubectl.run(self._where, "get", "--raw=/readyz") == "ok",
+            _WITHIN_S,
+            self._where.logs / "kube-apiserver.log",
+        )
+
+    def down(self) -> None:
+        """Kill it; what it keeps is etcd's."""
+        if self._serving is not None:
+            _kill(self._serving)
+            self._serving = None
+
+    def drop_connections(self) -> None:
+        """As one that restarts."""
+        self.down()
+        self.up()
 
     @property
     def audit(self) -> Path:
@@ -95,19 +121,12 @@ def served() -> Iterator[Ground]:
         where = layout.Layout(Path(folder) / "checkout", Path(folder))
         ports = plan.choose_ports(_LISTENERS, _OF_CLUSTERS, host.is_free)
         _lay_out(where, ports)
-        program = where.program
-        _start(where, argv.etcd(program("etcd"), where, ports), ends)
+        etcd = _started(where, argv.etcd(where.program("etcd"), where, ports))
+        ends.callback(_kill, etcd)
         _wait(where, "etcd", ports["etcd"])
-        api = argv.kube_apiserver(program("kube-apiserver"), where, ports)
-        _start(where, (*api, *_QUIET), ends)
-        _wait(where, "kube-apiserver", ports["kube-apiserver"])
         ground = Ground(where, ports)
-        kubectl.wait(
-            "the API server is ready",
-            lambda: kubectl.run(where, "get", "--raw=/readyz") == "ok",
-            _WITHIN_S,
-            where.logs / "kube-apiserver.log",
-        )
+        ends.callback(ground.down)
+        ground.up()
         ground.install()
         yield ground
 
@@ -131,10 +150,9 @@ def _lay_out(where: layout.Layout, ports: argv.Ports) -> None:
         where.program(name).symlink_to(found[name])
 
 
-def _start(where: layout.Layout, command: argv.Argv, ends: contextlib.ExitStack) -> None:
-    with (where.logs / f"{Path(command[0]).name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    ends.callback(_kill, process)
+def _started(where: layout.Layout, command: argv.Argv) -> subprocess.Popen[bytes]:
+    with (where.logs / f"{Path(command[0]).name}.log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Run the gates: `python -m tests.gates`, or some: `--only 3,11`.
+"""Run the gates: `python -m tests.gates`, or some: `--only 3,11`, `--having blackbox`.
 
 Each gate is a list of commands, run one after the other as they stand in docs/explanation/gates.md;
 what each ended with goes to tests/gates/results.json, from which `make docs` makes that page. All
@@ -7,6 +7,7 @@ green; 1: one is not; 2: there is no such gate.
 """
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run, keep, tell."""
     chosen = _parser().parse_args(arguments)
     try:
-        gates = _chosen(chosen.only)
+        gates = [_having(one, chosen.having) for one in _chosen(chosen.only)]
+        gates = [one for one in gates if one.commands]
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -57,6 +59,11 @@ def _chosen(only: str) -> list[table.Gate]:
     return [known[one] for one in only.split(",")]
 
 
+def _having(gate: table.Gate, words: str) -> table.Gate:
+    found = tuple(one for one in gate.commands if words in one.text)
+    return dataclasses.replace(gate, commands=found)
+
+
 def _listed(gate: table.Gate) -> str:
     return "\n".join([f"{gate.number}. {gate.asks}", *(f"   {one.text}" for one in gate.commands)])
 
@@ -66,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m tests.gates", description=(__doc__ or "").splitlines()[0]
     )
     made.add_argument("--only", default="", help="numbers, with commas between; all without it")
+    made.add_argument("--having", default="", help="of these the commands that have this in them")
     made.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
     return made
 

@@ -39,7 +39,6 @@ class Trouble(StrEnum):
 
 
 KILLS = (Trouble.PLUGIN_KILLED, Trouble.SUPERVISOR_KILLED)
-OF_API = (Trouble.API_DOWN, Trouble.API_DROPPED)
 LIKELIER = 3
 """A kill than any other trouble, while there are kills."""
 

@@ -1,22 +1,16 @@
 """One run: a node, lanes of pods on it, troubles beside them, samples, and what remains."""
 
-import contextlib
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from driver import clock
-from driver.kube import client, resource
-from hack.cluster import api as clusters
-from hack.cluster import errors as cluster_errors
+from driver.kube import resource
 from tests.fakes import battering, waiting
-from tests.fakes.apiserver import server
-from tests.soak import draw, lanes, ledger, room, samples, troubles
+from tests.soak import draw, lanes, ledger, room, samples, servers, troubles
 
 ROOT = Path(__file__).parents[2]
-NODE = "soak"
 LANES = 6
 SAMPLES = 240
 """Of a run with a rate; one with none is looked at every two seconds."""
@@ -41,47 +35,12 @@ class Asked:
         return min(LONGEST_S, max(SHORTEST_S, self.cycles / self.rate / SAMPLES))
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """An API server to speak to; `fake` where it is ours to break."""
-
-    kube: client.KubeClient
-    kubeconfig: Path
-    fake: server.ApiServer | None
-
-    @property
-    def words(self) -> str:
-        """Which it is."""
-        if self.fake is None:
-            return "the cluster's kube-apiserver, which is left alone"
-        return "a stand-in for the API server: no cluster of this checkout is up"
-
-
-@contextlib.contextmanager
-def served() -> Iterator[Server]:
-    """The API server of the cluster that is up, else a stand-in; it has the node."""
-    try:
-        cluster = clusters.Cluster.load(ROOT)
-    except cluster_errors.ClusterError:
-        with server.ApiServer() as fake, tempfile.TemporaryDirectory() as folder:
-            fake.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
-            kubeconfig = fake.kubeconfig(Path(folder))
-            yield Server(client.KubeClient.connect(kubeconfig, "ration-soak"), kubeconfig, fake)
-        return
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-soak")
-    taint = {"key": "ration.dev/lane", "value": "soak", "effect": "NoSchedule"}
-    kube.create(resource.NODES, {"metadata": {"name": NODE}, "spec": {"taints": [taint]}})
-    try:
-        yield Server(kube, cluster.kubeconfig, None)
-    finally:
-        kube.delete(resource.NODES, NODE)
-
-
 class Run:
     """`go` returns when all cycles are over, or something broke."""
 
-    def __init__(self, asked: Asked, say: Callable[[str], None]) -> None:
+    def __init__(self, asked: Asked, served: servers.Served, say: Callable[[str], None]) -> None:
         self._asked = asked
+        self._served = served
         self._say = say
         self._time = clock.SystemClock()
         self.book = ledger.Ledger(ledger.Pace(asked.cycles, asked.rate), self._time.monotonic)
@@ -90,10 +49,10 @@ class Run:
 
     def go(self) -> None:
         """Set up, run, look at what remains, and end all of it."""
-        with served() as found:
+        with self._served() as found:
             self.server = found.words
             self._say(f"seed {self._asked.seed}; {found.words}")
-            with battering.battered(found.kube, found.kubeconfig, NODE) as node:
+            with battering.battered(found.kube, found.kubeconfig, servers.NODE) as node:
                 self.sampler = samples.Sampler(
                     {
                         "plugin": lambda: node.processes[-1].pid,
@@ -105,7 +64,7 @@ class Run:
                 if self.book.broken:
                     self._say(f"the plugin's last words:\n{_tail(node.log)}")
 
-    def _run(self, found: Server, node: battering.Battered) -> None:
+    def _run(self, found: servers.Server, node: battering.Battered) -> None:
         ground = lanes.Ground(
             node, room.Room(node.published()), threading.Lock(), self.book, self._time
         )
@@ -126,16 +85,15 @@ class Run:
         self._look(found)
 
     def _breaking(
-        self, found: Server, node: battering.Battered, stop: threading.Event
+        self, found: servers.Server, node: battering.Battered, stop: threading.Event
     ) -> list[threading.Thread]:
         if not self._asked.trouble_s:
             return []
-        among = [one for one in draw.Trouble if found.fake or one not in draw.OF_API]
-        breaks = draw.Breaks(self._asked.seed, among)
-        made = troubles.Troubles(node, found.fake, self.book, breaks, self._time)
+        breaks = draw.Breaks(self._asked.seed, tuple(draw.Trouble))
+        made = troubles.Troubles(node, found, self.book, breaks, self._time)
         return [threading.Thread(target=made.run, args=(self._asked.trouble_s, stop), daemon=True)]
 
-    def _look(self, found: Server) -> None:
+    def _look(self, found: servers.Server) -> None:
         book = self.book
         self.sampler.look(book.elapsed_s, book.done)
         if found.fake is not None:
@@ -146,7 +104,7 @@ class Run:
             f"troubles {book.troubles.total()}  tried again {book.refused.total()}"
         )
 
-    def _remains(self, found: Server, node: battering.Battered) -> None:
+    def _remains(self, found: servers.Server, node: battering.Battered) -> None:
         """Both processes live, and nothing of any claim is left anywhere."""
         for who, process in (
             ("plugin", node.processes[-1]),

@@ -6,8 +6,8 @@ from driver import clock, ids
 from driver.kubeletplugin import ports
 from simulator import codes, control
 from tests.fakes import battering
-from tests.fakes.apiserver import faults, server
-from tests.soak import draw, ledger
+from tests.fakes.apiserver import faults
+from tests.soak import draw, ledger, servers
 
 AWAY_S = 3.0
 SLOW_MS = "40"
@@ -20,12 +20,12 @@ LATE_S = 1.0
 
 
 class Troubles:
-    """`run` is a thread's target. `api` is None where the API server is not ours to break."""
+    """`run` is a thread's target."""
 
     def __init__(
         self,
         node: battering.Battered,
-        api: server.ApiServer | None,
+        api: servers.Server,
         book: ledger.Ledger,
         breaks: draw.Breaks,
         time: clock.Clock,
@@ -93,20 +93,18 @@ class Troubles:
         self._send("xid", gpu, HARMLESS_XID, whole, whole)
 
     def _api_down(self, _gpu: str) -> None:
-        if self._api is not None:
-            self._api.down()
-            self._wait()
-            self._api.up()
+        self._api.breaks.down()
+        self._wait()
+        self._api.breaks.up()
 
     def _api_dropped(self, _gpu: str) -> None:
-        if self._api is not None:
-            self._api.drop_connections()
+        self._api.breaks.drop_connections()
 
     def _restart_kubelet(self, _gpu: str) -> None:
         self._node.restart_kubelet()
 
     def _rush(self, _gpu: str) -> None:
-        """Claims that nobody made, of which the API server tells late: every call has to wait.
+        """Claims that nobody made; a stand-in tells of them late, so that every call has to wait.
 
         An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
         """
@@ -114,15 +112,15 @@ class Troubles:
             ports.ClaimRef(battering.NAMESPACE, f"rush-{at}", ids.ClaimUid(f"rush-{at}"))
             for at in range(PODS)
         ]
-        if self._api is not None:
-            self._api.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
+        if self._api.fake is not None:
+            self._api.fake.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
         calls = [
             self._node.start_call(call, (ref,)) for call in ("prepare", "unprepare") for ref in refs
         ]
         for call in calls:
             call.result()
-        if self._api is not None:
-            self._api.faults.clear()
+        if self._api.fake is not None:
+            self._api.fake.faults.clear()
 
     def _send(self, call: str, *words: str) -> None:
         control.send(self._node.base, call, *words)

@@ -57,3 +57,9 @@ def test_a_gate_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
 def test_listing_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--only", "6", "--list"]) == 0
     assert "tests/e2e/test_reclaim.py -k away" in capsys.readouterr().out
+
+
+def test_of_the_gates_some_commands_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--only", "2,6", "--having", "chaos", "--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [one.strip() for one in listed[1:]] == ["make chaos"]
