@@ -168,7 +168,7 @@ GATES = (
         "36,000 claims and 1,000 pods while things break: nothing lost, and memory, files and "
         "threads flat",
         (
-            Command((".venv/bin/python", "-m", "tests.soak"), 65),
+            Command((".venv/bin/python", "-m", "tests.soak", "--cycles", "36000"), 65),
             Command((".venv/bin/python", "-m", "tests.soak.pods"), 55),
         ),
     ),
