@@ -1,6 +1,7 @@
 """Runs one command of a gate: its output is kept in a file, its last line told."""
 
 import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,21 +13,30 @@ _LONGEST = 160
 
 
 def run(command: table.Command) -> tuple[int, str]:
-    """Exit code, and the last line that says something. Ctrl-C ends the command too."""
+    """Exit code, and the last line that says something.
+
+    Ctrl-C is passed on to the command, which ends what it started, and is waited for.
+    """
     environment = {**os.environ, **dict(command.environment)}
     with tempfile.TemporaryFile("w+") as told:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command.words,
             cwd=ROOT,
             env=environment,
             stdout=told,
             stderr=subprocess.STDOUT,
-            check=False,
+            start_new_session=True,
         )
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
         told.seek(0)
         lines = [line.strip() for line in told if line.strip()]
-    if done.returncode:
+    if code:
         log = ROOT / ".cluster" / "gate.log"
         log.parent.mkdir(exist_ok=True)
         log.write_text("\n".join(lines) + "\n")
-    return done.returncode, (lines[-1] if lines else "")[:_LONGEST]
+    return code, (lines[-1] if lines else "")[:_LONGEST]
