@@ -20,8 +20,9 @@ RATE ?= 10
 # Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
 BENCHMARKS ?= allocator beside quality queues nodes page commands hold
 ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
-# Who `make blackbox` tries: one of tests/blackbox/subjects, or a file.
+# Who `make blackbox` tries: one of tests/blackbox/subjects, or a file; groups of cases side by side, which mostly wait.
 SUBJECT ?= ration
+GROUPS_AT_ONCE ?= 4
 # Of chaos: how many faults, and what draws them.
 FAULTS ?= 500
 SEED ?= 20261122
@@ -124,7 +125,7 @@ gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: h
 	$(BIN)/python -m tests.gates
 
 blackbox: setup ## A DRA driver (SUBJECT) as a real kubelet (K8S) and a proxy that breaks calls see it.
-	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --keep tests/blackbox/results.json
+	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --nodes $(GROUPS_AT_ONCE) --keep tests/blackbox/results.json
 
 fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; then every property, EXAMPLES each.
 	$(FUZZ_VENV)/bin/python -m tests.fuzz --seconds $(SECONDS)
