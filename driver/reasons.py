@@ -333,7 +333,7 @@ class Reason(StrEnum):
     )
     DEVICE_OVERLAP = (
         "DeviceOverlap",
-        "Another prepared claim holds the same GPU, or the same part of it, on this node.",
+        "On this node prepared claims hold the GPU, the same part of it, or too much of it.",
     )
     DEVICE_UNKNOWN = ("DeviceUnknown", "The allocated device is not, or no longer, on this node.")
     PREPARE_FAILED = ("PrepareFailed", "A step of preparing the devices failed and was undone.")

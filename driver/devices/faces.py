@@ -117,6 +117,12 @@ class ShareFace:
     memory_factor: Fraction = Fraction(1)
 
     @property
+    def memory_bytes(self) -> int | None:
+        """What all shares have together; None where the GPU does not tell."""
+        whole = self.gpu.memory_bytes
+        return None if whole is None else int(Fraction(whole) * self.memory_factor)
+
+    @property
     def name(self) -> ids.DeviceName:
         """`gpu-0000-18-00-0-mps`, `gpu-0000-18-00-0-ts`."""
         suffix = "mps" if self.sharing is Sharing.MPS else "ts"

@@ -4,6 +4,7 @@ A name is all that is taken from the API; profile, place and instance come from 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from driver import errors, reasons
 from driver.api import offerings
@@ -73,7 +74,14 @@ class Granting:
         if any(face is None or isinstance(face, faces.MigFace) for face in known.values()):
             now = self._gpus.again(gpu.uuid)
             known = {name: faces.named(now, name) for name in wanted}
-        return known
+        return {name: self._as_offered(face) for name, face in known.items()}
+
+    def _as_offered(self, face: faces.Face | None) -> faces.Face | None:
+        """Turns on a GPU may have more memory together than it has."""
+        if isinstance(face, faces.ShareFace) and face.sharing is faces.Sharing.TIME_SLICING:
+            offered = self._rules.of(self._pool, face.gpu)
+            return replace(face, memory_factor=offered.memory_factor)
+        return face
 
     def _unpreparable(self, face: faces.Face, result: claims.Result) -> ports.Refused | None:
         """Monitors are for administrators."""

@@ -39,8 +39,10 @@ class Patient:
         """Prepare; a device that a leaving claim holds is waited for."""
         deadline = self._clock.monotonic() + self._wait_s
         answer = self._inner.prepare(ref, cancelled)
-        while isinstance(answer, ports.Refused) and self._worth_waiting(answer):
-            if cancelled() or self._clock.monotonic() >= deadline:
+        last: ports.ClaimRef | None = None
+        while isinstance(answer, ports.Refused):
+            last = next(filter(self._leaves, _ordered(answer.holders, last)), None)
+            if last is None or cancelled() or self._clock.monotonic() >= deadline:
                 break
             self._clock.wait(threading.Event(), _POLL_S)
             answer = self._inner.prepare(ref, cancelled)
@@ -54,11 +56,8 @@ class Patient:
         """Whether it would be refused now; nothing is waited for."""
         return self._inner.check(ref)
 
-    def _worth_waiting(self, answer: ports.Refused) -> bool:
+    def _leaves(self, holder: ports.ClaimRef) -> bool:
         """Whether the holder is one the API server no longer gives the device to."""
-        holder = answer.holder
-        if holder is None:
-            return False
         try:
             claim = self._reader.read(holder)
         except errors.NotFound:
@@ -67,3 +66,10 @@ class Patient:
             _log.info("holder not readable", holder=holder.name, error=str(error))
             return False
         return claim.uid != holder.uid or claim.allocation is None
+
+
+def _ordered(
+    holders: tuple[ports.ClaimRef, ...], last: ports.ClaimRef | None
+) -> list[ports.ClaimRef]:
+    """The one that was waited for first: mostly it is still there, and no other is read."""
+    return [*(one for one in holders if one == last), *(one for one in holders if one != last)]

@@ -33,15 +33,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What is held already, by claim `holder` on the node's records: `gpu`, or a part of it.
+    """What `holders` have already on the node's records: `gpu`, a part of it, or all its shares.
 
-    With a `conflict`, both are to share the GPU, and cannot agree on how.
+    With a `conflict`, both are to share the GPU, and cannot agree on how; with `crowd` words, they
+    can, but there is not enough of it.
     """
 
     gpu: ids.GpuUuid
-    holder: str
+    holders: tuple[str, ...]
     part: partition.Placement | None = None
     conflict: terms.Conflict | None = None
+    crowd: str = ""
 
     def __str__(self) -> str:
         if self.part is None:
@@ -97,8 +99,9 @@ def overlap(
 ) -> Overlap | None:
     """The first device of the plan that another claim, or the claim `own` itself, holds already.
 
-    Counted in hardware, by GPU and by memory slices of it; administrative access neither takes
-    anything nor is refused it.
+    Counted in hardware, by GPU and by memory slices of it, and shares by what they have of it:
+    one is left behind by a pod that was force-deleted, and the API counts it no more.
+    Administrative access neither takes anything nor is refused it.
     """
     held = [(device, claim) for claim, devices in others for device in devices if _takes(device)]
     for device in plan.devices:
@@ -106,9 +109,25 @@ def overlap(
             continue
         met = ((other, holder) for other, holder in held if _clash(device, other))
         for other, holder in met:
-            return Overlap(device.gpu, holder, _placement(device), _conflict(device, other))
+            return Overlap(device.gpu, (holder,), _placement(device), _conflict(device, other))
         held.append((device, own))
-    return None
+    shared = sorted({one.gpu for one in plan.devices if one.terms and _takes(one)})
+    return next(filter(None, (_crowd(gpu, own, held) for gpu in shared)), None)
+
+
+def _crowd(
+    gpu: ids.GpuUuid, own: str, held: Iterable[tuple[steps.PlannedDevice, str]]
+) -> Overlap | None:
+    """Whether the shares of a GPU have more of it together than there is."""
+    on_it = [(one, claim) for one, claim in held if one.gpu == gpu]
+    given = [one.terms for one, _ in on_it if one.terms]
+    compute = sum(one.compute_percent for one in given)
+    memory, room = sum(one.memory_bytes for one in given), max(one.shared_bytes for one, _ in on_it)
+    if compute <= faces.FULL_COMPUTE_PERCENT and (memory <= room or not room):
+        return None
+    words = f"{compute} percent of its compute and {memory} of {room} bytes of its memory"
+    others = tuple(sorted({claim for _, claim in on_it} - {own}))
+    return Overlap(gpu, others or (own,), crowd=words)
 
 
 def _takes(device: steps.PlannedDevice) -> bool:

@@ -41,13 +41,13 @@ class Prepared:
 class Refused:
     """The claim is not ready, and why.
 
-    `permanent`: the same claim will be refused again. `holder`: the claim that has what is asked.
+    `permanent`: the same claim will be refused again. `holders`: the claims that have what it asks.
     """
 
     reason: reasons.Reason
     message: str
     permanent: bool = False
-    holder: ClaimRef | None = None
+    holders: tuple[ClaimRef, ...] = ()
 
 
 Cancelled = Callable[[], bool]

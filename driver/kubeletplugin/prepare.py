@@ -228,14 +228,16 @@ def _overlapping(
     found = plan.overlap(intent, ref.uid, ((uid, one.devices) for uid, one in held.items()))
     if found is None:
         return None
-    record = held.get(ids.ClaimUid(found.holder))
-    holder = record.claim if record is not None else ref
+    known = (held.get(ids.ClaimUid(uid)) for uid in found.holders)
+    holders = tuple(record.claim for record in known if record is not None)
+    names = ", ".join(_name(one) for one in holders or (ref,))
     if found.conflict is not None:
-        text = f"{found} is shared with claim {_name(holder)}: {found.conflict.message}"
-        return ports.Refused(found.conflict.reason, text, holder=record.claim if record else None)
-    message = f"{found} is held by claim {_name(holder)} on this node until it is unprepared"
-    reason = reasons.Reason.DEVICE_OVERLAP
-    return ports.Refused(reason, message, holder=record.claim if record else None)
+        text = f"{found} is shared with claim {names}: {found.conflict.message}"
+        return ports.Refused(found.conflict.reason, text, holders=holders)
+    text = f"{found} is held by claim {names} on this node until it is unprepared"
+    if found.crowd:
+        text = f"of {found} {found.crowd} would be given out, with the shares of claims {names}"
+    return ports.Refused(reasons.Reason.DEVICE_OVERLAP, text, holders=holders)
 
 
 def _met(

@@ -61,8 +61,9 @@ class Edits:
 class PlannedDevice:
     """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name.
 
-    `terms` are those of a GPU that other claims have too. `subrequest` is the chosen alternative of
-    a `firstAvailable` request.
+    `terms` are those of a GPU that other claims have too, and `shared_bytes` is the memory that all
+    its shares had together as this one was given; 0: not known. `subrequest` is the chosen
+    alternative of a `firstAvailable` request.
     """
 
     request: str
@@ -75,6 +76,7 @@ class PlannedDevice:
     share_id: str = ""
     terms: shares.Terms | None = None
     subrequest: str = ""
+    shared_bytes: int = 0
 
     @property
     def cdi_name(self) -> str:
@@ -121,6 +123,7 @@ class Part:
 
 def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
     """The device of a grant."""
+    shared = grant.face.memory_bytes if isinstance(grant.face, faces.ShareFace) else None
     return PlannedDevice(
         request=grant.request,
         pool=grant.pool,
@@ -132,4 +135,5 @@ def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
         share_id=grant.share_id,
         terms=grant.terms,
         subrequest=grant.subrequest,
+        shared_bytes=shared or 0,
     )

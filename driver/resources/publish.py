@@ -8,7 +8,6 @@ refused whole: half a GPU would be wrong.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from driver import errors, ids, names
 from driver.devices import counters, description, faces, model
@@ -184,8 +183,7 @@ def _shared(face: faces.ShareFace) -> Mapping[str, capacities.Capacity]:
         names.CAP_COMPUTE: capacities.in_steps(full, full // face.shares, 1, quantity.of_units),
         names.CAP_SHARES: capacities.in_steps(face.shares, 1, 1, quantity.of_units),
     }
-    if face.gpu.memory_bytes is not None:
-        total = int(Fraction(face.gpu.memory_bytes) * face.memory_factor)
+    if (total := face.memory_bytes) is not None:
         found[names.CAP_MEMORY] = capacities.in_steps(
             total, total // face.shares, _MEMORY_STEP, quantity.of_bytes
         )

@@ -16,7 +16,7 @@ GOLDEN = (
     b'"devices":[{"admin_access":false,"cdi_id":"gpu.ration.dev/claim=uid-1-gpu-0",'
     b'"device":"gpu-0","edits":{"daemon":"","environment":{},"gpus":["GPU-1"],"instance":null},'
     b'"gpu":"GPU-1","pool":"node-1",'
-    b'"request":"gpu","share_id":"","subrequest":"","terms":null}],"facts":[],"pod_claim":"",'
+    b'"request":"gpu","share_id":"","shared_bytes":0,"subrequest":"","terms":null}],"facts":[],"pod_claim":"",'
     b'"state":"started","steps":[],"version":1},'
     b'"sha256":"6f3d"}\n'
 )

@@ -1,3 +1,4 @@
+import dataclasses
 from dataclasses import dataclass, field
 
 from driver import errors, ids, reasons
@@ -8,7 +9,8 @@ from tests.fakes import clock as clocks
 
 MINE = ports.ClaimRef("default", "mine", ids.ClaimUid("mine-uid"))
 HOLDER = ports.ClaimRef("default", "holder", ids.ClaimUid(objects.uid_of("holder")))
-HELD = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "held", holder=HOLDER)
+STAYS = ports.ClaimRef("default", "stays", ids.ClaimUid(objects.uid_of("stays")))
+HELD = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "held", holders=(HOLDER,))
 
 
 @dataclass
@@ -46,6 +48,20 @@ class Reader:
         return self.claim
 
 
+@dataclass
+class Several:
+    """Claims that are allocated, but for these."""
+
+    but: dict[ids.ClaimUid, errors.ApiError]
+    read_refs: list[ports.ClaimRef] = field(default_factory=list)
+
+    def read(self, ref: ports.ClaimRef) -> claims.Claim:
+        self.read_refs.append(ref)
+        if ref.uid in self.but:
+            raise self.but[ref.uid]
+        return objects.claim(ref.name, status=objects.allocated("node-a", "gpu-0"))
+
+
 def prepare(
     inner: Inner, holder: claims.Claim | errors.ApiError, *, cancelled: bool = False
 ) -> ports.Prepared | ports.Refused:
@@ -61,6 +77,23 @@ def test_a_holder_that_is_gone_from_the_api_is_waited_for() -> None:
     inner = Inner([HELD, HELD, DONE])
     assert prepare(inner, GONE) == DONE
     assert inner.asked == 3
+
+
+def test_of_many_holders_one_that_leaves_is_enough_and_is_asked_about_first_from_then_on() -> None:
+    crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
+    inner = Inner([crowd, crowd, crowd, DONE])
+    reader = Several({HOLDER.uid: GONE})
+    waiting = patience.Patient(inner, reader, clocks.FakeClock())
+    assert waiting.prepare(MINE, lambda: False) == DONE
+    assert reader.read_refs == [STAYS, HOLDER, HOLDER, HOLDER]
+
+
+def test_of_many_holders_that_all_stay_none_is_waited_for() -> None:
+    crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
+    reader = Several({})
+    waiting = patience.Patient(Inner([crowd]), reader, clocks.FakeClock())
+    assert waiting.prepare(MINE, lambda: False) == crowd
+    assert reader.read_refs == [STAYS, HOLDER]
 
 
 def test_a_holder_that_lost_its_allocation_or_its_identity_is_waited_for() -> None:

@@ -74,7 +74,7 @@ def test_a_step_and_its_inverse_take_each_other_back() -> None:
 def test_overlap_counts_gpus() -> None:
     held = planned(a_grant()).devices
     found = plan.overlap(planned(a_grant()), "me", [("them", held)])
-    assert found == plan.Overlap(GPU, "them")
+    assert found == plan.Overlap(GPU, ("them",))
     assert plan.overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
 
 

@@ -313,7 +313,7 @@ def test_a_damaged_record_counts_until_the_kubelet_comes_back_to_its_claim(
     refused(node, second)
     if how == "prepared again":
         prepared(node, first)
-        assert refused(node, second).holder == first
+        assert refused(node, second).holders == (first,)
     node.process().preparer.unprepare(first)
     prepared(node, second)
 

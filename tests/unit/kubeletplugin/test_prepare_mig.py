@@ -114,7 +114,7 @@ def test_what_overlaps_is_refused_with_its_holder(node: gpunode.GpuNode, taker: 
     prepared(node, first)
     answer = refused(node, second)
     assert (answer.reason, answer.permanent) == (reasons.Reason.DEVICE_OVERLAP, False)
-    assert answer.holder == first
+    assert answer.holders == (first,)
     node.process().preparer.unprepare(first)
     prepared(node, second)
 

@@ -91,7 +91,7 @@ def test_an_instance_that_stays_busy_stays_on_record_until_it_is_not(
     faults.refuse(of, of.gpus[0], 19, 1000)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         node.process().preparer.unprepare(ref)
-    assert refused(node, a_claim(node, HALF, number=2)).holder == ref
+    assert refused(node, a_claim(node, HALF, number=2)).holders == (ref,)
     faults.refuse(of, of.gpus[0], 19, 0)
     node.process().preparer.unprepare(ref)
     assert (mig_of(node).enabled, node.files()) == (False, {})

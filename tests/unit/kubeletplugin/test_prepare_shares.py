@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from driver import ids, reasons
+from driver.api import offerings
 from driver.kubeletplugin import ports
 from driver.resources import claims, quantity
 from tests import builders
@@ -157,9 +158,49 @@ def test_who_does_not_agree_is_refused_and_disturbs_nobody(
     answer = prepare(node, other)
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reason
-    assert answer.holder is not None
+    assert len(answer.holders) == 1
     assert node.files() == before
     assert board(node).timeslice == 3
+
+
+@pytest.mark.parametrize("face", ["mps", "ts"])
+@pytest.mark.parametrize("part", [{"gib": 1, "percent": 40}, {"gib": 30, "percent": 1}])
+def test_what_a_share_still_has_that_the_api_counts_no_more_is_not_given_again(
+    node: gpunode.GpuNode, face: str, part: dict[str, int]
+) -> None:
+    left, beside, new = (a_share(number, face, **part) for number in (1, 2, 3))
+    for one in (left, beside):
+        assert isinstance(prepare(node, one), ports.Prepared)
+    answer = prepare(node, new)
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.DEVICE_OVERLAP
+    assert {one.uid for one in answer.holders} == {left.uid, beside.uid}
+    assert f"{3 * part['percent']} percent of its compute and {3 * part['gib'] << 30} of 8" in (
+        answer.message
+    )
+    release(node, left)
+    assert isinstance(prepare(node, new), ports.Prepared)
+
+
+def test_turns_may_have_more_memory_together_where_that_is_offered(node: gpunode.GpuNode) -> None:
+    node.rules = offerings.read({"rules": [{"memoryFactor": 2}]}, "offerings")
+    for number in (1, 2):
+        claim = a_share(number, "ts", gib=60, percent=10)
+        assert isinstance(prepare(node, claim), ports.Prepared)
+    node.rules = offerings.NodeOfferings()  # what is held stays as it was offered
+    third = a_share(3, "ts", gib=30, percent=10)
+    assert isinstance(prepare(node, third), ports.Prepared)
+    assert isinstance(prepare(node, a_share(4, "ts", gib=30, percent=10)), ports.Refused)
+
+
+def test_shares_of_one_claim_have_no_more_than_there_is(node: gpunode.GpuNode) -> None:
+    allocation = a_share(1, percent=60).allocation
+    assert allocation is not None
+    (result,) = allocation.results
+    again = dataclasses.replace(result, request="again", share_id="share-2")
+    answer = prepare(node, builders.an_allocated_claim(result, again))
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.holders) == (reasons.Reason.DEVICE_OVERLAP, ())
 
 
 @pytest.mark.parametrize("taken", [GPU, f"{GPU}-mig-1g10gb-0"])
