@@ -5,8 +5,10 @@ alone. `Ground` writes kubeconfigs of the accounts that the product has.
 """
 
 import contextlib
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -65,6 +67,21 @@ class Ground:
         if self._serving is not None:
             _kill(self._serving)
             self._serving = None
+
+    @contextlib.contextmanager
+    def frozen(self, seconds: float) -> Iterator[None]:
+        """It answers nobody for so long, or until the exit, which waits for it."""
+        serving = self._serving
+        if serving is None:
+            yield
+            return
+        serving.send_signal(signal.SIGSTOP)
+        ends = threading.Timer(seconds, serving.send_signal, [signal.SIGCONT])
+        ends.start()
+        try:
+            yield
+        finally:
+            ends.join()
 
     def drop_connections(self) -> None:
         """As one that restarts."""

@@ -221,9 +221,10 @@ class Load:
         with self._lock:
             work.complete, work.ran_at, work.made_at = False, None, self._time.monotonic()
         ending = work.ending
-        self.force_delete(work)
+        # A pod that is made anew meanwhile would get a claim that then goes.
         self._delete(resource.RESOURCE_CLAIMS, work.ask.claim)
-        work.ending = ending
+        self.force_delete(work)
+        work.ending, work.complete = ending, False
 
 
 def _seen(pod: Raw) -> seen.Pod:

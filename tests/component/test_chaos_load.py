@@ -16,8 +16,14 @@ NAMESPACE = "default"
 
 
 @pytest.fixture
-def kube() -> Iterator[client.KubeClient]:
-    with server.ApiServer() as fake, tempfile.TemporaryDirectory() as folder:
+def fake() -> Iterator[server.ApiServer]:
+    with server.ApiServer() as found:
+        yield found
+
+
+@pytest.fixture
+def kube(fake: server.ApiServer) -> Iterator[client.KubeClient]:
+    with tempfile.TemporaryDirectory() as folder:
         yield client.KubeClient.connect(fake.kubeconfig(Path(folder)), "test")
 
 
@@ -28,16 +34,34 @@ def runs(kube: client.KubeClient) -> None:
         kube.patch(resource.PODS, name, body, namespace=NAMESPACE, subresource="status")
 
 
-def test_a_claim_that_is_about_to_go_is_not_taken_for_the_new_one(
-    kube: client.KubeClient,
-) -> None:
-    """Its pod would wait for ever for a claim that nobody makes."""
+def with_a_claim_of_its_own(kube: client.KubeClient) -> tuple[load.Load, load.Work]:
+    """A load, and a work of it that runs and has a claim by name."""
     made = load.Load(kube, NAMESPACE, 7, load.Measure(30), clock.SystemClock())
     made.tick()
     runs(kube)
     made.tick()
     found = made.running(random.Random(1))  # noqa: S311 - no secret
-    work = next(one for one in found if one.ask.form is asks.Form.NAMED)
+    return made, next(one for one in found if one.ask.form is asks.Form.NAMED)
+
+
+def test_a_claim_goes_before_its_pods_so_that_none_of_the_next_ones_is_left_without(
+    fake: server.ApiServer, kube: client.KubeClient
+) -> None:
+    """Between the two another thread may look, and make what is missing."""
+    made, work = with_a_claim_of_its_own(kube)
+    before = len(fake.requests)
+    made.recreate(work)
+    paths = [one.path for one in fake.requests[before:]]
+    assert "resourceclaims" in paths[0]
+    assert all("pods" in path for path in paths[1:])
+    assert not work.complete
+
+
+def test_a_claim_that_is_about_to_go_is_not_taken_for_the_new_one(
+    kube: client.KubeClient,
+) -> None:
+    """Its pod would wait for ever for a claim that nobody makes."""
+    made, work = with_a_claim_of_its_own(kube)
     name = work.ask.claim
     held = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
     kube.patch(resource.RESOURCE_CLAIMS, name, held, namespace=NAMESPACE)

@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "large part": (f'{OWN}.type == "mig" && {OWN}.profile.startsWith("4g")', {}),
     "share": (
         f'{OWN}.type == "gpu-share" && {OWN}.sharing == "time-slicing"',
-        {"capacity": {"requests": {"memory": "40Gi"}}},
+        {"capacity": {"requests": {"memory": "40Gi", "compute": "60"}}},
     ),
 }
 WHICH = st.integers(0, 5)
@@ -149,7 +149,13 @@ class Travel(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def what_the_node_holds_overlaps_nowhere(self) -> None:
-        assert_apart([self.face(one.device) for record in self.records for one in record.devices])
+        held = [one for record in self.records for one in record.devices]
+        assert_apart([self.face(one.device) for one in held])
+        for gpu in {one.gpu for one in held}:
+            given = [one.terms for one in held if one.terms and one.gpu == gpu]
+            memory = sum(one.memory_bytes for one in given)
+            assert memory <= (self.gpus[gpu].memory_bytes or 0)
+            assert sum(one.compute_percent for one in given) <= faces.FULL_COMPUTE_PERCENT
 
     @stateful.invariant()
     def what_a_container_of_all_claims_would_get_agrees(self) -> None:

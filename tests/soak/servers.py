@@ -9,9 +9,13 @@ from typing import Protocol
 
 from benchmarks.hold import ground
 from driver.kube import client, resource
-from tests.fakes.apiserver import server
+from tests.fakes.apiserver import faults, server
 
 NODE = "soak"
+PODS = 110
+"""Of a node that is full."""
+LATE_S = 1.0
+"""Longer than it takes to ask for all of them."""
 
 
 class Breakable(Protocol):
@@ -26,13 +30,14 @@ class Breakable(Protocol):
 class Server:
     """An API server that has the node. `kube` is an administrator's, `kubeconfig` the plugin's.
 
-    `fake` is the stand-in, which can answer late as well.
+    While `late`, its answers take a second. `fake` is the stand-in, if it is one.
     """
 
     kube: client.KubeClient
     kubeconfig: Path
     breaks: Breakable
     words: str
+    late: Callable[[], contextlib.AbstractContextManager[None]]
     fake: server.ApiServer | None = None
 
 
@@ -45,7 +50,7 @@ def real() -> Iterator[Server]:
     with ground.served() as own:
         own.kube.create(resource.NODES, {"metadata": {"name": NODE}})
         words = "a kube-apiserver and an etcd of its own"
-        yield Server(own.kube, own.plugin(NODE), own, words)
+        yield Server(own.kube, own.plugin(NODE), own, words, lambda: own.frozen(LATE_S))
 
 
 @contextlib.contextmanager
@@ -55,4 +60,12 @@ def stand_in() -> Iterator[Server]:
         fake.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
         kubeconfig = fake.kubeconfig(Path(folder))
         kube = client.KubeClient.connect(kubeconfig, "ration-soak")
-        yield Server(kube, kubeconfig, fake, "a stand-in for the API server", fake)
+        words = "a stand-in for the API server"
+        yield Server(kube, kubeconfig, fake, words, lambda: _late(fake), fake)
+
+
+@contextlib.contextmanager
+def _late(fake: server.ApiServer) -> Iterator[None]:
+    fake.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
+    yield
+    fake.faults.clear()

@@ -6,17 +6,12 @@ from driver import clock, ids
 from driver.kubeletplugin import ports
 from simulator import codes, control
 from tests.fakes import battering
-from tests.fakes.apiserver import faults
 from tests.soak import draw, ledger, servers
 
 AWAY_S = 3.0
 SLOW_MS = "40"
 REFUSALS = "3"
 HARMLESS_XID = "31"
-PODS = 110
-"""Of a node that is full."""
-LATE_S = 1.0
-"""Longer than it takes to ask for all of them."""
 
 
 class Troubles:
@@ -104,23 +99,22 @@ class Troubles:
         self._node.restart_kubelet()
 
     def _rush(self, _gpu: str) -> None:
-        """Claims that nobody made; a stand-in tells of them late, so that every call has to wait.
+        """Claims that nobody made, of which the API server tells late: every call has to wait.
 
         An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
         """
         refs = [
             ports.ClaimRef(battering.NAMESPACE, f"rush-{at}", ids.ClaimUid(f"rush-{at}"))
-            for at in range(PODS)
+            for at in range(servers.PODS)
         ]
-        if self._api.fake is not None:
-            self._api.fake.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
-        calls = [
-            self._node.start_call(call, (ref,)) for call in ("prepare", "unprepare") for ref in refs
-        ]
-        for call in calls:
-            call.result()
-        if self._api.fake is not None:
-            self._api.fake.faults.clear()
+        with self._api.late():
+            calls = [
+                self._node.start_call(call, (ref,))
+                for call in ("prepare", "unprepare")
+                for ref in refs
+            ]
+            for call in calls:
+                call.result()
 
     def _send(self, call: str, *words: str) -> None:
         control.send(self._node.base, call, *words)
