@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import TextIO
 
 from hack.cluster import api, errors, kubectl, layout, shell, state, versions
-from tests.blackbox import catalogue, report, session, subject
+from tests.blackbox import catalogue, report, session, subject, turns
 
 ROOT = Path(__file__).parents[2]
 WHERE = layout.Layout(ROOT)
-_LONGEST_FIRST = ("BB-11", "BB-4", "BB-9", "BB-2", "BB-1", "BB-5", "BB-6", "BB-8", "BB-7", "BB-3")
 _GROUP_S = 1800
 _END_S = 90
 NEIGHBOUR = subject.FOLDER / "minimal.toml"
@@ -105,20 +103,17 @@ def _run_all(
     asked: Asked, nodes: Sequence[str], folder: Path, say: Say
 ) -> tuple[report.Result, ...]:
     """The results; of a run that is broken off, those that there are."""
-    groups: queue.SimpleQueue[str] = queue.SimpleQueue()
+    groups = turns.Turns((one.group for one in asked.cases), len(nodes))
     over = threading.Event()
-    for group in sorted({one.group for one in asked.cases}, key=_weight):
-        groups.put(group)
     out = folder / "results"
     out.touch()
 
     def work(node: str) -> None:
-        while not over.is_set():
-            try:
-                group = groups.get_nowait()
-            except queue.Empty:
-                return
-            _run_group(asked, group, session.Session(str(asked.file), node, str(out)), say, over)
+        at = session.Session(str(asked.file), node, str(out))
+        group = groups.next()
+        while group is not None and not over.is_set():
+            _run_group(asked, group, at, say, over)
+            group = groups.next(group)
 
     workers = [threading.Thread(target=work, args=(node,)) for node in nodes]
     for one in workers:
@@ -133,10 +128,6 @@ def _run_all(
             one.join()
     lines = out.read_text().splitlines()
     return report.read(lines, asked.cases, whole=not over.is_set())
-
-
-def _weight(group: str) -> int:
-    return _LONGEST_FIRST.index(group) if group in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
 
 def _run_group(

@@ -13,6 +13,7 @@ from tests.e2e import playground
 until = playground.until
 HEALTH, STATUS = subject.Feature.HEALTH, subject.Feature.STATUS
 UNKNOWN_S = 150
+PUBLISHED_S = 60
 WATCH = "NodeWatchResources"
 HEALTH_SERVICE = "DRAResourceHealth"
 
@@ -29,7 +30,9 @@ class Patient:
         told = field.seat.subject.health
         assert told is not None
         self.told = told
-        device = field.seat.devices()[self.result["device"]]
+        name = self.result["device"]
+        until(lambda: name in field.seat.devices(), PUBLISHED_S, f"{name} is published")
+        device = field.seat.devices()[name]
         self.attribute = _value(device["attributes"], told.attribute)
 
     def suffer(self, command: tuple[str, ...]) -> None:
