@@ -8,6 +8,7 @@ green; 1: one is not; 2: there is no such gate.
 
 import argparse
 import dataclasses
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.list:
         _say("\n".join(_listed(one) for one in gates))
         return 0
+    for one in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs are started deaf to one
+        signal.signal(one, signal.default_int_handler)
     minutes = sum(command.minutes for one in gates for command in one.commands)
     _say(f"{len(gates)} gates, about {minutes:.0f} minutes")
     good = True
