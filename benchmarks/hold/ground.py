@@ -8,7 +8,6 @@ import contextlib
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -69,19 +68,15 @@ class Ground:
             self._serving = None
 
     @contextlib.contextmanager
-    def frozen(self, seconds: float) -> Iterator[None]:
-        """It answers nobody for so long, or until the exit, which waits for it."""
-        serving = self._serving
-        if serving is None:
-            yield
-            return
-        serving.send_signal(signal.SIGSTOP)
-        ends = threading.Timer(seconds, serving.send_signal, [signal.SIGCONT])
-        ends.start()
+    def frozen(self) -> Iterator[None]:
+        """It answers nobody until the exit."""
+        if self._serving is not None:
+            self._serving.send_signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            ends.join()
+            if self._serving is not None:
+                self._serving.send_signal(signal.SIGCONT)
 
     def drop_connections(self) -> None:
         """As one that restarts."""

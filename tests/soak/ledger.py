@@ -10,6 +10,11 @@ STAGES = ("made", "prepared", "released", "gone")
 _VARIABLE = re.compile(r"[0-9a-f]{4,}(?:-[0-9a-f]+)+|gpu(?:-\w+)+|/[\w./-]+|\d+")
 
 
+KILLING = 0.2
+"""Of the cycles. What lives from then on has many more until it is judged, in which each of its
+threads has done a bit of everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How many claims in all, and how many a second; 0: as fast as it goes."""
@@ -45,8 +50,8 @@ class Ledger:
 
     @property
     def killing(self) -> bool:
-        """The first two fifths of a run; what is judged of it begins at the half."""
-        return self.done < 0.4 * self._pace.cycles
+        """The first fifth of a run; what is judged of it begins at the half."""
+        return self.done < KILLING * self._pace.cycles
 
     def promise(self, count: int) -> float | None:
         """So many cycles are to begin, after so many seconds; None: there are enough."""

@@ -14,8 +14,7 @@ from tests.fakes.apiserver import faults, server
 NODE = "soak"
 PODS = 110
 """Of a node that is full."""
-LATE_S = 1.0
-"""Longer than it takes to ask for all of them."""
+_LATE_S = 1.0
 
 
 class Breakable(Protocol):
@@ -30,7 +29,7 @@ class Breakable(Protocol):
 class Server:
     """An API server that has the node. `kube` is an administrator's, `kubeconfig` the plugin's.
 
-    While `late`, its answers take a second. `fake` is the stand-in, if it is one.
+    While `late`, what is asked waits: all that time, or for a second. `fake` is the stand-in.
     """
 
     kube: client.KubeClient
@@ -50,7 +49,7 @@ def real() -> Iterator[Server]:
     with ground.served() as own:
         own.kube.create(resource.NODES, {"metadata": {"name": NODE}})
         words = "a kube-apiserver and an etcd of its own"
-        yield Server(own.kube, own.plugin(NODE), own, words, lambda: own.frozen(LATE_S))
+        yield Server(own.kube, own.plugin(NODE), own, words, own.frozen)
 
 
 @contextlib.contextmanager
@@ -66,6 +65,6 @@ def stand_in() -> Iterator[Server]:
 
 @contextlib.contextmanager
 def _late(fake: server.ApiServer) -> Iterator[None]:
-    fake.faults.add(faults.Delay(LATE_S), faults.lists, times=PODS)
+    fake.faults.add(faults.Delay(_LATE_S), faults.lists, times=PODS)
     yield
     fake.faults.clear()

@@ -113,8 +113,9 @@ class Troubles:
                 for call in ("prepare", "unprepare")
                 for ref in refs
             ]
-            for call in calls:
-                call.result()
+            self._wait()  # until the last call is in
+        for call in calls:
+            call.result()
 
     def _send(self, call: str, *words: str) -> None:
         control.send(self._node.base, call, *words)
