@@ -14,6 +14,9 @@ from hypothesis import HealthCheck
 
 # xdist tells its processes a width of terminal, which what prints tables would follow.
 os.environ.pop("COLUMNS", None)
+# Machines are slow at times: no test asserts seconds.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 EXAMPLES = "RATION_EXAMPLES"
 SECONDS_AN_EXAMPLE, SECONDS_A_RUN = 0.02, 0.4
 """Of a function, and of a state machine with all its steps: measured over all, on two cores."""

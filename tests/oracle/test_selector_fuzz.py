@@ -18,7 +18,6 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
 
 @settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(expression=selector_grammar.truths)
@@ -33,7 +32,7 @@ def test_what_both_sides_answer_is_the_same(
         assert there != "failed", expression
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(expression=selector_grammar.truths)
 def test_most_expressions_are_answered(expression: str) -> None:
     """The grammar is no mere list of refusals, and nothing escapes as an exception."""

@@ -94,7 +94,7 @@ def run(
     return done
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scenes())
 def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
     scene: tuple[list[drawing.Raw], list[outcome.Workload]],
@@ -126,7 +126,7 @@ def assert_answered(claim: claims.Claim, given_to: list[str]) -> None:
         assert way.everything or len(mine) == way.count
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(scenes())
 def test_when_every_pod_is_gone_the_picture_is_as_it_was(
     scene: tuple[list[drawing.Raw], list[outcome.Workload]],
@@ -142,7 +142,7 @@ def test_when_every_pod_is_gone_the_picture_is_as_it_was(
         assert answer == allocate.allocate(untouched, workload, worlds.DECIDING)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(scenes(most=2))
 def test_a_decision_changes_nothing_until_it_is_written(
     scene: tuple[list[drawing.Raw], list[outcome.Workload]],
@@ -155,7 +155,7 @@ def test_a_decision_changes_nothing_until_it_is_written(
     assert (drawing.shown(view), view.mark, view.world) == before
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(scenes(), st.randoms(use_true_random=False))
 def test_the_order_in_which_slices_came_decides_nothing(
     scene: tuple[list[drawing.Raw], list[outcome.Workload]], chance: Any
@@ -168,7 +168,7 @@ def test_the_order_in_which_slices_came_decides_nothing(
     assert [made for _, made in run(other, asking)] == there
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scenes(most=8))
 def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
     scene: tuple[list[drawing.Raw], list[outcome.Workload]],
@@ -225,7 +225,7 @@ def sharing(memory: str) -> drawing.Raw:
     return objects.a_request("part", 1, text, deviceClassName=worlds.ANY, capacity=capacity)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(history.events, shapes()), max_size=15))
 def test_who_remembers_answers_as_who_does_not(
     told: list[tuple[history.Event, outcome.Workload]],

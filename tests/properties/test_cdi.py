@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors
@@ -139,7 +139,6 @@ file_names = st.one_of(
 
 
 @given(given_names=st.lists(file_names, max_size=6), with_hook=st.booleans())
-@settings(deadline=None)
 def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
     given_names: list[str], *, with_hook: bool
 ) -> None:

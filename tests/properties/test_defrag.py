@@ -70,7 +70,7 @@ def _come_again(
     return answer.node
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(populated.movable())
 def test_a_plan_is_the_best_of_all_plans(world: populated.World) -> None:
     """Fewest that wait, then fewest pods, then least memory; held against trying all."""

@@ -31,7 +31,7 @@ def members(draw: st.DrawFn) -> list[outcome.Workload]:
     return draw(st.permutations(found))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SIZES, members(), LEVEL, st.sampled_from([None, gangs.RACK]))
 def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     sizes: list[list[list[int]]],
@@ -54,7 +54,7 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
         assert len(gangs.domains(view, answer, gangs.LEVELS.index(required) + 1)) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(drawing.published(), st.lists(st.integers(0, 9), min_size=1, max_size=4), st.data())
 def test_what_a_gang_is_given_could_be_given_one_by_one(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
@@ -73,7 +73,7 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
         assert all(left >= 0 for left in view.left(of).values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(drawing.published(), st.lists(st.integers(0, 3), min_size=2, max_size=5), st.data())
 def test_what_is_remembered_of_gangs_changes_no_answer(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
@@ -108,7 +108,7 @@ def free_of_others(view: picture.Picture, seat: result.Seat) -> None:
             assert not view.holders(pick.device)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.permutations(["node-a", "node-b", "node-c"]), st.integers(1, 5))
 def test_equal_nodes_are_taken_by_name_in_whatever_order_they_came(
     order: list[str], count: int

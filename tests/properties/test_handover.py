@@ -128,4 +128,4 @@ class Handovers(stateful.RuleBasedStateMachine):
 
 
 TestHandovers = Handovers.TestCase
-TestHandovers.settings = hypothesis.settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestHandovers.settings = hypothesis.settings(max_examples=60, stateful_step_count=30)

@@ -113,4 +113,4 @@ class MigMachine(stateful.RuleBasedStateMachine):
 
 
 TestMig = MigMachine.TestCase
-TestMig.settings = hypothesis.settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestMig.settings = hypothesis.settings(max_examples=40, stateful_step_count=30)

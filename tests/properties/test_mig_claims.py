@@ -147,6 +147,4 @@ class ManyClaims(stateful.RuleBasedStateMachine):
 
 
 TestManyClaims = ManyClaims.TestCase
-TestManyClaims.settings = hypothesis.settings(
-    max_examples=25, stateful_step_count=25, deadline=None
-)
+TestManyClaims.settings = hypothesis.settings(max_examples=25, stateful_step_count=25)

@@ -44,7 +44,7 @@ def decided(view: picture.Picture, claim: claims.Claim) -> base.Candidate:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject) -> None:
     whole = [
@@ -74,7 +74,7 @@ def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject
     assert JUDGE.scores(chosen) >= max(map(JUDGE.scores, every))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     taken=st.sets(st.integers(0, 6), max_size=3),
     wanted=st.sampled_from(["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"]),

@@ -40,7 +40,7 @@ def answer_of(
     return found.standing, one.taken, one.before.cards, one.after.cards, found.steps
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(families(), st.tuples(*map(drawing.workloads, range(4))), drawing.workloads(9))
 def test_what_a_node_borrows_it_would_answer_itself(
     published: list[drawing.Raw], before: Sequence[outcome.Workload], asking: outcome.Workload

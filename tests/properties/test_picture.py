@@ -7,7 +7,7 @@ from driver.resources import claims
 from tests.properties import drawing, history
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(history.events, st.booleans()), min_size=5, max_size=40))
 def test_the_picture_is_that_of_what_there_is_whatever_came_before(
     told: list[tuple[history.Event, bool]],
@@ -20,7 +20,7 @@ def test_the_picture_is_that_of_what_there_is_whatever_came_before(
     assert drawing.shown(world.view) == drawing.shown(world.fresh())
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(st.lists(history.events, max_size=15), st.randoms(use_true_random=False))
 def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance: object) -> None:
     """Of each object the last word, told in another order."""
@@ -40,7 +40,7 @@ def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance:
     assert drawing.shown(other.view) == drawing.shown(world.view)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(st.lists(history.events, max_size=15))
 def test_a_mark_tells_every_node_of_which_something_changed(told: list[history.Event]) -> None:
     world = history.beginning()

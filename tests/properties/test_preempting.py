@@ -56,13 +56,13 @@ def test_a_plan_for_a_gang_is_the_cheapest_that_the_law_allows(block: int) -> No
     assert found["1 leave"] + found["2 leave"] >= BLOCK / 5, found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(ruled.ruled())
 def test_so_it_is_with_whatever_can_be_asked(world: ruled.World) -> None:
     check(world)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 1 << 30), st.sampled_from(["pod", "gang"]), st.integers(1, 2000))
 def test_whenever_the_steps_end_a_plan_is_lawful_and_does(
     seed: int,
@@ -72,7 +72,7 @@ def test_whenever_the_steps_end_a_plan_is_lawful_and_does(
     check(ruled.world(seed, gang=kind == "gang"), most)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1 << 30), st.lists(st.integers(0, 12), min_size=1, max_size=3))
 def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]) -> None:
     """Pods end, one by one, and between them it is asked for a pod and for a gang."""
@@ -102,7 +102,7 @@ def told(found: wanted.Plan | wanted.NoPlan) -> object:
     return found.pods, found.cost, found.least, where
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 1 << 30), st.sampled_from(["pod", "gang"]), st.integers(0, 6))
 def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: int) -> None:
     """Held against looking at every moment at which a pod ends."""

@@ -38,7 +38,7 @@ def asked(made: planning.Plan) -> dict[ids.NodeName, shape.Shape]:
     return {ids.NodeName(one.name): one.shape for one in made.asks}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(found=waiting(), most=st.integers(1, MOST))
 def test_every_wish_has_all_its_places_or_none_and_is_told_why(
     found: list[wishes.Wish], most: int
@@ -52,7 +52,7 @@ def test_every_wish_has_all_its_places_or_none_and_is_told_why(
             assert len(made.seats[one.key]) == len(one.workloads)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(found=waiting(), most=st.integers(1, MOST))
 def test_what_was_asked_for_is_not_asked_for_again(found: list[wishes.Wish], most: int) -> None:
     first = shapes.plan(*found, shapes=KINDS, most=most)
@@ -62,7 +62,7 @@ def test_what_was_asked_for_is_not_asked_for_again(found: list[wishes.Wish], mos
     assert again.unneeded == ()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(found=waiting())
 def test_no_node_that_is_asked_for_could_be_left_out(found: list[wishes.Wish]) -> None:
     made = shapes.plan(*found, shapes=KINDS)
@@ -73,7 +73,7 @@ def test_no_node_that_is_asked_for_could_be_left_out(found: list[wishes.Wish]) -
         assert len(filled(placed, rest).seats) < len(placed)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(found=waiting())
 def test_what_has_no_hope_has_no_place_on_any_number_of_nodes(found: list[wishes.Wish]) -> None:
     made = shapes.plan(*found, shapes=KINDS)
@@ -83,7 +83,7 @@ def test_what_has_no_hope_has_no_place_on_any_number_of_nodes(found: list[wishes
             assert one.key not in filled([one], plenty).seats
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(found=waiting(most=4))
 def test_what_comes_first_is_placed_as_if_nothing_came_after_it(found: list[wishes.Wish]) -> None:
     """Queue order is kept: what is later takes no node from what is earlier."""

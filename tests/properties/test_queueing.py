@@ -113,7 +113,7 @@ def by_trying(made: tree.Tree, wanted: Mapping[str, Fraction]) -> dict[str, Frac
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cases())
 def test_fair_shares_are_those_that_trying_every_case_finds(
     case: tuple[tree.Tree, dict[str, Fraction]],
@@ -122,7 +122,7 @@ def test_fair_shares_are_those_that_trying_every_case_finds(
     assert fair.shares(made, FLEET, wanted) == by_trying(made, wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cases())
 def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved(
     case: tuple[tree.Tree, dict[str, Fraction]],
@@ -145,7 +145,7 @@ def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved
             assert not feasible or share >= min(reach, floors[name])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(cases())
 def test_shares_of_whole_gpus_are_the_same_by_amounts(
     case: tuple[tree.Tree, dict[str, Fraction]],
@@ -155,7 +155,7 @@ def test_shares_of_whole_gpus_are_the_same_by_amounts(
     assert fair.of_amounts(made, FLEET, asked) == fair.shares(made, FLEET, wanted)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(cases(), st.data())
 def test_of_two_siblings_who_used_more_in_the_past_has_no_more_now(
     case: tuple[tree.Tree, dict[str, Fraction]], data: st.DataObject
@@ -204,7 +204,7 @@ def given_out(
     return served
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(crowds(), st.data())
 def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
     crowd: tuple[list[queues.Queue], list[order.Waiting]], data: st.DataObject
@@ -218,7 +218,7 @@ def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
     assert given_out(data.draw(st.permutations(found)), shuffled, takes) == one
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(crowds())
 def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
     crowd: tuple[list[queues.Queue], list[order.Waiting]],
@@ -232,7 +232,7 @@ def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
     assert all(made.rescued(name) is None for name in made.tree.accepted)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(crowds(), st.data())
 def test_the_next_is_who_would_be_first_of_a_line_made_anew(
     crowd: tuple[list[queues.Queue], list[order.Waiting]], data: st.DataObject
@@ -254,7 +254,7 @@ def test_the_next_is_who_would_be_first_of_a_line_made_anew(
     assert next(line, None) is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(forests(), st.data())
 def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
     found: list[queues.Queue], data: st.DataObject
@@ -281,7 +281,7 @@ def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
         assert made.used(name) == amounts.total(mine)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(forests(), st.data())
 def test_nobody_exceeds_a_limit_by_what_may_be_placed(
     found: list[queues.Queue], data: st.DataObject
@@ -297,7 +297,7 @@ def test_nobody_exceeds_a_limit_by_what_may_be_placed(
         assert all(made.used(name).gpus <= most for most in bounds if most is not None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=5))
 def test_what_is_left_out_of_a_tree_leaves_the_rest_as_it_would_be_without_it(
     drawn: list[tuple[int | None, int | None]],

@@ -80,7 +80,7 @@ def sat_down(published: list[drawing.Raw]) -> desk.Desk:
     return desk.Desk(drawing.fresh(published), worlds.DECIDING)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(drawing.published(), tasks())
 def test_each_pod_gets_what_the_controller_gives_it_and_when(
     published: list[drawing.Raw], found: list[replay.Task]
@@ -99,7 +99,7 @@ def test_each_pod_gets_what_the_controller_gives_it_and_when(
     assert chosen == by_hand.chosen
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(drawing.published(), tasks())
 def test_after_all_have_left_the_picture_is_as_it_was(
     published: list[drawing.Raw], found: list[replay.Task]
@@ -114,7 +114,7 @@ def test_after_all_have_left_the_picture_is_as_it_was(
     assert report.course[-1].used == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(drawing.published(), tasks(), st.sampled_from([replay.Rule(), replay.Rule(wait=False)]))
 def test_what_is_told_to_be_in_use_is_what_the_picture_says(
     published: list[drawing.Raw], found: list[replay.Task], rule: replay.Rule

@@ -117,7 +117,7 @@ def a_claim(number: int, face: str) -> claims.Claim:
     return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FOUND, FOUND)
 def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
     first: Found, second: Found

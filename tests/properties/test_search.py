@@ -143,7 +143,7 @@ def chosen(found: search.Solved) -> Picks:
     return tuple((one.want, one.offer.way.name, one.place) for one in found.choices)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(questions)
 def test_it_finds_what_trying_everything_finds_first(question: Question) -> None:
     found = search.solve(question.problem())
@@ -154,7 +154,7 @@ def test_it_finds_what_trying_everything_finds_first(question: Question) -> None
         assert plain is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(questions, st.integers(0, 12))
 def test_a_budget_ends_a_search_or_changes_nothing(question: Question, budget: int) -> None:
     whole = search.solve(question.problem())

@@ -90,7 +90,7 @@ def without_the_rest(reads: frozenset[str], device: selector.Device) -> selector
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(expression=_expressions, device=_devices)
 def test_what_is_not_read_changes_no_answer(expression: str, device: selector.Device) -> None:
     compiled = selector.compile_selector(expression)
@@ -101,7 +101,7 @@ def test_what_is_not_read_changes_no_answer(expression: str, device: selector.De
     assert compiled.matches(device) == compiled.matches(other)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(expression=_expressions, devices=st.tuples(_devices, _devices))
 def test_devices_that_read_the_same_get_the_same_answer(
     expression: str, devices: tuple[selector.Device, selector.Device]

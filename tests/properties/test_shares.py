@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import reasons
@@ -20,7 +20,35 @@ GOES = st.integers(0, 9)
 Held = tuple[claims.Claim, int, int]
 
 
-@settings(deadline=None)
+class Sharing:
+    """A node of one way of sharing; nobody says here that a claim is gone but its kubelet."""
+
+    def __init__(self, folder: Path, face: str) -> None:
+        self.node = gpunode.GpuNode(folder)
+        self.face = face
+        self.room = self.node.nvml.inventory().gpus[0].memory_bytes or 0
+        self.held: list[Held] = []
+        self.number = 0
+
+    def comes(self, gib: int, percent: int) -> None:
+        self.number += 1
+        claim = shares.a_share(self.number, self.face, gib=gib, percent=percent)
+        memory = gib * GIB + sum(one[1] for one in self.held)
+        compute = percent + sum(one[2] for one in self.held)
+        answer = shares.prepare(self.node, claim)
+        if memory <= self.room and compute <= faces.FULL_COMPUTE_PERCENT:
+            assert isinstance(answer, ports.Prepared)
+            self.held.append((claim, gib * GIB, percent))
+            return
+        assert isinstance(answer, ports.Refused)
+        assert answer.reason is reasons.Reason.DEVICE_OVERLAP
+        assert {one.uid for one in answer.holders} == {one[0].uid for one in self.held}
+
+    def goes(self, which: int) -> None:
+        if self.held:
+            shares.release(self.node, self.held.pop(which % len(self.held))[0])
+
+
 @given(
     st.sampled_from(("mps", "ts")),
     st.lists(st.one_of(COMES, COMES, GOES), min_size=2, max_size=10),
@@ -28,25 +56,10 @@ Held = tuple[claims.Claim, int, int]
 def test_a_share_is_given_where_there_is_enough_of_the_gpu_and_only_there(
     face: str, turns: list[tuple[int, int] | int]
 ) -> None:
-    """Whatever the API counts: nobody says here that a claim is gone."""
     with tempfile.TemporaryDirectory() as folder:
-        node = gpunode.GpuNode(Path(folder))
-        room = node.nvml.inventory().gpus[0].memory_bytes or 0
-        held: list[Held] = []
-        for number, turn in enumerate(turns):
+        world = Sharing(Path(folder), face)
+        for turn in turns:
             if isinstance(turn, int):
-                if held:
-                    shares.release(node, held.pop(turn % len(held))[0])
-                continue
-            gib, percent = turn
-            claim = shares.a_share(number, face, gib=gib, percent=percent)
-            memory = gib * GIB + sum(one[1] for one in held)
-            compute = percent + sum(one[2] for one in held)
-            answer = shares.prepare(node, claim)
-            if memory <= room and compute <= faces.FULL_COMPUTE_PERCENT:
-                assert isinstance(answer, ports.Prepared)
-                held.append((claim, gib * GIB, percent))
-                continue
-            assert isinstance(answer, ports.Refused)
-            assert answer.reason is reasons.Reason.DEVICE_OVERLAP
-            assert {one.uid for one in answer.holders} == {one[0].uid for one in held}
+                world.goes(turn)
+            else:
+                world.comes(*turn)

@@ -221,4 +221,4 @@ def assert_apart(found: list[faces.Face]) -> None:
 
 
 TestTravel = Travel.TestCase
-TestTravel.settings = hypothesis.settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestTravel.settings = hypothesis.settings(max_examples=15, stateful_step_count=30)

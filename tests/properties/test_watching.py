@@ -176,7 +176,7 @@ def followed(source: Source) -> dict[str, int]:
 
 
 @given(steps(TOLD))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_where_no_event_is_lost_the_cache_needs_no_list_at_the_end(
     watches: list[list[Step]],
 ) -> None:
@@ -185,7 +185,7 @@ def test_where_no_event_is_lost_the_cache_needs_no_list_at_the_end(
 
 
 @given(steps(TOLD, LOST))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_was_lost_one_list_makes_it_good(watches: list[list[Step]]) -> None:
     source = Source(watches, ends_by_listing=True)
     assert followed(source) == source.server.there

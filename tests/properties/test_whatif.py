@@ -29,7 +29,7 @@ def search(
     return freeing.Search(view, asked, prices.Fewest(view), asking.Meter(most))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(populated.populated())
 def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
     world: populated.World,
@@ -45,7 +45,7 @@ def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
     assert (drawing.shown(view), view.mark) == (before, mark)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(populated.populated(), st.integers(1, 400))
 def test_whenever_the_steps_end_what_is_told_does(world: populated.World, most: int) -> None:
     view = world.view
@@ -59,7 +59,7 @@ def test_whenever_the_steps_end_what_is_told_does(world: populated.World, most: 
             assert not one.least or (one.cost, one.leaving) == every[at]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(populated.populated(), st.data())
 def test_a_view_without_pods_is_the_picture_without_them(
     world: populated.World, data: st.DataObject
@@ -76,7 +76,7 @@ def test_a_view_without_pods_is_the_picture_without_them(
     assert drawing.shown(view) == before
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(populated.populated())
 def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
     world: populated.World,
@@ -84,7 +84,7 @@ def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
     assert drawing.shown(absence.Bare(world.view)) == drawing.shown(drawing.fresh(world.published))
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
 def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
     view = world.view

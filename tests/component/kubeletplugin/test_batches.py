@@ -40,7 +40,6 @@ def plugin(kubelet: fake_kubelet.Kubelet) -> fake_kubelet.Plugin:
 @given(st.lists(st.tuples(st.sampled_from(("prepare", "unprepare")), st.lists(NAMES, max_size=8))))
 @settings(
     max_examples=50,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_each_claim_of_a_batch_is_answered_once_and_for_itself(
