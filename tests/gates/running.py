@@ -15,7 +15,7 @@ _LONGEST = 160
 def run(command: table.Command) -> tuple[int, str]:
     """Exit code, and the last line that says something.
 
-    Ctrl-C is passed on to the command, which ends what it started, and is waited for.
+    Ctrl-C is passed on to the command and what it runs, and their end is waited for.
     """
     environment = {**os.environ, **dict(command.environment)}
     with tempfile.TemporaryFile("w+") as told:
@@ -30,7 +30,7 @@ def run(command: table.Command) -> tuple[int, str]:
         try:
             code = process.wait()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)
             process.wait()
             raise
         told.seek(0)
