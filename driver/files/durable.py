@@ -32,6 +32,16 @@ def read(path: Path) -> bytes | None:
         raise errors.NodeFault("read", str(path), str(e)) from e
 
 
+def names(folder: Path) -> tuple[str, ...]:
+    """The names in a folder, sorted, temporaries included; none without it. Raises NodeFault."""
+    try:
+        return tuple(sorted(path.name for path in folder.iterdir()))
+    except FileNotFoundError:
+        return ()
+    except OSError as e:
+        raise errors.NodeFault("list", str(folder), str(e)) from e
+
+
 def replace(
     path: Path, data: bytes, mode: int, watch: observer.Observer, *, synced: bool = True
 ) -> None:

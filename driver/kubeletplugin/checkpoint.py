@@ -159,7 +159,7 @@ class Checkpoint:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a file, a temporary one included."""
-        names = {durable.target_name(name) for name in _names(self._directory)}
+        names = {durable.target_name(name) for name in durable.names(self._directory)}
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
@@ -172,7 +172,7 @@ class Checkpoint:
 
     def damaged(self) -> tuple[ids.ClaimUid, ...]:
         """Claims of which a damaged record was moved aside and not cleared since."""
-        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in _names(self._directory))
+        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in durable.names(self._directory))
         return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
 
     def is_of_this_boot(self, record: Record) -> bool:
@@ -287,12 +287,3 @@ def _readable(data: bytes, path: Path) -> Mapping[str, Any]:
 
 def _digest(record: bytes) -> bytes:
     return hashlib.sha256(record).hexdigest().encode()
-
-
-def _names(folder: Path) -> tuple[str, ...]:
-    try:
-        return tuple(sorted(path.name for path in folder.iterdir()))
-    except FileNotFoundError:
-        return ()
-    except OSError as e:
-        raise errors.NodeFault("list", str(folder), str(e)) from e

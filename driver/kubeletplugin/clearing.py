@@ -81,12 +81,7 @@ def _empty(folder: Path, but: set[str]) -> None:
 
 
 def _inside(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as e:
-        raise errors.NodeFault("list", str(folder), str(e)) from e
+    return [folder / name for name in durable.names(folder)]
 
 
 def _remove(path: Path) -> None:

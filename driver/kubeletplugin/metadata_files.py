@@ -48,13 +48,8 @@ class MetadataFiles:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a folder."""
-        try:
-            found = [path.name for path in self.directory.iterdir()]
-        except FileNotFoundError:
-            return ()
-        except OSError as e:
-            raise errors.NodeFault("list", str(self.directory), str(e)) from e
-        return tuple(sorted(ids.ClaimUid(name) for name in found if checkpoint.is_uid(name)))
+        found = durable.names(self.directory)
+        return tuple(ids.ClaimUid(name) for name in found if checkpoint.is_uid(name))
 
     def _folder(self, uid: ids.ClaimUid) -> Path:
         return self.directory / checkpoint.checked(uid)

@@ -4,7 +4,6 @@ A GPU may be off the bus, or in another program's hands, when its last MIG claim
 not held up, and the mode is turned off once the GPU lets it and nobody has it.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +39,7 @@ class Owed:
 
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
         """Where it may still be on, by UUID."""
-        try:
-            names = sorted(path.name for path in self._directory.iterdir())
-        except FileNotFoundError:
-            return ()
-        except OSError as e:
-            raise errors.NodeFault("list", str(self._directory), str(e)) from e
+        names = durable.names(self._directory)
         found = (name for name in names if durable.target_name(name) == name)
         return tuple(
             ids.GpuUuid(name)
@@ -80,7 +74,7 @@ class Settling:
         return tuple(problems)
 
     def _settle(self, gpu: ids.GpuUuid) -> None:
-        if any(map(functools.partial(_has, gpu), self.records())):
+        if any(_has(gpu, record) for record in self.records()):
             return  # its claim's steps were planned with the mode that they found
         self.partitions.disable(gpu, 0)
         now = self.again(gpu).mig

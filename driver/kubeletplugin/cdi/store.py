@@ -53,12 +53,7 @@ class Store:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a spec of ours, a temporary one included."""
-        try:
-            names = {durable.target_name(path.name) for path in self._directory.iterdir()}
-        except FileNotFoundError:
-            return ()
-        except OSError as e:
-            raise errors.NodeFault("list", str(self._directory), str(e)) from e
+        names = {durable.target_name(name) for name in durable.names(self._directory)}
         stems = (
             name.removeprefix(self._prefix).removesuffix(_SUFFIX)
             for name in names
