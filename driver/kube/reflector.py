@@ -107,7 +107,8 @@ class Options:
 
     `watch_s`: the server ends each watch after this and up to half as much again.
     `silence_s`: a stream without a word is dead; bookmarks come about each 60 s.
-    `settled_s`: a watch that lived this long is no failure, however it ended.
+    `settled_s`: a watch that lived this long is no failure, however it ended, nor is one that was
+    asked to end earlier and did. One that told something is none that makes the next wait longer.
     `relist_s`: after this and up to half as much again all is listed anew, because an event that
     a watch lost is noticed by nothing else.
     `on_bad`: hears of every object that `parse` refuses with BadInput.
@@ -142,6 +143,7 @@ class Reflector(Generic[T]):
         self._silent_watches = 0
         self._relist_at = math.inf
         self._last_word = -math.inf
+        self._told = False
         self._stream: Stream | None = None
         self._stopping = False
         self.synced = threading.Event()
@@ -167,21 +169,25 @@ class Reflector(Generic[T]):
     def _round(self, stop: threading.Event) -> float:
         """List if we must, watch once; seconds to wait before the next round."""
         started = self._clock.monotonic()
-        retry_after_s = None
+        asked_s, retry_after_s = math.inf, None
+        self._told = False
         try:
             if self._version is None:
                 self._list()
             elif self._clock.monotonic() >= self._relist_at:
                 self._relist()
             started = self._clock.monotonic()
-            self._watch(stop)
+            asked_s = self._watch_s()
+            self._watch(stop, asked_s)
         except errors.ApiError as e:
             if not stop.is_set():
                 self._note(e)
             retry_after_s = e.retry_after_s
         lived_s = self._clock.monotonic() - started
-        if retry_after_s is None and lived_s >= self._options.settled_s and self._heard(started):
+        settled = lived_s >= min(self._options.settled_s, asked_s) and self._heard(started)
+        if settled or self._told:
             self._backoff.reset()
+        if settled and retry_after_s is None:
             return 0.0
         return self._backoff.after_failure(retry_after_s)
 
@@ -225,12 +231,15 @@ class Reflector(Generic[T]):
         self.synced.set()
         log.debug("listed", kind=self._source.name, count=len(self._store))
 
-    def _watch(self, stop: threading.Event) -> None:
+    def _watch_s(self) -> int:
+        """When the server is to end the next watch: before all is due to be listed anew."""
         options = self._options
         timeout_s = options.watch_s * (1 + options.jitter() / 2)
-        timeout_s = min(timeout_s, self._relist_at - self._clock.monotonic())
+        return max(1, int(min(timeout_s, self._relist_at - self._clock.monotonic())))
+
+    def _watch(self, stop: threading.Event, timeout_s: int) -> None:
         version = self._version or ""
-        stream = self._source.watch(version, max(1, int(timeout_s)), options.silence_s)
+        stream = self._source.watch(version, timeout_s, self._options.silence_s)
         self._silent_watches += 1
         self._stream = stream
         try:
@@ -249,6 +258,7 @@ class Reflector(Generic[T]):
     def _take(self, event: watching.WatchEvent) -> None:
         self._last_word = self._clock.monotonic()
         self._silent_watches = 0
+        self._told = True
         version = resource.version_of(event.object)
         match event.type:
             case watching.EventType.BOOKMARK:

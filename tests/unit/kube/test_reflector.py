@@ -97,6 +97,14 @@ def lives(time: clock.FakeClock, seconds: float, version: int) -> Watch:
     return live
 
 
+def quiet(time: clock.FakeClock, seconds: float) -> Watch:
+    def live() -> Iterator[watching.WatchEvent]:
+        time.advance(seconds)
+        yield from ()
+
+    return live
+
+
 def test_steady_failure_costs_at_most_one_request_each_second() -> None:
     time = clock.FakeClock()
     busy = errors.TooManyRequests(429, "TooManyRequests", "busy")
@@ -123,6 +131,28 @@ def test_a_watch_that_lived_is_followed_at_once_by_the_next() -> None:
     assert source.watched == [0, 240, 480]
     assert source.timeouts == [240, 240, 240]  # longer than a stream may be silent
     assert len(source.lists) == 1
+
+
+def test_a_watch_that_told_something_and_broke_leaves_the_next_wait_short() -> None:
+    time = clock.FakeClock()
+
+    def cut() -> Iterator[watching.WatchEvent]:
+        yield bookmark(130)
+        raise unreachable()
+
+    source = Source(time, [cut, failing(unreachable()), cut, failing(unreachable()), cut, ends])
+    source.run()
+    assert source.watched == [0, 1, 3, 4, 6, 7]
+
+
+def test_a_watch_that_ended_soon_because_it_was_asked_to_is_no_failure() -> None:
+    time = clock.FakeClock()
+    broken = lives(time, 1798 - 7 * 240, 170)
+    scripts = [*long_watches(time, 7)[:-1], broken, quiet(time, 2), quiet(time, 240), ends]
+    source = Source(time, scripts)
+    source.run()
+    assert source.timeouts[7:10] == [120, 2, 240]
+    assert source.watched[8:10] == [1798, 1800]
 
 
 def test_retry_after_is_the_least_wait() -> None:
