@@ -86,7 +86,7 @@ class App:
         self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
         self._told = moments.Moments(self._recorder, self._clock)
         self._stores = stores.empty()
-        self._items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self._clock, jitter)
+        self._items = workqueue.WorkQueue[writers.Item](self._clock, jitter, writers.RETRIES)
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""

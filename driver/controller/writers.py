@@ -11,7 +11,7 @@ import structlog
 from driver import errors, ids, reasons
 from driver.controller import commit, metrics, ports, telling
 from driver.controller.allocation import outcome, words
-from driver.kube import workqueue
+from driver.kube import backoff, workqueue
 from driver.resources import claims, nodes, pods
 
 _log = structlog.get_logger(__name__)
@@ -29,6 +29,10 @@ class Item(NamedTuple):
     key: ids.Key
 
 
+RETRIES = backoff.Pace(base_s=0.05, max_s=10.0)
+"""After a failure. The longest wait is that of kube-scheduler's queue (podMaxBackoffSeconds): what
+is in the way, such as a server that is away, does not get better by a pod's waiting a minute more.
+"""
 WAKE = Item("wake", ids.Key(""))
 """Look at every waiting pod again."""
 QUEUES = Item("queues", ids.Key(""))

@@ -105,7 +105,7 @@ class World:
         self.told = Told()
         self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
-        self.items: workqueue.WorkQueue[writers.Item] = workqueue.WorkQueue(self.clock, lambda: 0.0)
+        self.items = workqueue.WorkQueue[writers.Item](self.clock, lambda: 0.0, writers.RETRIES)
         self.saying = saying.Saying(self.server, self.clock)
         self._read()
         triggers.Triggers(self.items, on_demand=demanded is not None).attach(self.stores)

@@ -11,6 +11,13 @@ from tests import objects
 from tests.fakes.deciding import World
 
 
+class Always(dict[str, errors.ApiError]):
+    """Refuses every time, not once."""
+
+    def pop(self, key: str, default: Any = None) -> Any:
+        return self.get(key, default)
+
+
 def test_a_claim_is_written_finalizer_first_then_one_status_patch_with_the_hold() -> None:
     world = World()
     world.add(objects.a_claim(), objects.a_pod())
@@ -129,6 +136,17 @@ def test_of_two_claims_both_are_written_or_none() -> None:
     assert ("one", "status", "MERGE") in world.server.written
     world.settle(5.0)
     assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
+
+
+def test_a_pod_that_could_not_be_written_for_long_is_written_ten_seconds_after_the_end() -> None:
+    world = World(1)
+    world.server.refuse = Always({"claim": errors.Forbidden(403, "Forbidden", "no")})
+    world.add(objects.a_claim(), objects.a_pod())
+    for _ in range(20):
+        world.settle(60)
+    world.server.refuse = {}
+    world.settle(10)
+    assert world.node_of() == "node-0"
 
 
 def test_a_dead_leaders_half_decision_is_completed_on_the_same_node() -> None:
