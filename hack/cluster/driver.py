@@ -74,17 +74,24 @@ def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) 
 
 
 def wait_slices(where: layout.Layout, name: str, components: Sequence[str]) -> None:
-    """Wait until the node's devices are published; its components are to live meanwhile."""
+    """Wait until all the node's devices are published; its components are to live meanwhile."""
     selector = f"--field-selector=spec.nodeName={name},spec.driver={DRIVER}"
-    query = ("get", "resourceslices", selector, "--output=name")
+    counts = "--output=jsonpath={.items[*].spec.pool.resourceSliceCount}"
+    query = ("get", "resourceslices", selector, counts)
 
     def published() -> bool:
         for component in components:
             _check_alive(where, component, name)
-        return bool(kubectl.run(where, *query))
+        return is_whole(kubectl.run(where, *query))
 
     log = control.log_path(where, components[-1], name)
     kubectl.wait(f"the devices of {name} are published", published, _SLICES_S, log)
+
+
+def is_whole(counts: str) -> bool:
+    """Whether a pool has all its slices, of each of which `counts` has their number as it says."""
+    found = counts.split()
+    return bool(found) and set(found) == {str(len(found))}
 
 
 def _start_controllers(where: layout.Layout, cluster: state.ClusterState) -> None:

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 CONTROLLERS = ("controller-0", "controller-1")
 OURS = ("mps", "plugin")
 CALM = plan.Script()
-SET_UP_S = 60.0
+SET_UP_S = 180.0
 READY_S = 2.0
 RELIST_S = 20
 """An event that a watch loses is missed for half an hour otherwise."""
