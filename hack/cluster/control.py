@@ -8,6 +8,11 @@ from pathlib import Path
 from hack.cluster import cgroups, errors, layout, processes
 
 _INHERITED = ("HOME", "LANG", "PATH", "TZ")
+MALLOC: Mapping[str, str] = {
+    "MALLOC_ARENA_MAX": "2",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+}
+"""As in the published image (deploy/images/Dockerfile): no thread keeps what it freed."""
 
 
 def record_path(where: layout.Layout, component: str, node: str | None) -> Path:
@@ -32,7 +37,7 @@ def _python(where: layout.Layout) -> Mapping[str, str]:
     return {
         "PYTHONUNBUFFERED": "1",
         "PYTHONPYCACHEPREFIX": str(where.bytecode),
-        "MALLOC_ARENA_MAX": "2",
+        **MALLOC,
     }
 
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hack.cluster import releases, shell, toolchain, versions
+from hack.cluster import control, releases, shell, toolchain, versions
 from hack.image import oci, python
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -16,7 +16,7 @@ _ENVIRONMENT = (
     "LD_LIBRARY_PATH=/usr/local/lib",
     "PYTHONUNBUFFERED=1",
     "PYTHONDONTWRITEBYTECODE=1",
-    "MALLOC_ARENA_MAX=2",
+    *(f"{name}={value}" for name, value in control.MALLOC.items()),
 )
 _LOCK = Path("requirements") / "runtime.lock"
 _ACCOUNTS = "root:x:0:0:root:/:/sbin/nologin\nration:x:65532:65532:ration:/:/sbin/nologin\n"
