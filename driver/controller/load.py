@@ -42,6 +42,8 @@ class Load:
         before = self._pods.pop(key, None)
         for one in before.claim_keys if before else ():
             self._users[one].discard(key)
+            if not self._users[one]:
+                del self._users[one]
         if pod is not None:
             self._pods[key] = pod
         for one in pod.claim_keys if pod else ():

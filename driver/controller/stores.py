@@ -99,11 +99,17 @@ class PodsByClaim:
         self._lock = threading.Lock()
         self._pods: dict[ids.Key, set[ids.Key]] = {}
 
+    def __len__(self) -> int:
+        """How many claims are named."""
+        return len(self._pods)
+
     def note(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod changed."""
         with self._lock:
             for key in claim_keys(old):
-                self._pods.get(key, set()).discard(old.key if old else ids.Key(""))
+                rest = self._pods.pop(key, set()) - {old.key if old else ids.Key("")}
+                if rest:
+                    self._pods[key] = rest
             for key in claim_keys(new):
                 self._pods.setdefault(key, set()).add(new.key if new else ids.Key(""))
 

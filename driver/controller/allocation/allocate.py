@@ -23,7 +23,10 @@ from driver.controller.allocation import (
 from driver.resources import quantity
 
 T = TypeVar("T")
-_LEAST_BOARDS = 64
+_LEAST_BOARDS, _MOST_BOARDS = 64, 256
+"""Shapes of workloads of which it is remembered what nodes answered. Of a small cluster a few
+answers are all there is, but what they hold of a node's devices is some 50 KiB for each shape.
+"""
 _MOST_TOLD = 256
 """Shapes of whose devices it is remembered what nodes told."""
 _MOST_CONSIDERED = 3
@@ -42,6 +45,11 @@ class Allocator:
         self._chances = answers.Chances()
         self._rooms = rooms.Rooms()
         self._judges = judges.Judges(deciding.ranking)
+
+    @property
+    def remembered(self) -> int:
+        """Of how many shapes of workloads it remembers the answers."""
+        return len(self._boards)
 
     def decide(
         self, view: cluster.ClusterView, workload: outcome.Workload
@@ -79,6 +87,7 @@ class Allocator:
         if workload.settled:
             return board.Board()
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_BOARDS)
+        most = min(most, _MOST_BOARDS)
         return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
 
     def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:

@@ -9,7 +9,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import allocate, outcome, words
 from driver.resources import claims, pool, selectors, slices, volumes
 from tests import neighbours, objects, worlds
-from tests.allocating import counts, decide, placed, refused
+from tests.allocating import counts, decide, placed, refused, workload
 from tests.allocating import devices as device_names
 
 
@@ -374,3 +374,13 @@ def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -
     answer = placed(decide(view, objects.claim("c", objects.a_request(count=2))))
     assert (answer.node, device_names(answer)) == ("node-a", ["gpu-0", "gpu-1"])
     assert [pick.reach.everywhere for pick in answer.picks] == [True, True]
+
+
+def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
+    allocator = allocate.Allocator(worlds.DECIDING)
+    view = worlds.fleet({"node-a": 8})
+    for number in range(300):
+        tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
+        asked = workload(objects.claim(), tolerations=tolerations)
+        placed(allocator.decide(view, asked))
+    assert allocator.remembered == 256
