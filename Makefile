@@ -33,8 +33,8 @@ EXAMPLES ?= 300
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
-# The tests of a file stay together: they share what is slow to make.
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
+# The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests that want a cluster of their own each: most want the driver as pods.
 OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
 

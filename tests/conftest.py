@@ -68,6 +68,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     setattr(test, _SETTINGS, at_least(examples, getattr(test, _SETTINGS)))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow ones first: at the end no process is to wait for another's."""
+    items.sort(key=lambda one: one.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     examples = int(os.environ.get(EXAMPLES, "0"))
     found = [one for one in session.items if _is_property(one)]

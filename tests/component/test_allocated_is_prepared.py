@@ -120,6 +120,7 @@ def reasons_of(answer: outcome.NoFit) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # a minute by itself
 def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -> None:
     world = World(gpunode.GpuNode(tmp_path))

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes 
 CYCLES, TROUBLE_S = 240, 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_or_left_over_while_things_break() -> None:
     said: list[str] = []

@@ -58,6 +58,7 @@ def test_the_packaged_chart_renders_what_the_one_file_installs(dist: Path) -> No
     assert rest == helm.objects(rendered)
 
 
+@pytest.mark.slow
 def test_the_bill_of_materials_lists_every_locked_dependency(dist: Path) -> None:
     bill = json.loads(one(dist, ".cdx.json").read_text())
     found = {(each["name"].lower(), each["version"]) for each in bill["components"]}

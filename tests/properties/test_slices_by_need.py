@@ -5,6 +5,8 @@ import random  # noqa: TID251 - the same every time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import pytest
+
 from driver import ids, names
 from driver.api import v1alpha1
 from driver.controller import picture
@@ -179,6 +181,7 @@ def kind_of(device: slices.Device) -> str:
     return {names.TYPE_MIG: MIG, names.TYPE_GPU: GPU}[str(shown[names.ATTR_TYPE])]
 
 
+@pytest.mark.slow
 def test_a_claim_by_need_takes_no_more_memory_than_one_that_names_a_mechanism() -> None:
     seen: collections.Counter[tuple[str, str]] = collections.Counter()
     for seed in range(WORLDS):

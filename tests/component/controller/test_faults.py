@@ -139,6 +139,7 @@ def judged(api: api_server.ApiServer) -> history.History:
     return judge
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_claims_come_and_go_in_a_storm_and_no_gpu_is_given_twice(
     api: api_server.ApiServer, controllers: proxy.FaultProxy

@@ -117,6 +117,7 @@ def test_the_gate_goes_after_the_claim_is_written_under_the_leaders_name(
     assert len({one.field_manager for one in writes}) == 1
 
 
+@pytest.mark.slow
 def test_the_next_leader_takes_the_gate_away_that_the_last_one_could_not(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:

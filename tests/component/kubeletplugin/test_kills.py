@@ -10,6 +10,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes 
 ROUNDS, LONGEST_S = 5, 0.5
 
 
+@pytest.mark.slow
 def test_killed_under_every_face_at_once_it_prepares_and_releases_all_the_same(
     battered: battering.Battered,
 ) -> None:

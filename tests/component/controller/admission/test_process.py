@@ -191,6 +191,7 @@ def test_a_pod_is_measured_by_the_template_that_it_names(
     assert answer["allowed"]
 
 
+@pytest.mark.slow
 def test_another_keeps_the_certificate_when_the_leader_goes(tmp_path: Path) -> None:
     with api_server.ApiServer() as api, contextlib.ExitStack() as running:
         prepared(api)
