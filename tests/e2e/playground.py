@@ -201,7 +201,7 @@ class Playground:
         devices = self.claim(claim).get("status", {}).get("devices") or [{}]
         return {
             one["type"]: (one["status"], one["reason"], one["message"])
-            for one in devices[0].get("conditions", ())
+            for one in devices[0].get("conditions") or ()
         }
 
     def says(
