@@ -99,10 +99,6 @@ class PodsByClaim:
         self._lock = threading.Lock()
         self._pods: dict[ids.Key, set[ids.Key]] = {}
 
-    def __len__(self) -> int:
-        """How many claims are named."""
-        return len(self._pods)
-
     def note(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod changed."""
         with self._lock:

@@ -1,41 +1,32 @@
-"""What came and went leaves nothing in a controller that runs for months."""
+from driver import ids
+from driver.controller import memory
+from driver.controller.allocation import explanation, outcome
 
-import gc
-from collections import Counter
-
-from driver.resources import claims
-from tests import objects
-from tests.fakes.deciding import World
+KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
 
-def come_and_go(world: World, name: str) -> None:
-    """A pod and its claim, from the first word of them to the last."""
-    entries = [{"name": "gpu", "resourceClaimName": name}]
-    containers = [{"name": "main", "resources": {"claims": [{"name": "gpu"}]}}]
-    pod = objects.a_pod(f"pod-{name}", resourceClaims=entries, containers=containers)
-    world.add(objects.a_claim(name), pod)
-    world.settle()
-    world.change_pod(f"pod-{name}", node=world.node_of(name))
-    world.settle()
-    world.stores.pods.apply(world.server.newer(world.pods.pop(f"pod-{name}")), deleted=True)
-    gone = world.server.claims.pop(f"default/{name}")
-    world.stores.claims.apply(world.server.newer(gone), deleted=True)
-    world.settle()
+def told() -> memory.Memory:
+    """A pod was told why it waits."""
+    found = memory.Memory()
+    found.meet(KEY, UID)
+    found.told[UID] = "No node fits"
+    found.explained[UID] = explanation.Explanation(KEY, "", outcome.NoFit())
+    return found
 
 
-def held() -> Counter[str]:
-    gc.collect()
-    return Counter(type(one).__name__ for one in gc.get_objects() if type(one) in KINDS)
+def test_why_a_pod_waits_is_kept_as_long_as_the_refusal_holds() -> None:
+    found = told()
+    found.hush(UID)
+    assert (found.told, found.explained) == ({}, {})
 
 
-KINDS = (set, claims.Claim)
+def test_with_a_pod_goes_what_it_was_told() -> None:
+    found = told()
+    found.forget(KEY)
+    assert (found.told, found.explained) == ({}, {})
 
 
-def test_claims_and_pods_that_came_and_went_leave_nothing() -> None:
-    world = World(2)
-    for number in range(5):
-        come_and_go(world, f"early-{number}")
-    before = held()
-    for number in range(30):
-        come_and_go(world, f"late-{number}")
-    assert held() == before
+def test_another_pod_of_the_name_was_told_nothing() -> None:
+    found = told()
+    found.meet(KEY, ids.PodUid("two"))
+    assert (found.told, found.explained) == ({}, {})
