@@ -37,7 +37,7 @@ def template(
 
 def objects(text: str) -> list[Any]:
     """The objects of a rendered text."""
-    return [one for one in yaml.safe_load_all(text) if one]
+    return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def usual(kind: str) -> list[Any]:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hack.cluster import cgroups, errors, layout, processes
+from hack.cluster import cgroups, errors, layout, processes, toolchain
 
 _INHERITED = ("HOME", "LANG", "PATH", "TZ")
 MALLOC: Mapping[str, str] = {
@@ -32,11 +32,11 @@ def environment(programs: Path, more: Mapping[str, str] | None = None) -> dict[s
     return {"HOME": "/", **inherited, "PATH": path, **(more or {})}
 
 
-def _python(where: layout.Layout) -> Mapping[str, str]:
+def python() -> Mapping[str, str]:
     """As in an image; bytecode is kept in a folder of its own: compiling takes a second."""
     return {
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPYCACHEPREFIX": str(where.bytecode),
+        "PYTHONPYCACHEPREFIX": str(toolchain.bytecode()),
         **MALLOC,
     }
 
@@ -53,7 +53,7 @@ def launch(
         component=component,
         node=node,
         argv=tuple(argv),
-        env=environment(where.programs, {**_python(where), **(more or {})}),
+        env=environment(where.programs, {**python(), **(more or {})}),
         cwd=str(where.checkout),
         log=str(log_path(where, component, node)),
     )

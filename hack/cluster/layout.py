@@ -185,11 +185,6 @@ class Layout:
         return self.dot / "run"
 
     @property
-    def bytecode(self) -> Path:
-        """Compiled Python of our processes; it outlives the cluster."""
-        return self.dot / "bytecode"
-
-    @property
     def nodes(self) -> Path:
         """A link per node to its short folder."""
         return self.dot / "nodes"

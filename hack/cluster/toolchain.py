@@ -23,6 +23,11 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ration"
 
 
+def bytecode() -> Path:
+    """Compiled Python of all checkouts; it says of which file and of when it is."""
+    return cache_root() / "bytecode"
+
+
 def folder(tools: versions.ToolSet) -> Path:
     """Where the programs of a set are once they are there."""
     parts = [

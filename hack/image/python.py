@@ -4,6 +4,7 @@ Its prefix becomes /usr/local. Shared libraries of the system keep their paths, 
 finds them; others come to /usr/local/lib, for which LD_LIBRARY_PATH is set.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -54,8 +55,9 @@ def compile_all(root: Path) -> None:
     """
     folder = root / _LIBRARY
     flags = ("-q", "-j0", "--invalidation-mode=unchecked-hash", "-s", str(root), "-p", "/")
+    beside = {name: text for name, text in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     # Some packages carry templates and tests that are no Python of this version.
-    shell.run((sys.executable, "-m", "compileall", *flags, str(folder)), ends=(0, 1))
+    shell.run((sys.executable, "-m", "compileall", *flags, str(folder)), env=beside, ends=(0, 1))
 
 
 def entries(root: Path) -> Iterator[oci.Entry]:

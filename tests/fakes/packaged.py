@@ -7,11 +7,10 @@ second of a plugin's start, and the memory is not given back.
 import os
 from collections.abc import Mapping
 
-from hack.cluster import control, toolchain
+from hack.cluster import control
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """This one's, with bytecode kept in a folder of the cache and the image's settings."""
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    bytecode = str(toolchain.cache_root() / "bytecode")
-    return {**kept, "PYTHONPYCACHEPREFIX": bytecode, **control.MALLOC, **(more or {})}
+    return {**kept, **control.python(), **(more or {})}
