@@ -64,7 +64,7 @@ class Allocator:
         found = self._board(view, workload, judge)
         if self._rooms.renew(view):
             self._told.clear()
-            self._chances.clear()
+            self._chances = answers.Chances.for_cluster(view)
         deciding = replace(self._settings, ranking=judge)
         verdicts = deciding.rules.of(view, workload)
         question = answers.Question(view, self._rooms, workload, wants, deciding, verdicts)

@@ -49,8 +49,10 @@ Answer = Fit | outcome.Refusal | None
 
 
 _MOST_TOLD = 4096
-_MOST_DEVICES = 100_000
-"""In all chances that are kept: about 50 MB."""
+_LEAST_DEVICES, _MOST_DEVICES = 10_000, 100_000
+"""In all chances that are kept: 25 to 50 MB of the most."""
+_TIMES = 32
+"""So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
 
 
 class Chances:
@@ -64,6 +66,12 @@ class Chances:
         self._kept: OrderedDict[Hashable, Chance | outcome.Refusal] = OrderedDict()
         self._devices = 0
 
+    @classmethod
+    def for_cluster(cls, view: cluster.ClusterView) -> "Chances":
+        """None yet, and room for as many as the devices of a cluster are worth."""
+        most = _TIMES * sum(of.size for of in view.pools.values())
+        return cls(min(max(most, _LEAST_DEVICES), _MOST_DEVICES))
+
     def of(
         self, key: Hashable, question: "Question", node: nodes.Node
     ) -> "Chance | outcome.Refusal":
@@ -76,11 +84,6 @@ class Chances:
         while self._devices > self._most and len(self._kept) > 1:
             self._devices -= _weight(self._kept.popitem(last=False)[1])
         return found
-
-    def clear(self) -> None:
-        """Keep nothing."""
-        self._kept.clear()
-        self._devices = 0
 
 
 def _weight(found: "Chance | outcome.Refusal") -> int:

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 from driver import ids, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, outcome, words
+from driver.controller.allocation import allocate, offers, outcome, words
 from driver.resources import claims, pool, selectors, slices, volumes
 from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused, workload
@@ -384,3 +385,18 @@ def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster(
         asked = workload(objects.claim(), tolerations=tolerations)
         placed(allocator.decide(view, asked))
     assert allocator.remembered == 256
+
+
+def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
+    allocator = allocate.Allocator(worlds.DECIDING)
+    view = worlds.fleet({"node-a": 8})
+    before = spots()
+    for number in range(1300):
+        claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
+        placed(allocator.decide(view, workload(claim)))
+    assert spots() - before <= 10_000
+
+
+def spots() -> int:
+    gc.collect()
+    return sum(isinstance(one, offers.Spot) for one in gc.get_objects())
