@@ -1,17 +1,29 @@
 """Pools: the newest generation of a driver's slices, whether it is whole, and who reaches it."""
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from driver import names
 from driver.resources import attribute, nodes, slices
 
+T = TypeVar("T")
 Counter = tuple[str, str]
 """A counter set of the pool, and a counter of it."""
 _Device = slices.Device
-_MOST_LOOKS = 4096
+_MOST_NAMES = 4096
 _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
+
+
+class _Look:
+    """One for all pools that are alike, as long as there are any: it is quick to compare."""
+
+    __slots__ = ("__weakref__",)
+
+
+_LOOKS: weakref.WeakValueDictionary[Hashable, _Look] = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +36,15 @@ class Pool:
     driver: str
     name: str
     slices: tuple[slices.Slice, ...]
+    _derived: dict[Callable[["Pool"], Any], Any] = field(default_factory=dict, repr=False)
+
+    def derived(self, make: Callable[["Pool"], T]) -> T:
+        """What `make` makes of it, which is made once and goes with it."""
+        try:
+            return cast("T", self._derived[make])
+        except KeyError:
+            found = self._derived[make] = make(self)
+            return found
 
     @functools.cached_property
     def complete(self) -> bool:
@@ -75,7 +96,11 @@ class Pool:
         if any(one.per_device for one in self.slices):
             return None
         seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
-        return _look(self.driver, seen, frozenset(self.counters.items()))
+        key = self.driver, seen, frozenset(self.counters.items())
+        known = _LOOKS.get(key)
+        if known is None:
+            known = _LOOKS[key] = _Look()
+        return known
 
     @functools.cached_property
     def binds(self) -> bool:
@@ -156,12 +181,6 @@ def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
             yield (use.set, name), amount.nanos
 
 
-@functools.lru_cache(maxsize=_MOST_LOOKS)
-def _look(_driver: str, _seen: Hashable, _counters: Hashable) -> Hashable:
-    """One object for equal ones, as long as it is remembered: it is quicker to compare."""
-    return object()
-
-
 def _seen(device: slices.Device) -> Hashable:
     return (
         device.name,
@@ -179,7 +198,7 @@ def _seen(device: slices.Device) -> Hashable:
     )
 
 
-@functools.lru_cache(maxsize=_MOST_LOOKS)
+@functools.lru_cache(maxsize=_MOST_NAMES)
 def is_uuid(name: str) -> bool:
     """Whether an attribute of that name is of one GPU alone, in whatever domain."""
     return name.rpartition("/")[2] in _UUIDS

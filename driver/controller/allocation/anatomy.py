@@ -14,7 +14,6 @@ from driver.controller.allocation.policies import base
 from driver.resources import attribute, pool, slices
 
 T = TypeVar("T")
-_MOST_POOLS = 1 << 14
 _MOST_KINDS = 4096
 _SLICE = re.compile(r"memory-slice-(\d+)")
 _MODES = {
@@ -43,9 +42,12 @@ class Anatomy:
     positions: tuple[base.Position, ...]
 
 
-@functools.lru_cache(maxsize=_MOST_POOLS)
 def of(found: pool.Pool) -> Anatomy:
     """Of a pool. Monitors are no way to use a GPU and are left out."""
+    return found.derived(_anatomy)
+
+
+def _anatomy(found: pool.Pool) -> Anatomy:
     places: dict[str, int] = {}
     faces: dict[str, Face] = {}
     members: list[list[Face]] = []

@@ -4,7 +4,6 @@ GPUs are counted in thousandths: a share or a MIG device is the part that it tak
 scarcest of its GPU.
 """
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +19,6 @@ from driver.resources import attribute, capacities, claims, pool, quantity, requ
 FULL = base.FULL
 """A whole GPU."""
 _PERCENT = 100
-_MOST_POOLS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +158,9 @@ def _percent(thousandths: int) -> int:
 
 def capacity(view: cluster.ClusterView) -> Amounts:
     """All that our driver publishes, whatever its state."""
-    return total(_of_pool(of) for of in view.pools.values() if of.driver == view.driver)
+    return total(of.derived(_of_pool) for of in view.pools.values() if of.driver == view.driver)
 
 
-@functools.lru_cache(maxsize=_MOST_POOLS)
 def _of_pool(of: pool.Pool) -> Amounts:
     found = anatomy.of(of)
     whole = {face.card for face in found.faces.values() if face.mode == base.WHOLE}
@@ -205,7 +202,7 @@ def asked(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> Amounts:
     kinds: dict[_Kind, anatomy.Face] = {}
     for of in view.pools.values():
         if of.driver == view.driver:
-            kinds |= _kinds(of)
+            kinds |= of.derived(_kinds)
     return total(
         _least_way(view, claim, one, kinds) for claim in found for one in claim.spec.requests
     )
@@ -224,7 +221,6 @@ _Kinds = Mapping[_Kind, anatomy.Face]
 """One device of each."""
 
 
-@functools.lru_cache(maxsize=_MOST_POOLS)
 def _kinds(of: pool.Pool) -> _Kinds:
     found = anatomy.of(of)
     made: dict[_Kind, anatomy.Face] = {}

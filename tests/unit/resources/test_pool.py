@@ -1,3 +1,5 @@
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -140,3 +142,31 @@ def test_what_a_slice_says_of_where_it_is_used_is_not_for_its_devices_alone() ->
         objects.a_far_slice([objects.a_device("x", nodeName="node-b")], perDeviceNodeSelection=True)
     )
     assert (far.node, far.reach_of(far.devices[0]).node) == (None, ids.NodeName("node-b"))
+
+
+def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
+    asked: list[str] = []
+    found = made(objects.a_slice())
+
+    def seen(of: pool.Pool) -> str:
+        asked.append(of.name)
+        return of.name
+
+    assert (found.derived(seen), found.derived(seen)) == ("node-a", "node-a")
+    assert asked == ["node-a"]
+    last = weakref.ref(found)
+    del found
+    gc.collect()
+    assert last() is None
+
+
+def test_the_look_of_pools_that_are_alike_goes_with_the_last_of_them() -> None:
+    one, other = made(objects.a_slice("node-a")), made(objects.a_slice("node-b"))
+    assert one.look is other.look
+    look = weakref.ref(one.look)
+    del one
+    gc.collect()
+    assert look() is other.look
+    del other
+    gc.collect()
+    assert look() is None

@@ -1,7 +1,11 @@
+import gc
+import weakref
+
 from driver import names
 from driver.controller import picture
 from driver.controller.allocation import anatomy, rooms
 from driver.controller.allocation.policies import base
+from driver.controller.queueing import amounts
 from driver.resources import claims
 from tests import objects, worlds
 from tests.allocating import NODE
@@ -106,3 +110,16 @@ def test_where_a_gpu_sits_is_read_from_any_of_its_faces() -> None:
     view = node()
     (found,) = (anatomy.of(share.pool) for share in view.shares(NODE))
     assert [place.numa for place in found.positions] == [1, 1]
+
+
+def test_what_was_seen_of_a_pool_goes_when_another_takes_its_place() -> None:
+    view = node()
+    known = rooms.Rooms()
+    known.renew(view)
+    known.of(view, view.nodes[NODE])
+    amounts.capacity(view)
+    amounts.asked(view, [objects.claim("c", objects.a_request())])
+    seen = [weakref.ref(one) for one in view.pools.values()]
+    del view
+    gc.collect()
+    assert [one() for one in seen] == [None]
