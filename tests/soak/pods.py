@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import record
+from driver import errors
 from hack.cluster import api
 from tests.chaos import __main__ as chaos
 from tests.chaos import draw, load, run, world
@@ -87,7 +88,8 @@ class Soak:
         """A thread's target: looks at every process of ours, until told to stop."""
         cluster, time = of.cluster, of.time
         found: dict[str, Callable[[], int]] = {
-            name: functools.partial(_pid, cluster, name, None) for name in world.CONTROLLERS
+            "leading controller": functools.partial(_pid_of, cluster, of.holder),
+            "standby controller": functools.partial(_pid_of, cluster, of.standby),
         }
         for side, component in itertools.product(of.nodes, world.OURS):
             pid = functools.partial(_pid, cluster, component, side.name)
@@ -109,6 +111,15 @@ class Soak:
 def _pid(cluster: api.Cluster, component: str, node: str | None) -> int:
     """Of none that runs: one that no process has."""
     return cluster.pid(component, node) or _NOBODY
+
+
+def _pid_of(cluster: api.Cluster, who: Callable[[], str]) -> int:
+    """Of the controller that has a part now: one that takes the lead is warm only later."""
+    try:
+        name = who()
+    except errors.ApiError:  # nobody knows, for a moment
+        return _NOBODY
+    return _pid(cluster, name, None) if name else _NOBODY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

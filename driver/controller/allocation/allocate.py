@@ -29,6 +29,8 @@ answers are all there is, but what they hold of a node's devices is some 50 KiB 
 """
 _MOST_TOLD = 256
 """Shapes of whose devices it is remembered what nodes told."""
+_LEAST_ANSWERS, _TIMES = 256, 64
+"""What nodes told in all, for each node: some 5 KiB each."""
 _MOST_CONSIDERED = 3
 """Nodes that a decision tells of, the best ones."""
 _MOST_ANSWERS = 1 << 19
@@ -43,6 +45,7 @@ class Allocator:
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
         self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
         self._chances = answers.Chances()
+        self._most_told = _LEAST_ANSWERS
         self._rooms = rooms.Rooms()
         self._judges = judges.Judges(deciding.ranking)
 
@@ -65,6 +68,7 @@ class Allocator:
         if self._rooms.renew(view):
             self._told.clear()
             self._chances = answers.Chances.for_cluster(view)
+            self._most_told = max(_TIMES * len(view.nodes), _LEAST_ANSWERS)
         deciding = replace(self._settings, ranking=judge)
         verdicts = deciding.rules.of(view, workload)
         question = answers.Question(view, self._rooms, workload, wants, deciding, verdicts)
@@ -94,7 +98,10 @@ class Allocator:
         """Workloads that no device can tell apart share what nodes told."""
         shape = shapes.of_devices(workload)
         make = functools.partial(answers.Told, shape, self._chances)
-        return _remembered(self._told, (shape, judge), make, _MOST_TOLD)
+        found = _remembered(self._told, (shape, judge), make, _MOST_TOLD)
+        while sum(one.size for one in self._told.values()) > self._most_told:
+            self._told.popitem(last=False)
+        return found
 
 
 def _remembered(

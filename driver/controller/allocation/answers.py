@@ -99,6 +99,11 @@ class Told:
         self._asked_for = asked_for
         self._chances = Chances() if chances is None else chances
 
+    @property
+    def size(self) -> int:
+        """How many answers it has."""
+        return len(self._answers)
+
     def of(self, question: "Question", node: nodes.Node) -> Fit | outcome.Refusal:
         """The answer of a node."""
         seen = look(question, node)

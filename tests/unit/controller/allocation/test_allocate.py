@@ -1,4 +1,5 @@
 import gc
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from driver import ids, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, offers, outcome, words
+from driver.controller.allocation import allocate, answers, offers, outcome, words
 from driver.resources import claims, pool, selectors, slices, volumes
 from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused, workload
@@ -390,13 +391,27 @@ def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster(
 def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
     allocator = allocate.Allocator(worlds.DECIDING)
     view = worlds.fleet({"node-a": 8})
-    before = spots()
+    before = held()
     for number in range(1300):
         claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
         placed(allocator.decide(view, workload(claim)))
-    assert spots() - before <= 10_000
+    assert (held() - before)[offers.Spot] <= 10_000
 
 
-def spots() -> int:
+def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
+    allocator = allocate.Allocator(worlds.DECIDING)
+    view = worlds.view(objects.a_slice("node-a", 8))
+    before = held()
+    for state in range(255):
+        used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
+        other = worlds.holding("other", "node-a", *used)
+        view.put_claim(other.key, other)
+        for name in ("one", "two"):
+            claim = objects.claim("c", objects.a_request(name))
+            placed(allocator.decide(view, workload(claim)))
+    assert (held() - before)[answers.Look] <= 257
+
+
+def held() -> Counter[type[object]]:
     gc.collect()
-    return sum(isinstance(one, offers.Spot) for one in gc.get_objects())
+    return Counter(type(one) for one in gc.get_objects() if isinstance(one, tuple))
