@@ -10,9 +10,11 @@ from hack.cluster import cgroups, errors, layout, processes, toolchain
 _INHERITED = ("HOME", "LANG", "PATH", "TZ")
 MALLOC: Mapping[str, str] = {
     "MALLOC_ARENA_MAX": "2",
-    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mmap_threshold=131072",
 }
-"""As in the published image (deploy/images/Dockerfile): no thread keeps what it freed."""
+"""As in the published image (deploy/images/Dockerfile): no thread keeps what it freed, and what is
+large goes back when it is freed. Left alone, glibc learns to take it from its heap, which keeps it.
+"""
 
 
 def record_path(where: layout.Layout, component: str, node: str | None) -> Path:
