@@ -1,6 +1,5 @@
 """allocate: values in, a Placement or a NoFit out. Pure; `commit` is the only mutation (D4)."""
 
-import functools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from driver.controller.allocation import (
     outcome,
     peers,
     ranking,
+    recall,
     rooms,
     settings,
     shapes,
@@ -24,13 +24,7 @@ from driver.resources import quantity
 
 T = TypeVar("T")
 _LEAST_BOARDS, _MOST_BOARDS = 64, 256
-"""Shapes of workloads of which it is remembered what nodes answered. Of a small cluster a few
-answers are all there is, but what they hold of a node's devices is some 50 KiB for each shape.
-"""
-_MOST_TOLD = 256
-"""Shapes of whose devices it is remembered what nodes told."""
-_LEAST_ANSWERS, _TIMES = 256, 64
-"""What nodes told in all, for each node: some 5 KiB each."""
+"""Shapes of workloads of which it is remembered what nodes answered."""
 _MOST_CONSIDERED = 3
 """Nodes that a decision tells of, the best ones."""
 _MOST_ANSWERS = 1 << 19
@@ -43,9 +37,7 @@ class Allocator:
     def __init__(self, deciding: settings.Settings) -> None:
         self._settings = deciding
         self._boards: OrderedDict[Hashable, board.Board] = OrderedDict()
-        self._told: OrderedDict[Hashable, answers.Told] = OrderedDict()
-        self._chances = answers.Chances()
-        self._most_told = _LEAST_ANSWERS
+        self._recall: recall.Recall | None = None
         self._rooms = rooms.Rooms()
         self._judges = judges.Judges(deciding.ranking)
 
@@ -65,15 +57,13 @@ class Allocator:
         if isinstance(judge, outcome.NoFit):
             return judge
         found = self._board(view, workload, judge)
-        if self._rooms.renew(view):
-            self._told.clear()
-            self._chances = answers.Chances.for_cluster(view)
-            self._most_told = max(_TIMES * len(view.nodes), _LEAST_ANSWERS)
+        if self._rooms.renew(view) or self._recall is None:
+            self._recall = recall.Recall(view)
         deciding = replace(self._settings, ranking=judge)
         verdicts = deciding.rules.of(view, workload)
         question = answers.Question(view, self._rooms, workload, wants, deciding, verdicts)
         alike = not peers.tells_uuids(view, workload.open, wants)
-        told = self._told_of(workload, judge) if alike else None
+        told = self._recall.of(shapes.of_devices(workload), judge) if alike else None
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
         best = found.best(_MOST_CONSIDERED, workload.avoid)
         if not best:
@@ -93,15 +83,6 @@ class Allocator:
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_BOARDS)
         most = min(most, _MOST_BOARDS)
         return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
-
-    def _told_of(self, workload: outcome.Workload, judge: ranking.Ranking) -> answers.Told:
-        """Workloads that no device can tell apart share what nodes told."""
-        shape = shapes.of_devices(workload)
-        make = functools.partial(answers.Told, shape, self._chances)
-        found = _remembered(self._told, (shape, judge), make, _MOST_TOLD)
-        while sum(one.size for one in self._told.values()) > self._most_told:
-            self._told.popitem(last=False)
-        return found
 
 
 def _remembered(

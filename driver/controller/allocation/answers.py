@@ -49,9 +49,9 @@ Answer = Fit | outcome.Refusal | None
 
 
 _MOST_TOLD = 4096
-_LEAST_DEVICES, _MOST_DEVICES = 10_000, 100_000
+_LEAST_DEVICES, _MOST_DEVICES = 2_000, 100_000
 """In all chances that are kept: 25 to 50 MB of the most."""
-_TIMES = 32
+_TIMES = 8
 """So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
 
 

@@ -16,6 +16,7 @@ from driver.controller.allocation import (
     nodefit,
     outcome,
     peers,
+    recall,
     rooms,
     settings,
     shapes,
@@ -23,7 +24,6 @@ from driver.controller.allocation import (
 from driver.controller.allocation.gangs import overlay, result
 from driver.resources import claims, nodes
 
-_MOST_SHAPES = 64
 _UNSEEN: answers.Standing = (0, 0, (), 0)
 
 
@@ -47,15 +47,15 @@ class Known:
     """
 
     def __init__(self) -> None:
-        self._told: dict[Hashable, answers.Told] = {}
+        self._recall: recall.Recall | None = None
         self._world = -1
 
     def of(self, view: cluster.ClusterView, shape: Hashable) -> answers.Told:
         """Of a shape."""
-        if view.world != self._world or len(self._told) >= _MOST_SHAPES:
-            self._told.clear()
+        if self._recall is None or view.world != self._world:
+            self._recall = recall.Recall(view)
             self._world = view.world
-        return self._told.setdefault(shape, answers.Told())
+        return self._recall.of(shape)
 
 
 class Trial:
