@@ -10,7 +10,7 @@ import uuid
 from driver import names
 from driver.resources import claims, pods
 
-_MOST = 4096
+_MOST = 1024
 """Pods whose holds are remembered: each is compared many times while its pod is placed."""
 
 

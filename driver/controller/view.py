@@ -31,9 +31,9 @@ class NodeUse:
     arriving: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Holder:
-    """A claim that has a device, or a share of one, by one of its results."""
+    """A claim that has a device, or a share of one, by one of its results; as long as it has it."""
 
     claim: ids.Key
     result: claims.Result

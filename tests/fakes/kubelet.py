@@ -114,6 +114,11 @@ class Kubelet:
         stub.NotifyRegistrationStatus(status, timeout=5)
         return Plugin(info, self._dial(Path(info.endpoint)))
 
+    def reach(self) -> Plugin:
+        """The plugin, which another kubelet may have registered."""
+        info = self.get_info()
+        return Plugin(info, self._dial(Path(info.endpoint)))
+
     def get_info(self) -> registration.PluginInfo:
         channel = self._dial(self.found()[0])
         stub = functools.partial(registration_grpc.RegistrationStub, channel)()

@@ -201,7 +201,7 @@ def shown(view: cluster.ClusterView) -> object:
         for name in sorted(view.nodes)
     }
     holders = {
-        device: tuple(view.holders(device))
+        device: [(one.claim, one.result, one.allocation) for one in view.holders(device)]
         for pool in view.pools.values()
         for one in pool.slices
         for device in (claims.DeviceId(pool.driver, pool.name, each.name) for each in one.devices)

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import record
-from driver import errors
+from driver import errors, ids
+from driver.kubeletplugin import ports
 from hack.cluster import api
 from tests.chaos import __main__ as chaos
 from tests.chaos import draw, load, run, world
+from tests.fakes import kubelet
 from tests.soak import report, samples, verdict
 
 PODS, AT_ONCE, FAULT_S = 1_000, 24, 60.0
@@ -28,8 +30,10 @@ SAMPLE_S = 4.0
 _NOBODY = 1 << 30
 WARM_UP = 200
 """Claims after which a process is warm: there are fewer here than in the first part."""
-KILLING = 0.4
+KILLING = 0.2
 """Of the pods: what is judged afterwards is one life of each process."""
+RUSH, RUSH_S = 110, 3.0
+"""Calls of each kind at once, as many as a node has pods, and how long none gets an answer."""
 SHORT_LIVES = frozenset(
     {
         *(draw.Kind.PLUGIN_KILLED, draw.Kind.SUPERVISOR_KILLED, draw.Kind.NODE_REBOOTED),
@@ -51,19 +55,52 @@ class Asked:
     fault_s: float
 
 
-def paced(asked: Asked, made: Callable[[], int], done: Callable[[], bool]) -> Iterator[draw.Fault]:
-    """A fault so often until `done`; `made` is how many pods there were so far.
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How far the load is: pods so far, and whether all have gone; and how a rush is made."""
+
+    made: Callable[[], int]
+    done: Callable[[], bool]
+    rush: Callable[[], None]
+
+
+def paced(asked: Asked, steps: Steps) -> Iterator[draw.Fault]:
+    """A fault so often until all pods have gone.
 
     What a process of ours may end by comes early: what is judged afterwards is one life of each.
+    Then comes the `rush`, so that each has as many threads and connections as it will ever have.
     """
     every = frozenset(draw.Kind)
     early = draw.faults(asked.seed, every)
     late = draw.faults(asked.seed, every - SHORT_LIVES)
+    rushed = False
     for number in itertools.count():
-        if done():
+        if steps.done():
             return
-        one = next(early if made() < KILLING * asked.pods else late)
+        killing = steps.made() < KILLING * asked.pods
+        if not killing and not rushed:
+            rushed = True
+            steps.rush()
+        one = next(early if killing else late)
         yield dataclasses.replace(one, number=number, pause_s=asked.fault_s)
+
+
+def rush(of: world.World) -> None:
+    """Calls for a whole node at once, on each: for claims that nobody made, and no API server.
+
+    An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
+    """
+    refs = [
+        ports.ClaimRef("default", f"rush-{at}", ids.ClaimUid(f"rush-{at}")) for at in range(RUSH)
+    ]
+    for side in of.nodes:
+        with kubelet.Kubelet(side.places.kubelet) as asking:
+            plugin = asking.reach()
+            of.proxies[side.name].dig(RUSH_S)
+            calls = [plugin.start_prepare(ref) for ref in refs]
+            calls += [plugin.start_unprepare(ref) for ref in refs]
+            for call in calls:
+                call.result()
 
 
 class Soak:
@@ -72,12 +109,14 @@ class Soak:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self.run: run.Run | None = None
+        self.rush: Callable[[], None] = lambda: None
         self.sampler = samples.Sampler({})
 
     def faults(self) -> Iterator[draw.Fault]:
         """Until all pods have come and gone."""
         work = self._of().load
-        yield from paced(self._asked, lambda: work.counts.made["pods"], lambda: work.done)
+        steps = Steps(lambda: work.counts.made["pods"], lambda: work.done, self.rush)
+        yield from paced(self._asked, steps)
 
     def _of(self) -> run.Run:
         if self.run is None:
@@ -132,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
     with chaos.cluster() as up, tempfile.TemporaryDirectory() as folder:
         with world.opened(up, Path(folder)) as of:
-            soak.run = run.Run(of, asked, chaos.say)
+            soak.run, soak.rush = run.Run(of, asked, chaos.say), functools.partial(rush, of)
             soak.run.beside.append(lambda stop: soak.sample(of, stop))
             soak.run.go()
         return told(soak, chosen.pods)

@@ -12,6 +12,8 @@ from driver.controller.allocation import answers, outcome
 
 Rank = tuple[answers.Standing, ids.NodeName]
 """Lower is better; of equals the lower name."""
+_SPARE = 64
+"""Ranks that hold no more may stay: only those before the best ones are met, and go."""
 Ask = Callable[[ids.NodeName], answers.Answer]
 
 
@@ -24,6 +26,11 @@ class Board:
         self._refusals: dict[ids.NodeName, outcome.Refusal] = {}
         self._alike: dict[outcome.Refusal, dict[ids.NodeName, None]] = {}
         self._heap: list[Rank] = []
+
+    @property
+    def ranks(self) -> int:
+        """How many it keeps, also such as hold no more."""
+        return len(self._heap)
 
     def renew(self, view: cluster.ClusterView, ask: Ask) -> None:
         """Ask the nodes that changed since the last time."""
@@ -75,6 +82,9 @@ class Board:
         if isinstance(answer, answers.Fit):
             self._fits[name] = answer
             heapq.heappush(self._heap, (answer.standing, name))
+            if len(self._heap) > 2 * len(self._fits) + _SPARE:
+                self._heap = [(fit.standing, name) for name, fit in self._fits.items()]
+                heapq.heapify(self._heap)
         elif answer is not None:
             self._refusals[name] = answer
             self._alike.setdefault(answer, {})[name] = None

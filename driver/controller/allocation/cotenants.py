@@ -1,36 +1,33 @@
 """Whether claims that share a GPU agree on what is one setting for all of it (D18). Pure."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 
 from driver import errors, reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import asked, configs, offers, sides
-from driver.resources import claims, slices
+from driver.resources import slices
 from driver.sharing import terms as sharing
 
-_MOST = 1 << 15
 _Share = tuple[int, sharing.Terms | None]
 """A device, by its place, and the terms on which it is shared."""
+_Known = weakref.WeakKeyDictionary[cluster.Holder, sharing.Terms | None]
 
 
 class Terms:
-    """On which terms claims have their shares; read once a share."""
+    """On which terms claims have their shares; read once a share, and forgotten with it."""
 
     def __init__(self, driver: str) -> None:
         self._driver = driver
-        self._known: dict[str, tuple[claims.Allocation, sharing.Terms | None]] = {}
+        self._known: _Known = weakref.WeakKeyDictionary()
 
     def of(self, holder: cluster.Holder, device: slices.Device) -> sharing.Terms | None:
         """Of a share of a device; None where its configuration cannot be read any more."""
-        key = holder.result.share_id
-        known = self._known.get(key)
-        if known is not None and known[0] is holder.allocation:
-            return known[1]
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        found = self._read(holder, device)
-        self._known[key] = holder.allocation, found
-        return found
+        try:
+            return self._known[holder]
+        except KeyError:
+            found = self._known[holder] = self._read(holder, device)
+            return found
 
     def _read(self, holder: cluster.Holder, device: slices.Device) -> sharing.Terms | None:
         config = configs.of_result(holder.allocation, holder.result, device, self._driver)

@@ -8,7 +8,7 @@ from driver.controller import view as cluster
 from driver.controller.allocation import asked, outcome, ranking, usual
 from driver.controller.allocation.policies import mix
 
-_MOST = 64
+_MOST = 16
 _Key = tuple[str | None, mix.Mix]
 
 

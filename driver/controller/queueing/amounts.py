@@ -179,7 +179,7 @@ def _memory(model: base.Model) -> int:
     """Of a GPU that is offered in parts alone: as much as its slices have together."""
     slices = model.slices.bit_count()
     parts = (one.memory * slices // one.mask.bit_count() for one in model.parts if one.mask)
-    return max(model.memory, *parts)
+    return max([model.memory, *parts])
 
 
 def products(view: cluster.ClusterView, node: ids.NodeName) -> frozenset[str]:

@@ -1,7 +1,9 @@
 """What this process has told of as events, kept for the timeline: nobody has to be asked for it."""
 
 import collections
+import datetime as dt
 import threading
+from typing import NamedTuple
 
 from driver import clock
 from driver.controller import ports
@@ -11,6 +13,34 @@ from driver.kube import events
 KEPT = 1000
 
 
+class _Told(NamedTuple):
+    """An event; a document of it would be several times as large."""
+
+    at: dt.datetime
+    times: int
+    regarding: events.ObjectRef
+    reason: str
+    message: str
+    warning: bool
+
+    def again(self, other: "_Told") -> bool:
+        """Whether it tells the same, but for when."""
+        return self[2:] == other[2:]
+
+    def document(self) -> model.Moment:
+        """As the API tells it."""
+        return model.Moment(
+            at=clock.rfc3339(self.at),
+            reason=self.reason,
+            warning=self.warning,
+            kind=self.regarding.kind,
+            namespace=self.regarding.namespace,
+            name=self.regarding.name,
+            message=self.message,
+            count=self.times,
+        )
+
+
 class Moments:
     """Passes events on to a recorder and remembers the last of them. Thread safe."""
 
@@ -18,7 +48,7 @@ class Moments:
         self._recorder = recorder
         self._clock = time
         self._lock = threading.Lock()
-        self._kept: collections.deque[model.Moment] = collections.deque(maxlen=KEPT)
+        self._kept: collections.deque[_Told] = collections.deque(maxlen=KEPT)
 
     def event(
         self,
@@ -30,19 +60,11 @@ class Moments:
         related: events.ObjectRef | None = None,
     ) -> None:
         """Tell it, and remember it; the same again is counted."""
-        told = model.Moment(
-            at=clock.rfc3339(self._clock.now()),
-            reason=reason,
-            warning=warning,
-            kind=regarding.kind,
-            namespace=regarding.namespace,
-            name=regarding.name,
-            message=message,
-        )
+        told = _Told(self._clock.now(), 1, regarding, reason, message, warning)
         with self._lock:
             last = self._kept[0] if self._kept else None
-            if last is not None and _same(last, told):
-                self._kept[0] = told.model_copy(update={"count": last.count + 1})
+            if last is not None and last.again(told):
+                self._kept[0] = told._replace(times=last.times + 1)
             else:
                 self._kept.appendleft(told)
         self._recorder.event(regarding, reason, message, warning=warning, related=related)
@@ -50,9 +72,5 @@ class Moments:
     def newest(self) -> tuple[model.Moment, ...]:
         """The newest first."""
         with self._lock:
-            return tuple(self._kept)
-
-
-def _same(one: model.Moment, other: model.Moment) -> bool:
-    """But for when it was."""
-    return one.model_copy(update={"at": other.at, "count": other.count}) == other
+            kept = tuple(self._kept)
+        return tuple(one.document() for one in kept)

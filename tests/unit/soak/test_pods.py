@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Callable
 
 from tests.chaos import draw
 from tests.soak import pods
@@ -6,9 +7,14 @@ from tests.soak import pods
 ASKED = pods.Asked(seed=7, pods=100, fault_s=60.0)
 
 
+def steps(
+    made: int, done: Callable[[], bool] = lambda: False, rush: Callable[[], None] = lambda: None
+) -> pods.Steps:
+    return pods.Steps(lambda: made, done, rush)
+
+
 def test_what_a_process_may_end_by_comes_only_before_the_part_that_is_judged() -> None:
-    early = pods.paced(ASKED, lambda: 39, lambda: False)
-    late = pods.paced(ASKED, lambda: 40, lambda: False)
+    early, late = (pods.paced(ASKED, steps(made)) for made in (19, 20))
     assert {one.kind for one in itertools.islice(early, 65)} == set(draw.Kind)
     kinds = {one.kind for one in itertools.islice(late, 65)}
     assert kinds == set(draw.Kind) - pods.SHORT_LIVES
@@ -17,5 +23,15 @@ def test_what_a_process_may_end_by_comes_only_before_the_part_that_is_judged() -
 
 def test_faults_end_when_all_pods_have_come_and_gone() -> None:
     over = iter((False, False, True))
-    found = list(pods.paced(ASKED, lambda: 0, lambda: next(over)))
+    found = list(pods.paced(ASKED, steps(0, lambda: next(over))))
     assert [(one.number, one.pause_s) for one in found] == [(0, 60.0), (1, 60.0)]
+
+
+def test_once_nothing_ends_processes_any_more_a_rush_comes_and_only_then() -> None:
+    rushes: list[int] = []
+    early = pods.paced(ASKED, steps(19, rush=lambda: rushes.append(1)))
+    assert len([*itertools.islice(early, 9)]) == 9
+    assert not rushes
+    late = pods.paced(ASKED, steps(20, rush=lambda: rushes.append(1)))
+    assert len([*itertools.islice(late, 9)]) == 9
+    assert rushes == [1]

@@ -6,11 +6,12 @@ and where it was given to somebody for whom another one would have done, while o
 """
 
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 
 from driver.controller.allocation.policies import base, mix
 
-_MOST = 1 << 16
+_MOST = 2048
+"""Rooms of which it is remembered what is useless: of the last few hundred decisions."""
 _LEVELS = 100
 _STRANDED = 0.5
 _SCARCE = 0.5
@@ -18,6 +19,9 @@ _SCARCE = 0.5
 
 By streams of pods (`benchmarks/placement`): where it counts more, fewer large pods find room.
 """
+
+_Room = tuple[tuple[int, int], tuple[base.Card, ...]]
+"""All of a room that matters here: a step of its CPU, and its cards."""
 
 
 class Fragmentation:
@@ -27,7 +31,7 @@ class Fragmentation:
 
     def __init__(self, usual: mix.Mix) -> None:
         self._usual = usual
-        self._known: dict[tuple[tuple[int, int], tuple[base.Card, ...]], float] = {}
+        self._known: OrderedDict[_Room, float] = OrderedDict()
 
     def score(self, candidate: base.Candidate) -> int:
         """50 where it stays, more where it falls."""
@@ -53,10 +57,12 @@ class Fragmentation:
         key = step, room.cards
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= _MOST:
-                self._known.clear()
             stranded = _STRANDED * (idle - step[1])
             known = self._known[key] = _fragmented(self._usual, room) + stranded
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
         return known
 
     def _needed(self, candidate: base.Candidate) -> float:

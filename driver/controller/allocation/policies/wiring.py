@@ -13,7 +13,7 @@ NVLINK = 100
 SAME_ROOT, SAME_NUMA, ACROSS = 30, 16, 8
 BEST = NVLINK + SAME_ROOT
 """The most that a pair can weigh."""
-_MOST = 1 << 14
+_MOST = 1024
 Weights = tuple[tuple[int, ...], ...]
 
 

@@ -126,3 +126,12 @@ def test_the_best_ones_are_told_in_their_order_and_stay() -> None:
     asked.change(B, fit(B, 9))
     asked.change(B, fit(B, 1))
     assert asked.best_of(5) == [B, A, C]
+
+
+def test_ranks_of_nodes_that_are_never_among_the_best_do_not_pile_up() -> None:
+    asked = Asked(a=fit(A, 1), b=fit(B, 2), c=fit(C, 3))
+    for number in range(1000):
+        asked.change(C, fit(C, 3 + number % 7))
+        assert asked.best() == A
+    assert asked.board.ranks < 100
+    assert asked.best_of(3) == [A, B, C]

@@ -1,3 +1,5 @@
+import gc
+
 from driver import names, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
@@ -49,6 +51,21 @@ def test_what_cannot_be_read_any_more_has_no_terms() -> None:
         held = neighbours.holder("x", "share-0", config)
         found = spot(shared(neighbours.TURNS, taken=(held,)))
         assert cotenants.Terms(names.DRIVER).of(found.holders[0], found.device) is None
+
+
+def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
+    known = cotenants.Terms(names.DRIVER)
+
+    def allocations() -> int:
+        gc.collect()
+        return sum(type(one) is claims.Allocation for one in gc.get_objects())
+
+    before = allocations()
+    for name in ("x", "y", "z"):
+        found = spot(shared(neighbours.TURNS, taken=(neighbours.holder(name, "share-0"),)))
+        assert known.of(found.holders[0], found.device) is not None
+        del found
+    assert allocations() == before
 
 
 def two_claims(first: str, second: str) -> list[claims.Claim]:

@@ -86,6 +86,12 @@ def test_a_gpu_that_is_offered_in_parts_alone_has_the_memory_of_all_its_slices()
     assert amounts.capacity(view).memory == 8 * 7 * one
 
 
+def test_a_gpu_that_is_offered_in_shares_alone_has_its_memory() -> None:
+    view = machine("-mps")
+    one = devices(view, "-mps")[0].capacity["memory"].value.units
+    assert amounts.capacity(view).memory == 8 * one
+
+
 def test_administrators_and_other_drivers_devices_take_nothing() -> None:
     view = worlds.fleet({"node-a": 1})
     looking = worlds.holding("x", "node-a", {"device": "gpu-0", "adminAccess": True})

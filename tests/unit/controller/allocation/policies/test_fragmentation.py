@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 from driver.controller.allocation.policies import base, fragmentation, mix
@@ -85,3 +87,12 @@ def test_a_kind_that_others_need_is_kept_for_them() -> None:
     wanted = score(usual, rooms.room(rooms.idle(rooms.T4)), *rooms.whole(0))
     plain = score(usual, rooms.room(rooms.idle()), *rooms.whole(0))
     assert wanted < plain
+
+
+def test_of_rooms_that_were_seen_long_ago_nothing_is_remembered() -> None:
+    policy = fragmentation.Fragmentation(HALVES)
+    for left in range(1, 2000):
+        cards = rooms.room(rooms.shared(left), rooms.shared(left, base.TIME_SLICING))
+        policy.score(rooms.candidate(cards, base.Taken(0, base.MPS, 1)))
+    known = sum(type(one) is base.Card for one in gc.get_objects())
+    assert known < 6000
