@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a handle points to; made once for each token the node gives out, and never freed. */
+/* What a handle points to, one for each token; those that were used last come first. Every instance
+   of MIG that is ever made has tokens of its own, so that those not used for long have to go. */
+#define MOST_HANDLES 4096
 struct nvmlDevice_st {
     struct nvmlDevice_st *next;
     char token[];
@@ -23,6 +25,7 @@ static char root[4096 - 64], socket_path[4096], view[8192];
 static pthread_mutex_t client_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and view */
 static unsigned references;
 static struct nvmlDevice_st *devices;
+static unsigned handles;
 
 static void place(void)
 {
@@ -134,32 +137,63 @@ nvmlReturn_t client_shutdown(void)
     return code;
 }
 
+/* Take one out of the list: that of a token, or else a handle. NULL where there is none. */
+static nvmlDevice_t take_out(const char *token, nvmlDevice_t handle)
+{
+    for (struct nvmlDevice_st **at = &devices; *at != NULL; at = &(*at)->next) {
+        nvmlDevice_t device = *at;
+        if (token != NULL ? strcmp(device->token, token) == 0 : device == handle) {
+            *at = device->next;
+            return device;
+        }
+    }
+    return NULL;
+}
+
+static void put_first(nvmlDevice_t device)
+{
+    device->next = devices;
+    devices = device;
+}
+
+static void drop_last(void)
+{
+    struct nvmlDevice_st **at = &devices;
+    while ((*at)->next != NULL)
+        at = &(*at)->next;
+    free(*at);
+    *at = NULL;
+    handles--;
+}
+
 nvmlDevice_t client_handle(const char *token)
 {
     if (token == NULL)
         return NULL;
     pthread_mutex_lock(&client_lock);
-    nvmlDevice_t device = devices;
-    while (device != NULL && strcmp(device->token, token) != 0)
-        device = device->next;
+    nvmlDevice_t device = take_out(token, NULL);
     if (device == NULL && (device = malloc(sizeof *device + strlen(token) + 1)) != NULL) {
         strcpy(device->token, token);
-        device->next = devices;
-        devices = device;
+        if (++handles > MOST_HANDLES)
+            drop_last();
     }
+    if (device != NULL)
+        put_first(device);
     pthread_mutex_unlock(&client_lock);
     return device;
 }
 
-/* The token behind a handle, or NULL for a pointer that never was one. */
-static const char *token_of(nvmlDevice_t handle)
+/* Put the token behind a handle; a pointer that is none is refused. */
+static nvmlReturn_t put_token(struct line *request, nvmlDevice_t handle)
 {
     pthread_mutex_lock(&client_lock);
-    nvmlDevice_t device = devices;
-    while (device != NULL && device != handle)
-        device = device->next;
+    nvmlDevice_t device = take_out(NULL, handle);
+    if (device != NULL) {
+        put_first(device);
+        line_put(request, device->token);
+    }
     pthread_mutex_unlock(&client_lock);
-    return device == NULL ? NULL : device->token;
+    return device == NULL ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
 static nvmlReturn_t put_argument(struct line *request, char kind, va_list *values)
@@ -171,7 +205,7 @@ static nvmlReturn_t put_argument(struct line *request, char kind, va_list *value
     else if (kind == 'U')
         snprintf(number, sizeof number, "%llu", va_arg(*values, unsigned long long));
     else if (kind == 'd')
-        text = token_of(va_arg(*values, nvmlDevice_t));
+        return put_token(request, va_arg(*values, nvmlDevice_t));
     else
         text = va_arg(*values, const char *);
     if (text == NULL)

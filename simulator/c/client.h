@@ -31,7 +31,7 @@ nvmlReturn_t client_ask(const char *call, const char *shape, ...);
 /* A call of any number of texts; the whole reply in `reply`, which the caller frees. */
 nvmlReturn_t client_command(const char *call, int count, char **arguments, struct line *reply);
 
-/* The handle for a token of a reply: one pointer for each, as long as the process lives. */
+/* The handle for a token of a reply: one pointer for each, unless it was not used for long. */
 nvmlDevice_t client_handle(const char *token);
 
 /* The next field of a line, unescaped in place; NULL when there is none. */
