@@ -11,7 +11,7 @@ import grpc
 import prometheus_client
 import structlog
 
-from driver import clock, errors, ids, lifecycle, reasons
+from driver import clock, errors, heap, ids, lifecycle, reasons
 from driver.devices import health, xids
 from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
@@ -250,6 +250,7 @@ class App:
         life.thread("orphans", self._orphans.run)
         life.thread("telemetry", telemetry.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
+        life.thread("heap", heap.Heap(self._clock).run)
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
