@@ -15,7 +15,8 @@ STOP_S = 10.0
 DEATH_S = 5.0
 """From the death of a thread to the end of the process (reliability row 23)."""
 _GRACE_S = 2.0
-_FOREVER_S = 3600.0
+_LOOK_S = 1.0
+"""A signal that comes just before the main thread waits, or to another thread, does not wake it."""
 _POLL_S = 0.2
 
 Target = Callable[[threading.Event], None]
@@ -110,7 +111,7 @@ class Lifecycle:
             for part in self._parts:
                 if part.thread is not None:
                     part.thread.start()
-            while not self._clock.wait(self._wake, _FOREVER_S):
+            while not self._clock.wait(self._wake, _LOOK_S):
                 continue
             return self._stop_all()
         finally:

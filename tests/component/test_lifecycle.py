@@ -57,6 +57,22 @@ def test_a_signal_stops_everything_in_reverse_order(life: lifecycle.Lifecycle, n
     assert ended == ["worker", "server", "reflector"]
 
 
+def test_a_signal_that_did_not_interrupt_the_main_thread_stops_everything_too(
+    life: lifecycle.Lifecycle,
+) -> None:
+    def gets_it(stop: threading.Event) -> None:
+        stop.wait(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        stop.wait()
+
+    life.thread("worker", gets_it)
+    rescue = threading.Timer(20.0, life.stop)
+    rescue.start()
+    assert life.run() == 0
+    assert not rescue.finished.is_set()
+    rescue.cancel()
+
+
 def test_a_thread_that_raises_ends_the_process_with_its_cause(life: lifecycle.Lifecycle) -> None:
     def dies(_: threading.Event) -> None:
         raise ValueError("out of luck")
