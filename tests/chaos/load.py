@@ -166,7 +166,10 @@ class Load:
             work.ran_at = now
             self.counts.waits_s.append(now - work.made_at)
         over = work.ran_at is not None and now - work.ran_at > work.ask.hold_s
-        if over or not whole or _ENDED & {*phases}:
+        given_up = any(map(seen.given_up, pods))
+        if given_up and not work.ending:
+            self.counts.ended["given up by the kubelet"] += 1
+        if over or not whole or given_up or _ENDED & {*phases}:
             work.ending = True
         if work.ending:
             self._end(work, pods)

@@ -132,6 +132,21 @@ class Pod:
     leaving: bool
 
 
+def given_up(pod: Raw) -> bool:
+    """Whether the kubelet never starts the container that it has made (kubernetes#118321).
+
+    The sandbox is gone, and that of a pod that is never restarted is not made again. A person, or
+    a Job's deadline, has to delete the pod.
+    """
+    status = pod["status"]
+    waiting = any(
+        one.get("containerID") and "waiting" in one.get("state", {})
+        for one in status.get("containerStatuses", ())
+    )
+    gone = any(one.get("reason") == "PodSandboxNotReady" for one in status.get("conditions", ()))
+    return pod["spec"]["restartPolicy"] == "Never" and waiting and gone
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """All of it, at one moment.
