@@ -120,7 +120,7 @@ soak: setup ## One plugin, CYCLES claims at RATE a second while things break; th
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
 	$(BIN)/python -m tests.soak.pods
 
-chaos: setup ## A real cluster, broken FAULTS times under load, as SEED draws it: 70 minutes.
+chaos: setup ## A real cluster, broken FAULTS times under load, as SEED draws it: 35 to 70 minutes.
 	$(BIN)/python -m tests.chaos --faults $(FAULTS) --seed $(SEED)
 
 gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
