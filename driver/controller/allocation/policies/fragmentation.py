@@ -5,8 +5,9 @@ Weng and others, "Beware of Fragmentation", USENIX ATC 2023), where its node has
 and where it was given to somebody for whom another one would have done, while others need its kind.
 """
 
+import functools
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 
 from driver.controller.allocation.policies import base, mix
 
@@ -20,9 +21,6 @@ _SCARCE = 0.5
 By streams of pods (`benchmarks/placement`): where it counts more, fewer large pods find room.
 """
 
-_Room = tuple[tuple[int, int], tuple[base.Card, ...]]
-"""All of a room that matters here: a step of its CPU, and its cards."""
-
 
 class Fragmentation:
     """Scores how much useless GPU a node has less, quantised (D6)."""
@@ -31,7 +29,7 @@ class Fragmentation:
 
     def __init__(self, usual: mix.Mix) -> None:
         self._usual = usual
-        self._known: OrderedDict[_Room, float] = OrderedDict()
+        self._of = functools.lru_cache(_MOST)(functools.partial(_useless, usual))
 
     def score(self, candidate: base.Candidate) -> int:
         """50 where it stays, more where it falls."""
@@ -51,19 +49,7 @@ class Fragmentation:
         return grown + self._needed(candidate) if self._usual.scarce else grown
 
     def _useless(self, room: base.Room) -> float:
-        """Idle thousandths that the usual shapes cannot use, in the mean."""
-        idle = room.left
-        step = self._usual.step(room.cpu, idle)
-        key = step, room.cards
-        known = self._known.get(key)
-        if known is None:
-            stranded = _STRANDED * (idle - step[1])
-            known = self._known[key] = _fragmented(self._usual, room) + stranded
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
-        return known
+        return self._of(self._usual.step(room.cpu, room.left), room.cards)
 
     def _needed(self, candidate: base.Candidate) -> float:
         """Thousandths of GPUs that are taken and may be missed by those who need their kind."""
@@ -74,13 +60,17 @@ class Fragmentation:
         )
 
 
-def _fragmented(usual: mix.Mix, room: base.Room) -> float:
-    cards = [(card, number) for card, number in Counter(room.cards).items() if card.left]
-    idle = sum(card.left * number for card, number in cards)
-    return sum(
-        weight * (_unused(demand, cards) if demand.cpu <= room.cpu else idle)
+def _useless(usual: mix.Mix, step: tuple[int, int], cards: tuple[base.Card, ...]) -> float:
+    """Idle thousandths that the usual shapes cannot use, in the mean; by a step of the CPU."""
+    there = [(card, number) for card, number in Counter(cards).items() if card.left]
+    idle = sum(card.left * number for card, number in there)
+    at, served = step
+    enough = frozenset(usual.cpus[:at])
+    fragmented = sum(
+        weight * (_unused(demand, there) if demand.cpu in enough else idle)
         for demand, weight in usual.shapes
     )
+    return fragmented + _STRANDED * (idle - served)
 
 
 def _unused(demand: mix.Demand, cards: list[tuple[base.Card, int]]) -> int:
