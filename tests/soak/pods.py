@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import record
-from driver import errors, ids
-from driver.kubeletplugin import ports
+from driver import errors
 from hack.cluster import api
 from tests.chaos import __main__ as chaos
 from tests.chaos import draw, load, run, world
 from tests.fakes import kubelet
 from tests.soak import report, samples, verdict
+from tests.soak import rush as rushing
 
 PODS, AT_ONCE, FAULT_S = 1_000, 24, 60.0
 SAMPLE_S = 4.0
@@ -32,8 +32,8 @@ WARM_UP = 200
 """Claims after which a process is warm: there are fewer here than in the first part."""
 KILLING = 0.2
 """Of the pods: what is judged afterwards is one life of each process."""
-RUSH, RUSH_S = 110, 3.0
-"""Calls of each kind at once, as many as a node has pods, and how long none gets an answer."""
+RUSH_S = 3.0
+"""For how long the calls of a rush get no answer from the API server."""
 SHORT_LIVES = frozenset(
     {
         *(draw.Kind.PLUGIN_KILLED, draw.Kind.SUPERVISOR_KILLED, draw.Kind.NODE_REBOOTED),
@@ -86,20 +86,12 @@ def paced(asked: Asked, steps: Steps) -> Iterator[draw.Fault]:
 
 
 def rush(of: world.World) -> None:
-    """Calls for a whole node at once, on each: for claims that nobody made, and no API server.
-
-    An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
-    """
-    refs = [
-        ports.ClaimRef("default", f"rush-{at}", ids.ClaimUid(f"rush-{at}")) for at in range(RUSH)
-    ]
+    """Calls for a whole node at once, on each, and no API server."""
     for side in of.nodes:
         with kubelet.Kubelet(side.places.kubelet) as asking:
             plugin = asking.reach()
             of.proxies[side.name].dig(RUSH_S)
-            calls = [plugin.start_prepare(ref) for ref in refs]
-            calls += [plugin.start_unprepare(ref) for ref in refs]
-            for call in calls:
+            for call in rushing.start(plugin):
                 call.result()
 
 

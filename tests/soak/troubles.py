@@ -2,11 +2,10 @@
 
 import threading
 
-from driver import clock, ids
-from driver.kubeletplugin import ports
+from driver import clock
 from simulator import codes, control
 from tests.fakes import battering
-from tests.soak import draw, ledger, servers
+from tests.soak import draw, ledger, rush, servers
 
 AWAY_S = 3.0
 SLOW_MS = "40"
@@ -99,20 +98,9 @@ class Troubles:
         self._node.restart_kubelet()
 
     def _rush(self, _gpu: str) -> None:
-        """Claims that nobody made, of which the API server tells late: every call has to wait.
-
-        An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
-        """
-        refs = [
-            ports.ClaimRef(battering.NAMESPACE, f"rush-{at}", ids.ClaimUid(f"rush-{at}"))
-            for at in range(servers.PODS)
-        ]
+        """Of claims that nobody made the API server tells late."""
         with self._api.late():
-            calls = [
-                self._node.start_call(call, (ref,))
-                for call in ("prepare", "unprepare")
-                for ref in refs
-            ]
+            calls = rush.start(self._node.plugin)
             self._wait()  # until the last call is in
         for call in calls:
             call.result()
