@@ -3,8 +3,6 @@ import os
 import threading
 from pathlib import Path
 
-import pytest
-
 from driver import heap
 from tests.fakes import clock as fake_clock
 
@@ -19,7 +17,6 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not glibc")
 def test_what_was_freed_between_pieces_that_are_in_use_goes_back_to_the_system() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
