@@ -36,7 +36,7 @@ _API_S = 60.0
 
 def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> None:
     """Bring the cluster up; one that runs as wanted is left as it is."""
-    prerequisites.ensure(steps, must_build=bool(toolchain.missing(wanted.kubernetes)))
+    prerequisites.ensure(steps, toolchain.missing(wanted.kubernetes))
     programs = toolchain.ensure(wanted.kubernetes, steps)
     with steps.step("Make the container images", 1):
         images.ensure()

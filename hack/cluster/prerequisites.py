@@ -31,20 +31,23 @@ PROGRAMS = {
 STATIC_C = "libc6-dev"
 
 
-def ensure(steps: progress.Steps, *, must_build: bool) -> None:
-    """Install what the distribution has; name the rest in one error."""
-    lacking = check(must_build=must_build)
+def ensure(steps: progress.Steps, building: Sequence[versions.ToolSet]) -> None:
+    """Install what the distribution has; name the rest in one error.
+
+    `building` are the tool sets that are not in the cache: Go is asked for what they need alone.
+    """
+    lacking = check(building)
     packages = sorted({item.package for item in lacking if item.package is not None})
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         with steps.step(f"Install {', '.join(packages)}", 30):
             _install(packages)
-        lacking = check(must_build=must_build)
+        lacking = check(building)
     if lacking:
         lines = "\n".join(f"  - {_describe(item)}" for item in lacking)
         raise errors.ClusterError(f"this machine lacks:\n{lines}")
 
 
-def check(*, must_build: bool) -> tuple[Missing, ...]:
+def check(building: Sequence[versions.ToolSet]) -> tuple[Missing, ...]:
     """Everything that is missing now."""
     return (
         *_system(),
@@ -55,7 +58,7 @@ def check(*, must_build: bool) -> tuple[Missing, ...]:
         ),
         *_static(),
         *_kernel(),
-        *(_go() if must_build else ()),
+        *(_go(building) if building else ()),
     )
 
 
@@ -109,10 +112,8 @@ def _filesystem(name: str) -> bool:
     return name in table.read_text().split()
 
 
-def _go() -> tuple[Missing, ...]:
-    wanted = versions.required_go(
-        [(tools.folder / "go.mod").read_text() for tools in versions.load().sets().values()]
-    )
+def _go(building: Sequence[versions.ToolSet]) -> tuple[Missing, ...]:
+    wanted = versions.required_go([(tools.folder / "go.mod").read_text() for tools in building])
     if shutil.which("go") is None:
         return (Missing(f"Go {wanted} or newer (go.dev/dl)"),)
     # Outside any module, so that a pinned toolchain of this checkout cannot answer.
