@@ -112,6 +112,7 @@ class Reconciler:
         )
         self._feed.follow("unit", (found.pods, wiring.but(room.book.put_pod, settings.on_demand)))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("release", (found.claims, known.put_release))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
@@ -297,6 +298,8 @@ class Reconciler:
         gang = roster.key_of(pod)
         if gang is not None:
             self._items.add(writers.Item("gang", gang))
+        if gang is not None and pod.node is None:
+            self._memory.unbound.add(pod.uid)
             return None
         return self._single(item, pod)
 
