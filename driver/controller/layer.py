@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
-from driver.controller import changes
+from driver.controller import changes, placed_pods
 from driver.controller import view as cluster
 from driver.resources import claims, classes, nodes, pods, pool, selectors
 
@@ -18,6 +18,7 @@ class Layer:
     def __init__(self, below: cluster.ClusterView) -> None:
         self._below = below
         self._changes = changes.Changes()
+        self._lens: placed_pods.Layered | None = None
 
     @property
     def driver(self) -> str:
@@ -42,6 +43,16 @@ class Layer:
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
         return self._below.pods_on(node)
+
+    @property
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
+        if self._lens is None:
+            self._lens = self._counted()
+        return self._lens
+
+    def _counted(self) -> placed_pods.Layered:
+        return placed_pods.Layered(self._below.population)
 
     @property
     def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from driver import ids
+from driver.controller import placed_pods
 from driver.controller import view as cluster
 from driver.controller.provisioning import placeholder
 from driver.resources import claims, pods, selectors, volumes
@@ -18,8 +19,9 @@ class Load:
     nobody else may make pods there.
     """
 
-    def __init__(self, arriving: str = "") -> None:
+    def __init__(self, arriving: str = "", placed: placed_pods.Placed | None = None) -> None:
         self._arriving = arriving
+        self._population = placed_pods.Placed({}) if placed is None else placed
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
         self._flying: dict[ids.PodUid, ids.NodeName] = {}
@@ -76,7 +78,9 @@ class Load:
         node = None if pod is None or pod.finished else self._node(pod)
         after = (node, pod) if pod is not None and node is not None else None
         if before == after:
+            self._population.put(key, pod, node)
             return []
+        another = self._population.put(key, pod, node)
         touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
@@ -86,7 +90,7 @@ class Load:
             self._placed[key] = after
             self._on.setdefault(after[0], {})[key] = after[1]
             touched[after[0]] = None
-        return [name for name in touched if self._weigh(name)]
+        return [name for name in touched if self._weigh(name) or another]
 
     def _node(self, pod: pods.Pod) -> ids.NodeName | None:
         on_its_way = pod.node or self._flying.get(pod.uid)
@@ -111,11 +115,21 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
     for pod in found:
-        for resource, amount in pod.requests.items():
+        for resource, amount in (pod.requests if pod.resized is None else pod.resized).items():
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
     awaited = sum(placeholder.is_one(pod, arriving) for pod in found) if arriving else 0
     return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
+
+
+def together(one: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
+    """What two sets of pods take of a node."""
+    total = dict(one.requests)
+    for resource, amount in other.requests.items():
+        total[resource] = total.get(resource, 0) + amount
+    return cluster.NodeUse(
+        total, one.ports | other.ports, one.count + other.count, one.arriving + other.arriving
+    )
 
 
 class Volumes:

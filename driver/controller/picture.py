@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import changes, held, load, stock
+from driver.controller import changes, held, load, placed_pods, stock
 from driver.controller import view as cluster
 from driver.resources import (
     claims,
     classes,
+    namespaces,
     nodes,
     pods,
     pool,
@@ -49,7 +50,8 @@ class _Shown:
         self._classes: dict[str, classes.DeviceClass] = {}
         self._stock = stock.Stock()
         self._held = held.Held()
-        self._load = load.Load(signs.arriving)
+        self._population = placed_pods.Placed(self._nodes)
+        self._load = load.Load(signs.arriving, self._population)
         self._volumes = load.Volumes()
         self._shares: dict[ids.NodeName, tuple[pool.Share, ...]] = {}
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
@@ -79,6 +81,11 @@ class _Shown:
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
         return self._load.on(node)
+
+    @property
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
+        return self._population
 
     @property
     def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
@@ -147,6 +154,7 @@ class Picture(_Shown):
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
+        self._population.note_nodes()
         self._touch([name])
 
     def _goes_by(self, node: nodes.Node) -> str:
@@ -204,6 +212,10 @@ class Picture(_Shown):
     def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
         self._touch(self._load.put_pod(key, pod))
+
+    def put_namespace(self, name: str, one: namespaces.Namespace | None) -> None:
+        """A Namespace came, changed or went; nothing that a node answers depends on it."""
+        self._population.put_namespace(name, None if one is None else one.labels)
 
     def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
@@ -264,6 +276,12 @@ class Caches:
     bound_volumes: Mapping[ids.Key, volumes.BoundClaim] = field(default_factory=dict)
     rules: Mapping[ids.Key, taint_rules.TaintRule] = field(default_factory=dict)
     persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
+    spaces: Mapping[ids.Key, namespaces.Namespace] = field(default_factory=dict)
+
+
+def _put_named(made: Picture, caches: Caches) -> None:
+    for space in caches.spaces.values():
+        made.put_namespace(space.name, space)
 
 
 def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()) -> Picture:
@@ -275,6 +293,7 @@ def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = (
         made.put_rule(key, rule)
     for node in caches.nodes.values():
         made.put_node(node.name, node)
+    _put_named(made, caches)
     for device_class in caches.classes.values():
         made.put_class(device_class.name, device_class)
     for key, claim in caches.claims.items():

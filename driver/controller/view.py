@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from driver import ids, names
+from driver.controller import placed_pods
 from driver.resources import claims, classes, nodes, pods, pool, selectors, slices
 
 PoolKey = tuple[str, str]
@@ -70,6 +71,11 @@ class ClusterView(Protocol):
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
+        ...
+
+    @property
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
         ...
 
     @property

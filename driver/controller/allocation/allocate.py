@@ -20,6 +20,7 @@ from driver.controller.allocation import (
     settings,
     shapes,
 )
+from driver.controller.allocation.node_filter import domains
 from driver.resources import quantity
 
 T = TypeVar("T")
@@ -65,9 +66,11 @@ class Allocator:
         alike = not peers.tells_uuids(view, workload.open, wants)
         told = self._recall.of(shapes.of_devices(workload), judge) if alike else None
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
-        best = found.best(_MOST_CONSIDERED, workload.avoid)
+        beyond = domains.of(view, workload)
+        refused = None if beyond is None else lambda name: beyond.refusal(view.nodes[name])
+        best = found.best(_MOST_CONSIDERED, workload.avoid, refused)
         if not best:
-            return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
+            return outcome.NoFit(nodes={**found.refusals(), **_left_out(workload, found, refused)})
         name, fit = best[0]
         picks = answers.picks(question, view.nodes[name], fit)
         why = _why(judge, *(one for _, one in best[:2]))
@@ -117,13 +120,16 @@ def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None = N
     return judge.why(fit.candidate, fit.scores, rival.scores if rival else None)
 
 
-def _avoided(
-    workload: outcome.Workload, found: board.Board
+def _left_out(
+    workload: outcome.Workload, found: board.Board, refused: board.Refused | None
 ) -> dict[outcome.Refusal, Sequence[ids.NodeName]]:
-    """Nodes that would do, were they not to be left out."""
+    """Nodes that would do by themselves, but are avoided, or refused for what others have."""
     out: dict[outcome.Refusal, list[ids.NodeName]] = {}
-    for name, words in sorted(workload.avoid.items()):
-        if found.fits(name):
+    for name in found.names:
+        words = workload.avoid.get(name)
+        refusal = refused(name) if refused is not None else None
+        if words is not None:
             refusal = outcome.Refusal(reasons.Reason.NODE_BACKED_OFF, words)
+        if refusal is not None:
             out.setdefault(refusal, []).append(name)
     return dict(out)

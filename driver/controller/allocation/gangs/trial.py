@@ -13,7 +13,6 @@ from driver.controller.allocation import (
     answers,
     asked,
     assemble,
-    nodefit,
     outcome,
     peers,
     recall,
@@ -22,6 +21,7 @@ from driver.controller.allocation import (
     shapes,
 )
 from driver.controller.allocation.gangs import overlay, result
+from driver.controller.allocation.node_filter import filters
 from driver.resources import claims, nodes
 
 _UNSEEN: answers.Standing = (0, 0, (), 0)
@@ -144,11 +144,11 @@ class Trial:
         question = self._question(first)
         if first.open and not answers.reaches(question, node):
             return Filling(0, None)
-        refused = nodefit.refusal(self._view, node, first)
+        refused = filters.refusal(self._view, node, first)
         if refused is not None:
             return Filling(0, refused)
         found = self._of_devices(members, node)
-        most = nodefit.most(self._view, node, first.pod)
+        most = filters.most(self._view, node, first.pod)
         if most >= found.count:
             return found
         return Filling(most, self._crowded(members, node, most), found.standing)
@@ -156,7 +156,7 @@ class Trial:
     def seat(self, at: int, name: ids.NodeName, why: str) -> bool:
         """Whether a member found a place on a node; it sits there then."""
         member, node = self.member(at), self._view.nodes[name]
-        if nodefit.refusal(self._view, node, member) is not None:
+        if filters.refusal(self._view, node, member) is not None:
             return False
         question = self._question(member)
         found = self._answer(at, question, node)
@@ -272,7 +272,7 @@ class Trial:
         """Why a node with so many of them has no room for the next."""
         for at in members[:count]:
             self._view.take(cluster.InFlight(self._gang[at].pod, node.name, {}))
-        refused = nodefit.refusal(self._view, node, self.member(members[count]))
+        refused = filters.refusal(self._view, node, self.member(members[count]))
         self._view.undo(count)
         return refused
 

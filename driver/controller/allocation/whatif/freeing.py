@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, nodefit, outcome, peers, rooms
+from driver.controller.allocation import answers, outcome, peers, rooms
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.whatif import absence, asking, bars, prices, sets, tenants
 from driver.resources import nodes
 
@@ -164,7 +165,7 @@ class _OnNode:
             yield self._freed(gone, answer, least=False)
 
     def _refusal(self, gone: sets.Members) -> outcome.Refusal | None:
-        return nodefit.refusal(self._without(gone), self._node, self._search.asked.workload)
+        return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
 
     def _without(self, gone: sets.Members) -> cluster.ClusterView:
         return absence.Absence(self._search.view, self._members(gone)) if gone else self._view
@@ -232,7 +233,7 @@ class _Likeness:
         devices = None if self._apart else self._rooms.look(view, node)
         if devices is None:
             return None
-        refused = nodefit.refusal(view, node, self._search.asked.workload)
+        refused = filters.refusal(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
         use = view.use.get(node.name, cluster.NodeUse())
         return (

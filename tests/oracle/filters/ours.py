@@ -1,0 +1,103 @@
+"""What our filters say of a raw cluster, plugin by plugin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.node_filter import (
+    domains,
+    filters,
+    node_affinity,
+    node_ports,
+    node_resources_fit,
+    node_unschedulable,
+    taint_toleration,
+)
+from driver.resources import namespaces, nodes, pods
+from tests.oracle.filters import drawing
+
+Refusals = Mapping[str, Mapping[str, str]]
+"""By plugin and node why, in our words."""
+_Judge = Callable[[nodes.Node], str]
+
+
+def shown(drawn: drawing.Cluster) -> picture.Picture:
+    """The picture of a raw cluster."""
+    made = picture.Picture(names.DRIVER)
+    for space in map(namespaces.parse, drawn.namespaces):
+        made.put_namespace(space.name, space)
+    for node in map(nodes.parse, drawn.nodes):
+        made.put_node(node.name, node)
+    for pod in map(pods.parse, drawn.pods):
+        made.put_pod(pod.key, pod)
+    return made
+
+
+def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
+    """Of each pod to place."""
+    view = shown(drawn)
+    return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
+
+
+def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
+    found: dict[str, dict[str, str]] = {}
+    for plugin, judge in _judges(view, pod).items():
+        for name, node in view.nodes.items():
+            told = judge(node)
+            if told:
+                found.setdefault(plugin, {})[name] = told
+    return found
+
+
+def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    def used(node: nodes.Node) -> cluster.NodeUse:
+        return filters.used(view, node, pod)
+
+    return {
+        "NodeUnschedulable": lambda node: node_unschedulable.objection(node, pod),
+        "TaintToleration": lambda node: taint_toleration.objection(node, pod),
+        "NodeAffinity": lambda node: node_affinity.objection(node, pod),
+        "NodePorts": lambda node: node_ports.objection(used(node), pod),
+        "NodeResourcesFit": lambda node: node_resources_fit.objection(node, used(node), pod),
+        **_beyond(view, pod),
+    }
+
+
+def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    asked = domains.of(view, outcome.Workload(pod, ()))
+    if asked is None:
+        return {}
+    spread, affinity = replace(asked, affinity=None), replace(asked, spread=None)
+    return {
+        "PodTopologySpread": lambda node: _words(spread.refusal(node)),
+        "InterPodAffinity": lambda node: _words(affinity.refusal(node)),
+    }
+
+
+def _words(refusal: outcome.Refusal | None) -> str:
+    return "" if refusal is None else refusal.detail
+
+
+def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
+    """Of each pod to place, by node the first thing that the whole of our filters says."""
+    view = shown(drawn)
+    found = []
+    for raw in drawn.incoming:
+        asked = outcome.Workload(pods.parse(raw), ())
+        told = {name: filters.refusal(view, node, asked) for name, node in view.nodes.items()}
+        found.append({str(name): _words(one) for name, one in told.items() if one is not None})
+    return found
+
+
+def raw(drawn: drawing.Cluster) -> dict[str, Any]:
+    """The cluster as the program reads it."""
+    return asdict(drawn)
+
+
+def key(text: str) -> ids.Key:
+    """As the picture names objects."""
+    return ids.Key(text)
