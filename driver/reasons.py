@@ -261,10 +261,12 @@ class Reason(StrEnum):
     NODE_MISMATCH = ("NodeMismatch", "The pod's nodeSelector or required affinity excludes it.")
     NODE_FULL = ("NodeFull", "The node lacks CPU, memory, pods or another resource.")
     NODE_PORT_TAKEN = ("NodePortTaken", "A host port of the pod is taken on the node.")
-    NODE_VOLUME = ("NodeVolume", "A bound volume of the pod cannot be reached from the node.")
-    NODE_VOLUME_BINDING = (
-        "NodeVolumeBinding",
-        "A volume of the pod is not bound, and none can be bound or made for the node.",
+    NODE_VOLUME = (
+        "NodeVolume",
+        (
+            "A volume of the pod cannot be reached from the node, or is not bound and cannot be "
+            "bound or made for it."
+        ),
     )
     NODE_VOLUME_LIMIT = (
         "NodeVolumeLimit",

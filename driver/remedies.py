@@ -153,10 +153,8 @@ _NODES: Mapping[R, str] = {
     R.NODE_MISMATCH: "Change the pod's nodeSelector or affinity, or the node's labels.",
     R.NODE_FULL: "Ask for less of what the message names, or free it there.",
     R.NODE_PORT_TAKEN: "Use another host port, or none.",
-    R.NODE_VOLUME: "The volume is bound elsewhere: " + _OTHER_NODE.lower(),
-    R.NODE_VOLUME_BINDING: (
-        "See the claim of the volume: `kubectl describe pvc`; its StorageClass says where volumes "
-        "can be."
+    R.NODE_VOLUME: (
+        "See the claim: `kubectl describe pvc`. Bound elsewhere: " + _OTHER_NODE.lower()
     ),
     R.NODE_VOLUME_LIMIT: "Use fewer volumes of that driver on the node, or add a node.",
     R.NODE_VOLUME_IN_USE: "Wait for the pod that uses the volume, or share it by another mode.",

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
-from driver.controller import changes, placed_pods
+from driver.controller import changes, placed_pods, stored
 from driver.controller import view as cluster
-from driver.resources import claims, classes, nodes, pods, pool, selectors
+from driver.resources import claims, classes, nodes, pods, pool
 
 
 class Layer:
@@ -55,9 +55,9 @@ class Layer:
         return placed_pods.Layered(self._below.population)
 
     @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
-        return self._below.volumes
+    def stored(self) -> stored.Stored:
+        """Volumes, and what they are made by."""
+        return self._below.stored
 
     @property
     def world(self) -> int:

@@ -70,6 +70,15 @@ class Population(Protocol):
         """The kinds that count in the scores of others."""
         ...
 
+    def users(self, claim: ids.Key) -> int:
+        """How many placed pods mount a PersistentVolumeClaim."""
+        ...
+
+    @property
+    def awaited(self) -> bool:
+        """Whether any pod is nominated."""
+        ...
+
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
         ...
@@ -120,6 +129,8 @@ class Placed:
         self._room: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._room_of: dict[ids.Key, ids.NodeName] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._users: dict[ids.Key, int] = {}
+        self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
         self._remembering = Remembering()
         self._of_nodes = Remembering()
@@ -158,6 +169,15 @@ class Placed:
         """The kinds that count in the scores of others."""
         return self._drawing.items()
 
+    def users(self, claim: ids.Key) -> int:
+        """How many placed pods mount a PersistentVolumeClaim."""
+        return self._users.get(claim, 0)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether any pod is nominated."""
+        return bool(self._room)
+
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
         if not self._room:
@@ -188,14 +208,18 @@ class Placed:
             self._namespaces[name] = labels
         return True
 
-    def put(self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None) -> bool:
-        """A pod is on a node now, or on none; whether anything is another for filters."""
-        kind = self._kind(pod) if pod is not None and node is not None else None
+    def put(
+        self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
+    ) -> list[ids.NodeName]:
+        """A pod is on a node now, or on none; the nodes for which filters see another picture."""
+        placed = pod if pod is not None and node is not None else None
+        kind = self._kind(placed) if placed is not None else None
+        self._use(key, shared_claims(placed) if placed is not None else ())
         before = self._of.get(key)
         after = (node, kind) if node is not None and kind is not None else None
-        self._nominate(key, pod if node is None else None)
+        concerned = self._nominate(key, pod if node is None else None)
         if before == after:
-            return False
+            return concerned
         self._mark += 1
         if before is not None:
             del self._of[key]
@@ -203,13 +227,13 @@ class Placed:
         if after is not None:
             self._of[key] = after
             self._count(*after, 1)
-        return True
+        return [*concerned, *(one[0] for one in (before, after) if one is not None)]
 
-    def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> None:
+    def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         wanted = pod.nominated if pod is not None and not pod.finished else None
         before = self._room_of.get(key)
         if before is None and wanted is None:
-            return
+            return []
         self._mark += 1
         if before is not None:
             del self._room_of[key]
@@ -219,6 +243,19 @@ class Placed:
         if pod is not None and wanted is not None:
             self._room_of[key] = wanted
             self._room.setdefault(wanted, {})[key] = pod
+        return [name for name in (before, wanted) if name is not None]
+
+    def _use(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
+        if not claims and key not in self._uses:
+            return
+        for claim in self._uses.pop(key, ()):
+            self._users[claim] -= 1
+            if not self._users[claim]:
+                del self._users[claim]
+        for claim in claims:
+            self._users[claim] = self._users.get(claim, 0) + 1
+        if claims:
+            self._uses[key] = claims
 
     def _kind(self, pod: pods.Pod) -> Kind:
         look = kind_key(pod)
@@ -252,6 +289,12 @@ class Placed:
             self._drawing[kind] = counts
 
 
+def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
+    """The PersistentVolumeClaims of a pod that another could mount, by key."""
+    named = (name for name in pod.volume_claims if name not in pod.ephemeral_claims)
+    return tuple(ids.Key(f"{pod.namespace}/{name}") for name in named)
+
+
 def kind_of(pod: pods.Pod) -> Kind:
     """The kind of a pod."""
     return Kind(pod.namespace, pod.labels, pod.deleting, pod.pod_affinity)
@@ -278,6 +321,7 @@ class Layered:
         self._below = below
         self._nodes = found
         self._changes: list[tuple[int, Members]] = []
+        self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
         self._number = 0
         self._remembering = Remembering()
         self._of_nodes = Remembering()
@@ -316,6 +360,16 @@ class Layered:
         yield from self._below.drawing()
         yield from (members for _, members in self._changes if members[0].draws)
 
+    def users(self, claim: ids.Key) -> int:
+        """How many placed pods mount a PersistentVolumeClaim."""
+        more = sum(number for claims, number in self._mounts if claim in claims)
+        return self._below.users(claim) + more
+
+    @property
+    def awaited(self) -> bool:
+        """Whether any pod is nominated."""
+        return self._below.awaited
+
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
         return self._below.nominated(node)
@@ -342,10 +396,12 @@ class Layered:
     def pop(self) -> None:
         """Without the last one."""
         self._changes.pop()
+        self._mounts.pop()
 
     def _push(self, pod: pods.Pod, node: ids.NodeName, more: int) -> None:
         self._number += 1
         self._changes.append((self._number, (kind_of(pod), {node: more})))
+        self._mounts.append((shared_claims(pod), more))
 
 
 class Nobody(Layered):
@@ -367,6 +423,15 @@ class Nobody(Layered):
     def drawing(self) -> Iterator[Members]:
         """None."""
         return iter(())
+
+    def users(self, _claim: ids.Key) -> int:
+        """None."""
+        return 0
+
+    @property
+    def awaited(self) -> bool:
+        """Nobody."""
+        return False
 
     def nominated(self, _node: ids.NodeName) -> Sequence[pods.Pod]:
         """None."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from driver import ids, names
-from driver.controller import placed_pods
-from driver.resources import claims, classes, nodes, pods, pool, selectors, slices
+from driver.controller import placed_pods, stored
+from driver.resources import claims, classes, nodes, pods, pool, slices
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -79,8 +79,8 @@ class ClusterView(Protocol):
         ...
 
     @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
+    def stored(self) -> stored.Stored:
+        """Volumes, and what they are made by."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from driver.resources import (
     fields,
     interpod_affinity,
     pod_requests,
+    pod_volumes,
     selectors,
     toleration,
     topology_spread,
@@ -137,6 +138,8 @@ class Pod:
     resized: Mapping[str, int] | None = None
     host_ports: frozenset[HostPort] = frozenset()
     volume_claims: tuple[str, ...] = ()
+    ephemeral_claims: frozenset[str] = frozenset()
+    disks: tuple[pod_volumes.Disk, ...] = ()
     verdict: Verdict = Verdict()
     owner: Owner | None = None
     asked_again: str = ""
@@ -178,6 +181,7 @@ def parse(obj: fields.Raw) -> Pod:
     annotations = fields.mapping(meta, "annotations", "metadata")
     labels = fields.text_map(meta, "labels", "metadata")
     requests = pod_requests.effective(spec)
+    mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
@@ -203,7 +207,9 @@ def parse(obj: fields.Raw) -> Pod:
         requests=requests,
         resized=pod_requests.placed(spec, status, requests),
         host_ports=frozenset(_host_ports(spec)),
-        volume_claims=_volume_claims(spec, meta),
+        volume_claims=mounted.claims,
+        ephemeral_claims=mounted.ephemeral,
+        disks=mounted.disks,
         verdict=_verdict(status),
         owner=_owner(meta),
         asked_again=fields.text(annotations, names.PREPARE_AGAIN),
@@ -326,18 +332,6 @@ def _host_ports(spec: fields.Raw) -> list[HostPort]:
                 protocol = fields.text(one, "protocol", path, "TCP")
                 found.append(HostPort(protocol, fields.text(one, "hostIP", path), port))
     return found
-
-
-def _volume_claims(spec: fields.Raw, meta: fields.Raw) -> tuple[str, ...]:
-    """Names of the PersistentVolumeClaims, generic ephemeral volumes included (KEP-1698)."""
-    found = []
-    for at, volume in fields.objects(spec, "volumes", "spec"):
-        named = fields.mapping(volume, "persistentVolumeClaim", at)
-        if named:
-            found.append(fields.text(named, "claimName", at))
-        if volume.get("ephemeral") is not None:
-            found.append(f"{fields.text(meta, 'name')}-{fields.text(volume, 'name', at)}")
-    return tuple(found)
 
 
 def _verdict(status: fields.Raw) -> Verdict:

@@ -36,7 +36,9 @@ class Expression:
                 return False
 
     def _compares(self, found: str | None) -> bool:
-        left, right = _whole(found), _whole(self.values[0] if self.values else None)
+        left = _whole(found)
+        # A value must be one that a label can have: without a sign.
+        right = _whole(self.values[0]) if self.values and self.values[0].isalnum() else None
         if left is None or right is None:
             return False
         return left > right if self.operator == "Gt" else left < right

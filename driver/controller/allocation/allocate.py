@@ -21,7 +21,7 @@ from driver.controller.allocation import (
     shapes,
 )
 from driver.controller.allocation.node_filter import domains
-from driver.resources import quantity
+from driver.resources import pods, quantity
 
 T = TypeVar("T")
 _LEAST_BOARDS, _MOST_BOARDS = 64, 256
@@ -85,7 +85,16 @@ class Allocator:
             return board.Board()
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_BOARDS)
         most = min(most, _MOST_BOARDS)
-        return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
+        key = shapes.of_node(workload), judge, _apart(view, workload.pod)
+        return _remembered(self._boards, key, board.Board, most)
+
+
+def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
+    """What a node's answer depends on beyond nodes and shapes: volumes, and nominated pods."""
+    volumes = view.stored.mark if pod.volume_claims else None
+    if not view.population.awaited:
+        return volumes
+    return volumes, pod.priority, pod.uid if pod.nominated else None
 
 
 def _remembered(

@@ -10,7 +10,11 @@ from driver import ids, reasons
 from driver.controller import placed_pods
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome
-from driver.controller.allocation.node_filter import inter_pod_affinity, pod_topology_spread
+from driver.controller.allocation.node_filter import (
+    inter_pod_affinity,
+    pod_topology_spread,
+    volume_restrictions,
+)
 from driver.resources import nodes, pods
 
 
@@ -20,11 +24,14 @@ class Domains:
 
     view: cluster.ClusterView
     pod: pods.Pod
-    spread: pod_topology_spread.State | None
-    affinity: inter_pod_affinity.State | None
+    spread: pod_topology_spread.State | None = None
+    affinity: inter_pod_affinity.State | None = None
+    claimed: str = ""
 
     def refusal(self, node: nodes.Node) -> outcome.Refusal | None:
         """Why the node does not do; both with and without the pods nominated to it."""
+        if self.claimed:
+            return outcome.Refusal(reasons.Reason.NODE_VOLUME_IN_USE, self.claimed)
         refused = _refusal(node, self.spread, self.affinity)
         nominated = rivals(self.view, node.name, self.pod)
         if refused is not None or not nominated:
@@ -53,6 +60,7 @@ def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
         terms.required
         or terms.anti
         or any(constraint.required for constraint in pod.spread)
+        or pod.volume_claims
         or view.population.objects
     )
 
@@ -64,7 +72,7 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:
         return None
     placed = view.population
     own = _own_node(view, workload)
-    made: Domains | None = placed.remembered(_key(pod, own), lambda: _made(view, pod, own))
+    made: Domains | None = placed.remembered(_key(view, pod, own), lambda: _made(view, pod, own))
     return made
 
 
@@ -74,10 +82,13 @@ def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) ->
         placed = placed_pods.Layered(placed, [(view.pods_on(own)[pod.key], own)])
     spread = pod_topology_spread.State.of(pod, placed)
     affinity = inter_pod_affinity.State.of(pod, placed)
-    return None if spread is None and affinity is None else Domains(view, pod, spread, affinity)
+    claimed = volume_restrictions.exclusive(view.stored, placed, pod)
+    if spread is None and affinity is None and not claimed:
+        return None
+    return Domains(view, pod, spread, affinity, claimed)
 
 
-def _key(pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
+def _key(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
     constrained = bool(pod.spread)
     return (
         placed_pods.kind_key(pod),
@@ -87,6 +98,7 @@ def _key(pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
         if constrained
         else None,
         pod.priority,
+        (pod.volume_claims, view.stored.mark) if pod.volume_claims else None,
         pod.uid if own is not None else None,
     )
 

@@ -4,7 +4,7 @@ A node that is on its way for somebody else, or about to be taken away, takes no
 what the node decides by itself, `elsewhere` what pods of other nodes decide.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from driver import reasons
 from driver.controller import load
@@ -16,7 +16,11 @@ from driver.controller.allocation.node_filter import (
     node_ports,
     node_resources_fit,
     node_unschedulable,
+    node_volume_limits,
     taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
 )
 from driver.resources import nodes, pods
 
@@ -71,6 +75,24 @@ def _objections(
     if pod.host_ports:
         yield reasons.Reason.NODE_PORT_TAKEN, node_ports.objection(use, pod)
     yield reasons.Reason.NODE_FULL, node_resources_fit.objection(node, use, pod)
+    if pod.volume_claims or pod.disks:
+        yield from _of_volumes(view, node, pod)
+
+
+def _of_volumes(
+    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
+) -> Iterator[tuple[reasons.Reason, str]]:
+    held, others = view.stored, company(view, node, pod)
+    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, others)
+    yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod)
+    yield reasons.Reason.NODE_VOLUME, volume_zone.objection(held, node, pod)
+    yield reasons.Reason.NODE_VOLUME_LIMIT, node_volume_limits.objection(held, node, pod, others)
+
+
+def company(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
+    """The other pods of a node, and those nominated to it that come first."""
+    others = [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
+    return [*others, *domains.rivals(view, node.name, pod)]
 
 
 def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:

@@ -6,7 +6,7 @@ from driver import ids, reasons
 from driver.controller import picture
 from driver.controller.allocation import outcome
 from driver.controller.allocation.node_filter import filters
-from driver.resources import nodes, pods, selectors, volumes
+from driver.resources import nodes, pods, volumes
 from tests import objects, worlds
 
 Reason = reasons.Reason
@@ -133,8 +133,9 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     view = picture.Picture(worlds.DRIVER)
-    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
-    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
+    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.put_volume("disk", volumes.parse_volume({"spec": there}))
     refusal = filters.refusal(view, objects.node(), outcome.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

@@ -1,7 +1,11 @@
-from driver import reasons
+from typing import Any
+
+from driver import ids, reasons
 from driver.controller import view as cluster
+from driver.controller.allocation import outcome
 from driver.controller.allocation.gangs import overlay
-from driver.resources import pods
+from driver.controller.allocation.node_filter import filters
+from driver.resources import namespaces, pods
 from tests import clusters
 
 Reason = reasons.Reason
@@ -53,24 +57,25 @@ def test_other_namespaces_count_only_where_the_term_names_them() -> None:
     shown = clusters.view(NODES, [other], {"other": {"team": "x"}, "default": {}})
     plain = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web")))
     assert clusters.reasons_of(shown, plain) == {}
-    for more in (
+    ways: list[dict[str, Any]] = [
         {"namespaces": ["other"]},
         {"namespaceSelector": {}},
         {"namespaceSelector": {"matchLabels": {"team": "x"}}},
-    ):
+    ]
+    for more in ways:
         pod = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web", **more)))
         assert [*clusters.reasons_of(shown, pod)] == ["a"]
 
 
 def test_a_namespace_counts_by_its_labels_as_they_are_now() -> None:
-    chosen = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
+    chosen: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
     loner = clusters.a_pod(
         "one", "a", namespace="other", affinity=clusters.apart(clusters.term("web", **chosen))
     )
     shown = clusters.view(NODES, [loner], {"default": {}})
     pod = clusters.a_pod("two", app="web")
     assert clusters.reasons_of(shown, pod) == {}
-    shown.put_namespace("default", clusters.namespaces.Namespace("default", {"team": "x"}))
+    shown.put_namespace("default", namespaces.Namespace("default", {"team": "x"}))
     assert [*clusters.reasons_of(shown, pod)] == ["a"]
 
 
@@ -79,7 +84,7 @@ def test_a_pod_in_flight_counts_as_on_its_node() -> None:
     shown = clusters.view(NODES, [coming])
     pod = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web")))
     assert clusters.reasons_of(shown, pod) == {}
-    flight = cluster.InFlight(coming, clusters.ids.NodeName("b"), {})
+    flight = cluster.InFlight(coming, ids.NodeName("b"), {})
     shown.fly(flight)
     assert [*clusters.reasons_of(shown, pod)] == ["b"]
     shown.land(flight)
@@ -109,9 +114,9 @@ def test_members_of_a_gang_on_trial_count_for_each_other() -> None:
     shown = clusters.view(NODES)
     trial = overlay.Overlay(shown)
     pod = clusters.a_pod("one", app="web", affinity=clusters.apart(clusters.term("web")))
-    trial.take(cluster.InFlight(pod, clusters.ids.NodeName("a"), {}))
+    trial.take(cluster.InFlight(pod, ids.NodeName("a"), {}))
     again = clusters.a_pod("two", app="web", affinity=clusters.apart(clusters.term("web")))
-    asked = clusters.outcome.Workload(again, ())
-    assert clusters.filters.refusal(trial, shown.nodes[clusters.ids.NodeName("a")], asked)
+    asked = outcome.Workload(again, ())
+    assert filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)
     trial.undo(1)
-    assert not clusters.filters.refusal(trial, shown.nodes[clusters.ids.NodeName("a")], asked)
+    assert not filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from driver import reasons
+from driver import ids, reasons
 from driver.resources import pods
 from tests import clusters
 
@@ -97,7 +97,7 @@ def test_a_changed_label_of_a_placed_pod_counts_at_once() -> None:
     shown = clusters.view(NODES, [clusters.a_pod("one", "a", "other")])
     assert clusters.reasons_of(shown, spreading()) == {}
     mark = shown.mark
-    shown.put_pod(clusters.ids.Key("default/one"), clusters.a_pod("one", "a", "web"))
+    shown.put_pod(ids.Key("default/one"), clusters.a_pod("one", "a", "web"))
     assert shown.mark != mark
     assert [*clusters.reasons_of(shown, spreading())] == ["a", "b"]
 
