@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle.filters import pieces
+from tests.oracle.filters import pieces, volumes
 
 Raw = dict[str, Any]
 
@@ -44,7 +44,27 @@ def cluster(seed: int) -> Cluster:
         made.pods.append(placed(draw, f"p{number}", names))
     for number in range(_INCOMING):
         made.incoming.append(pod(draw, f"new{number}", names))
+    _store(draw, made, names)
     return made
+
+
+def _store(draw: pieces.Draw, made: Cluster, names: list[str]) -> None:
+    """Volumes in every other cluster."""
+    if draw.chance(0.5):
+        return
+    sizes = volumes.Sizes(draw)
+    every = [*made.pods, *made.incoming]
+    for one in every:
+        if draw.chance(0.6):
+            one["spec"]["volumes"] = volumes.mounts(draw)
+    made.claims = volumes.claims(draw, sizes, names)
+    made.claims += volumes.own_claims(draw, sizes, every, names)
+    made.volumes = volumes.volumes(draw, sizes, made.claims)
+    made.classes = volumes.classes(draw)
+    made.csiDrivers = volumes.drivers(draw)
+    made.csiNodes = volumes.csi_nodes(draw, names)
+    made.capacities = volumes.capacities(draw)
+    made.attachments = volumes.attachments(draw, made.volumes, names)
 
 
 def node(draw: pieces.Draw, name: str) -> Raw:

@@ -1,6 +1,6 @@
 """What our filters say of a raw cluster, plugin by plugin."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,9 +15,13 @@ from driver.controller.allocation.node_filter import (
     node_ports,
     node_resources_fit,
     node_unschedulable,
+    node_volume_limits,
     taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
 )
-from driver.resources import namespaces, nodes, pods
+from driver.resources import namespaces, nodes, pods, storage, volumes
 from tests.oracle.filters import drawing
 
 Refusals = Mapping[str, Mapping[str, str]]
@@ -34,7 +38,25 @@ def shown(drawn: drawing.Cluster) -> picture.Picture:
         made.put_node(node.name, node)
     for pod in map(pods.parse, drawn.pods):
         made.put_pod(pod.key, pod)
+    _store(made, drawn)
     return made
+
+
+def _store(made: picture.Picture, drawn: drawing.Cluster) -> None:
+    for claim in map(volumes.parse_claim, drawn.claims):
+        made.put_bound(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
+    for volume in map(volumes.parse_volume, drawn.volumes):
+        made.put_volume(volume.name, volume)
+    for known in map(storage.parse_class, drawn.classes):
+        made.put_storage_class(known.name, known)
+    for node in map(storage.parse_node, drawn.csiNodes):
+        made.put_csi_node(node.name, node)
+    for driver in map(storage.parse_driver, drawn.csiDrivers):
+        made.put_csi_driver(driver.name, driver)
+    for capacity in map(storage.parse_capacity, drawn.capacities):
+        made.put_capacity(capacity.key, capacity)
+    for attachment in map(storage.parse_attachment, drawn.attachments):
+        made.put_attachment(attachment.name, attachment)
 
 
 def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
@@ -63,7 +85,28 @@ def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
         "NodeAffinity": lambda node: node_affinity.objection(node, pod),
         "NodePorts": lambda node: node_ports.objection(used(node), pod),
         "NodeResourcesFit": lambda node: node_resources_fit.objection(node, used(node), pod),
+        **_of_volumes(view, pod),
         **_beyond(view, pod),
+    }
+
+
+def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    held = view.stored
+
+    def others(node: nodes.Node) -> Collection[pods.Pod]:
+        return filters.company(view, node, pod)
+
+    claimed = volume_restrictions.missing(held, pod)
+    claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
+    return {
+        "VolumeRestrictions": lambda node: (
+            claimed or volume_restrictions.objection(pod, others(node))
+        ),
+        "NodeVolumeLimits": lambda node: node_volume_limits.objection(
+            held, node, pod, others(node)
+        ),
+        "VolumeBinding": lambda node: volume_binding.objection(held, node, pod),
+        "VolumeZone": lambda node: volume_zone.objection(held, node, pod),
     }
 
 
@@ -71,7 +114,8 @@ def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
     asked = domains.of(view, outcome.Workload(pod, ()))
     if asked is None:
         return {}
-    spread, affinity = replace(asked, affinity=None), replace(asked, spread=None)
+    spread = replace(asked, affinity=None, claimed="")
+    affinity = replace(asked, spread=None, claimed="")
     return {
         "PodTopologySpread": lambda node: _words(spread.refusal(node)),
         "InterPodAffinity": lambda node: _words(affinity.refusal(node)),
@@ -96,8 +140,3 @@ def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
 def raw(drawn: drawing.Cluster) -> dict[str, Any]:
     """The cluster as the program reads it."""
     return asdict(drawn)
-
-
-def key(text: str) -> ids.Key:
-    """As the picture names objects."""
-    return ids.Key(text)
