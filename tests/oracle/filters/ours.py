@@ -96,14 +96,17 @@ def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge
     def others(node: nodes.Node) -> Collection[pods.Pod]:
         return filters.company(view, node, pod)
 
+    def first(node: nodes.Node) -> Collection[pods.Pod]:
+        return domains.rivals(view, node.name, pod)
+
     claimed = volume_restrictions.missing(held, pod)
     claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
     return {
         "VolumeRestrictions": lambda node: (
-            claimed or volume_restrictions.objection(pod, others(node))
+            claimed or volume_restrictions.objection(pod, [*others(node), *first(node)])
         ),
         "NodeVolumeLimits": lambda node: node_volume_limits.objection(
-            held, node, pod, others(node)
+            held, node, pod, others(node), first(node)
         ),
         "VolumeBinding": lambda node: volume_binding.objection(held, node, pod),
         "VolumeZone": lambda node: volume_zone.objection(held, node, pod),

@@ -83,16 +83,19 @@ def _of_volumes(
     view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
 ) -> Iterator[tuple[reasons.Reason, str]]:
     held, others = view.stored, company(view, node, pod)
-    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, others)
+    first = domains.rivals(view, node.name, pod)
+    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, [*others, *first])
     yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod)
     yield reasons.Reason.NODE_VOLUME, volume_zone.objection(held, node, pod)
-    yield reasons.Reason.NODE_VOLUME_LIMIT, node_volume_limits.objection(held, node, pod, others)
+    yield (
+        reasons.Reason.NODE_VOLUME_LIMIT,
+        node_volume_limits.objection(held, node, pod, others, first),
+    )
 
 
 def company(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
-    """The other pods of a node, and those nominated to it that come first."""
-    others = [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
-    return [*others, *domains.rivals(view, node.name, pod)]
+    """The other pods of a node."""
+    return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
 
 
 def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:

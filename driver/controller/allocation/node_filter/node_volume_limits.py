@@ -22,9 +22,23 @@ _IN_TREE = frozenset(
 
 
 def objection(
+    held: stored.Stored,
+    node: nodes.Node,
+    pod: pods.Pod,
+    placed: Collection[pods.Pod],
+    nominated: Collection[pods.Pod] = (),
+) -> str:
+    """Why the pod's volumes cannot be attached to the node, in words; "" for none.
+
+    Both with and without the pods nominated to it: one may have attached a volume of this pod's.
+    """
+    alone = _beside(held, node, pod, placed)
+    return alone or (_beside(held, node, pod, [*placed, *nominated]) if nominated else "")
+
+
+def _beside(
     held: stored.Stored, node: nodes.Node, pod: pods.Pod, others: Collection[pods.Pod]
 ) -> str:
-    """Why the pod's volumes cannot be attached to the node, in words; "" for none."""
     lacking = _missing(held, pod)
     if lacking:
         return lacking
