@@ -157,7 +157,7 @@ class Picture(_Shown):
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
-        self._population.note_nodes()
+        self._population.note_node(name, node)
         self._touch([name])
 
     def _goes_by(self, node: nodes.Node) -> str:

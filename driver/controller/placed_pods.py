@@ -49,7 +49,7 @@ class Population(Protocol):
         ...
 
     @property
-    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node of the cluster, also where a view shows some of them."""
         ...
 
@@ -86,6 +86,16 @@ class Population(Protocol):
     @property
     def objects(self) -> bool:
         """Whether any pod has required anti-affinity."""
+        ...
+
+    @property
+    def draws(self) -> bool:
+        """Whether any pod counts in the scores of others."""
+        ...
+
+    @property
+    def shuns(self) -> bool:
+        """Whether any node has a taint PreferNoSchedule."""
         ...
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -132,6 +142,7 @@ class Placed:
         self._users: dict[ids.Key, int] = {}
         self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
+        self._shunned: set[ids.NodeName] = set()
         self._remembering = Remembering()
         self._of_nodes = Remembering()
 
@@ -146,7 +157,17 @@ class Placed:
         return bool(self._objectors)
 
     @property
-    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+    def draws(self) -> bool:
+        """Whether any pod counts in the scores of others."""
+        return bool(self._drawing)
+
+    @property
+    def shuns(self) -> bool:
+        """Whether any node has a taint PreferNoSchedule."""
+        return bool(self._shunned)
+
+    @property
+    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node of the cluster."""
         return self._nodes
 
@@ -192,10 +213,15 @@ class Placed:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         return self._of_nodes.of(self._nodes_mark, key, make)
 
-    def note_nodes(self) -> None:
-        """Nodes came, changed or went."""
+    def note_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
+        """A node came, changed or went."""
         self._mark += 1
         self._nodes_mark += 1
+        taints = node.taints if node is not None else ()
+        if any(taint.effect == nodes.PREFER_NO_SCHEDULE for taint in taints):
+            self._shunned.add(name)
+        else:
+            self._shunned.discard(name)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
         """A namespace came, changed or went; whether anything is another for filters."""
@@ -334,9 +360,9 @@ class Layered:
         return self._below.mark, self._changes[-1][0] if self._changes else 0
 
     @property
-    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node of the cluster."""
-        return self._below.nodes if self._nodes is None else self._nodes
+        return self._below.cluster_nodes if self._nodes is None else self._nodes
 
     @property
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
@@ -389,6 +415,16 @@ class Layered:
         """Whether any pod has required anti-affinity."""
         return self._below.objects or any(members[0].objects for _, members in self._changes)
 
+    @property
+    def draws(self) -> bool:
+        """Whether any pod counts in the scores of others."""
+        return self._below.draws or any(members[0].draws for _, members in self._changes)
+
+    @property
+    def shuns(self) -> bool:
+        """Whether any node has a taint PreferNoSchedule."""
+        return self._below.shuns
+
     def push(self, pod: pods.Pod, node: ids.NodeName) -> None:
         """A pod more, the last one for `pop`."""
         self._push(pod, node, 1)
@@ -410,6 +446,11 @@ class Nobody(Layered):
     @property
     def objects(self) -> bool:
         """Nobody has any."""
+        return False
+
+    @property
+    def draws(self) -> bool:
+        """Nobody does."""
         return False
 
     def members(self, _namespace: str | None = None) -> Iterator[Members]:

@@ -20,7 +20,7 @@ from driver.controller.allocation import (
     settings,
     shapes,
 )
-from driver.controller.allocation.node_filter import domains
+from driver.controller.allocation.node_filter import domains, preferences
 from driver.resources import pods, quantity
 
 T = TypeVar("T")
@@ -71,6 +71,10 @@ class Allocator:
         best = found.best(_MOST_CONSIDERED, workload.avoid, refused)
         if not best:
             return outcome.NoFit(nodes={**found.refusals(), **_left_out(workload, found, refused)})
+        wishes = preferences.of(view, workload)
+        if wishes is not None:
+            equals = found.equals(best, workload.avoid, refused)
+            best = _preferred(found, best, wishes.choice(equals))
         name, fit = best[0]
         picks = answers.picks(question, view.nodes[name], fit)
         why = _why(judge, *(one for _, one in best[:2]))
@@ -87,6 +91,14 @@ class Allocator:
         most = min(most, _MOST_BOARDS)
         key = shapes.of_node(workload), judge, _apart(view, workload.pod)
         return _remembered(self._boards, key, board.Board, most)
+
+
+def _preferred(
+    found: board.Board, best: Sequence[tuple[ids.NodeName, answers.Fit]], name: ids.NodeName
+) -> list[tuple[ids.NodeName, answers.Fit]]:
+    """The best nodes with one before the others."""
+    rest = [one for one in best if one[0] != name]
+    return [(name, found.fit(name)), *rest][:_MOST_CONSIDERED]
 
 
 def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:

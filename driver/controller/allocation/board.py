@@ -4,7 +4,7 @@ Only nodes that changed are asked again: of thousands, a placement changes one.
 """
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from driver import ids
 from driver.controller import view as cluster
@@ -68,10 +68,30 @@ class Board:
             heapq.heappush(self._heap, rank)
         return [*found.items()]
 
+    def equals(
+        self,
+        most: Sequence[tuple[ids.NodeName, answers.Fit]],
+        avoid: Mapping[ids.NodeName, str],
+        refused: Refused | None = None,
+    ) -> list[ids.NodeName]:
+        """Of the best ones, as `best` tells them: every node that stands like the first."""
+        standing = most[0][1].standing
+        return [
+            name
+            for name, fit in sorted(self._fits.items())
+            if fit.standing == standing
+            and name not in avoid
+            and (refused is None or refused(name) is None)
+        ]
+
     @property
     def names(self) -> list[ids.NodeName]:
         """The nodes that do, by name."""
         return sorted(self._fits)
+
+    def fit(self, name: ids.NodeName) -> answers.Fit:
+        """The answer of a node that does."""
+        return self._fits[name]
 
     def fits(self, name: ids.NodeName) -> bool:
         """Whether a node does."""

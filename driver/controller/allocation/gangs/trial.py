@@ -21,7 +21,7 @@ from driver.controller.allocation import (
     shapes,
 )
 from driver.controller.allocation.gangs import overlay, result
-from driver.controller.allocation.node_filter import filters
+from driver.controller.allocation.node_filter import domains, filters
 from driver.resources import claims, nodes
 
 _UNSEEN: answers.Standing = (0, 0, (), 0)
@@ -149,6 +149,8 @@ class Trial:
             return Filling(0, refused)
         found = self._of_devices(members, node)
         most = filters.most(self._view, node, first.pod)
+        if domains.limits_itself(first.pod):
+            most = min(most, self._together(members[: found.count], node))
         if most >= found.count:
             return found
         return Filling(most, self._crowded(members, node, most), found.standing)
@@ -265,6 +267,18 @@ class Trial:
             count += 1
         self._view.undo(count)
         return Filling(count, refusal, standing)
+
+    def _together(self, members: Sequence[int], node: nodes.Node) -> int:
+        """How many of them their own affinity and spread let be on a node."""
+        count = 0
+        for at in members:
+            member = self.member(at)
+            if filters.elsewhere(self._view, node, member) is not None:
+                break
+            self._view.take(cluster.InFlight(member.pod, node.name, {}))
+            count += 1
+        self._view.undo(count)
+        return count
 
     def _crowded(
         self, members: Sequence[int], node: nodes.Node, count: int

@@ -53,16 +53,16 @@ def _refusal(
     return None if told is None else outcome.Refusal(*told)
 
 
+def limits_itself(pod: pods.Pod) -> bool:
+    """Whether pods like this one may keep each other from a node."""
+    terms = pod.pod_affinity
+    spread = any(constraint.required for constraint in pod.spread)
+    return bool(terms.required or terms.anti or spread)
+
+
 def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
     """Whether pods of other nodes may decide about a node for this one."""
-    terms = pod.pod_affinity
-    return bool(
-        terms.required
-        or terms.anti
-        or any(constraint.required for constraint in pod.spread)
-        or pod.volume_claims
-        or view.population.objects
-    )
+    return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
 
 
 def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:

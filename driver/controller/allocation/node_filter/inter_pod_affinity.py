@@ -31,14 +31,14 @@ class State:
     @classmethod
     def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
-        state, found = cls(pod, placed), placed.nodes
+        state, found = cls(pod, placed), placed.cluster_nodes
         for kind, counts in placed.objectors():
             state._add_unwelcome(kind, found, counts)
         if state._terms.required or state._terms.anti:
             for kind, counts in _reached(state._terms, placed):
                 state._add_own(kind, found, counts)
         own = state._terms.required or state._terms.anti
-        return state if own or any(count > 0 for count in state._unwelcome.values()) else None
+        return state if own or any(number > 0 for number in state._unwelcome.values()) else None
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
         """The state with pods more on a node (AddPod)."""
@@ -77,7 +77,7 @@ class State:
             if self._near[term.topology_key, value] <= 0:
                 alone = alone or f"pod affinity by {term.topology_key}"
         # The first of pods that want to be together is let in anywhere.
-        if alone and not any(count > 0 for count in self._near.values()) and self._meets_itself():
+        if alone and not any(number > 0 for number in self._near.values()) and self._meets_itself():
             return ""
         return alone
 
@@ -93,7 +93,7 @@ class State:
         known = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
         for term in kind.affinity.anti:
             if term.matches(self._pod.namespace, self._pod.labels, known):
-                _count(self._unwelcome, term.topology_key, found, counts)
+                count(self._unwelcome, term.topology_key, found, counts)
 
     def _add_own(
         self, kind: placed_pods.Kind, found: Nodes, counts: Mapping[ids.NodeName, int]
@@ -103,10 +103,10 @@ class State:
             selects(term, kind.namespace, kind.labels, self._placed) for term in required
         ):
             for term in required:
-                _count(self._near, term.topology_key, found, counts)
+                count(self._near, term.topology_key, found, counts)
         for term in self._terms.anti:
             if selects(term, kind.namespace, kind.labels, self._placed):
-                _count(self._apart, term.topology_key, found, counts)
+                count(self._apart, term.topology_key, found, counts)
 
 
 def selects(
@@ -144,11 +144,16 @@ def _reached(
         yield from placed.members(namespace)
 
 
-def _count(
-    counter: Counter[Domain], key: str, found: Nodes, counts: Mapping[ids.NodeName, int]
+def count(
+    counter: Counter[Domain],
+    key: str,
+    found: Nodes,
+    counts: Mapping[ids.NodeName, int],
+    weight: int = 1,
 ) -> None:
-    for name, count in counts.items():
+    """Add the pods of nodes to the domains that a label makes, so often as they weigh."""
+    for name, number in counts.items():
         node = found.get(name)
         value = node.labels.get(key) if node is not None else None
         if value is not None:
-            counter[key, value] += count
+            counter[key, value] += number * weight

@@ -42,11 +42,7 @@ class State:
         constraints = [constraint for constraint in pod.spread if constraint.required]
         if not constraints:
             return None
-        counts = []
-        for constraint in constraints:
-            make = functools.partial(_eligible, pod, constraint, constraints, placed.nodes)
-            eligible = placed.remembered_of_nodes(_key(pod, constraint, constraints), make)
-            counts.append(_counted(pod, constraint, eligible, placed))
+        counts = [counted(pod, constraint, constraints, placed) for constraint in constraints]
         return cls(pod, constraints, counts)
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
@@ -116,12 +112,15 @@ def _eligible(
     return eligible
 
 
-def _counted(
+def counted(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
-    eligible: Eligible,
+    every: Sequence[topology_spread.Constraint],
     placed: placed_pods.Population,
 ) -> Counter[str]:
+    """How many pods that a constraint matches each eligible domain has."""
+    make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
+    eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
     count = Counter(dict.fromkeys(eligible.values(), 0))
     selector = constraint.selector
     # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
