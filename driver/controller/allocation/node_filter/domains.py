@@ -4,7 +4,7 @@ An answer depends on pods of other nodes, so it is never kept with the node's ow
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driver import ids, reasons
 from driver.controller import placed_pods
@@ -27,6 +27,11 @@ class Domains:
     spread: pod_topology_spread.State | None = None
     affinity: inter_pod_affinity.State | None = None
     claimed: str = ""
+
+    @property
+    def unspread(self) -> "Domains":
+        """The same without topology spread: what pods that come later may still change."""
+        return replace(self, spread=None)
 
     def refusal(self, node: nodes.Node) -> outcome.Refusal | None:
         """Why the node does not do; both with and without the pods nominated to it."""
