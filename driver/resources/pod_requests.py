@@ -30,9 +30,9 @@ def placed(spec: fields.Raw, status: fields.Raw, asked: Mapping[str, int]) -> di
     """The requests that a placed pod takes of its node; None where they are those asked."""
     statuses = _statuses(status)
     whole = status.get("resources") is not None
-    if not whole and not any(map(_tells, statuses.values())):
-        return None
     stuck = _is_infeasible(status)
+    if not whole and not stuck and not any(map(_tells, statuses.values())):
+        return None
     told = _told(spec, status, statuses, stuck=stuck)
     of_pod = _of_pod(spec)
     if of_pod and whole:

@@ -50,7 +50,7 @@ def place(
 def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
     view: picture.Picture, allocator: allocate.Allocator
 ) -> None:
-    apart = {"affinity": clusters.apart(clusters.term("web"))}
+    apart: dict[str, Any] = {"affinity": clusters.apart(clusters.term("web"))}
     found = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
     assert found == ["a", "b", frozenset({Reason.NODE_POD_ANTI_AFFINITY})]
 
@@ -58,7 +58,7 @@ def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
 def test_pods_of_one_shape_are_spread_over_zones(
     view: picture.Picture, allocator: allocate.Allocator
 ) -> None:
-    spread = {"topologySpreadConstraints": [clusters.spread("web")]}
+    spread: dict[str, Any] = {"topologySpreadConstraints": [clusters.spread("web")]}
     found = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
     assert sorted(map(str, found)) == ["a", "a", "b", "b"]
 
