@@ -44,7 +44,7 @@ export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/byte
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential fuzz soak chaos blackbox gates \
+        differential filters fuzz soak chaos blackbox gates \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -115,6 +115,9 @@ oracle: setup ## Against kube-scheduler's own allocator; the first time it is bu
 
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
+
+filters: setup ## Our node filters beside kube-scheduler's own plugins, on SEEDS random clusters of two pods.
+	$(BIN)/python -m tests.oracle.filters --seeds $(SEEDS)
 
 soak: setup ## One plugin, CYCLES claims at RATE a second while things break; then 1,000 real pods: two hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)

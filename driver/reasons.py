@@ -270,7 +270,36 @@ class Reason(StrEnum):
     NODE_MISMATCH = ("NodeMismatch", "The pod's nodeSelector or required affinity excludes it.")
     NODE_FULL = ("NodeFull", "The node lacks CPU, memory, pods or another resource.")
     NODE_PORT_TAKEN = ("NodePortTaken", "A host port of the pod is taken on the node.")
-    NODE_VOLUME = ("NodeVolume", "A bound volume of the pod cannot be reached from the node.")
+    NODE_VOLUME = (
+        "NodeVolume",
+        (
+            "A volume of the pod cannot be reached from the node, or is not bound and cannot be "
+            "bound or made for it."
+        ),
+    )
+    NODE_VOLUME_LIMIT = (
+        "NodeVolumeLimit",
+        "A storage driver attaches no more volumes to the node (its CSINode says how many).",
+    )
+    NODE_VOLUME_IN_USE = (
+        "NodeVolumeInUse",
+        "A volume that one pod alone may use is in use by another.",
+    )
+    NODE_POD_AFFINITY = (
+        "NodePodAffinity",
+        "The pod wants to be near others by its required affinity, and none is near the node.",
+    )
+    NODE_POD_ANTI_AFFINITY = (
+        "NodePodAntiAffinity",
+        (
+            "A required anti-affinity, the pod's own or that of a placed one, keeps it away from "
+            "a pod near the node."
+        ),
+    )
+    NODE_TOPOLOGY_SPREAD = (
+        "NodeTopologySpread",
+        "The pod's topology spread constraint would be broken there.",
+    )
     NODE_PINNED = ("NodePinned", "Another claim of the pod is allocated on another node.")
     SEARCH_GIVEN_UP = (
         "SearchGivenUp",

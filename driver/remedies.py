@@ -158,7 +158,18 @@ _NODES: Mapping[R, str] = {
     R.NODE_MISMATCH: "Change the pod's nodeSelector or affinity, or the node's labels.",
     R.NODE_FULL: "Ask for less of what the message names, or free it there.",
     R.NODE_PORT_TAKEN: "Use another host port, or none.",
-    R.NODE_VOLUME: "The volume is bound elsewhere: " + _OTHER_NODE.lower(),
+    R.NODE_VOLUME: (
+        "See the claim: `kubectl describe pvc`. Bound elsewhere: " + _OTHER_NODE.lower()
+    ),
+    R.NODE_VOLUME_LIMIT: "Use fewer volumes of that driver on the node, or add a node.",
+    R.NODE_VOLUME_IN_USE: "Wait for the pod that uses the volume, or share it by another mode.",
+    R.NODE_POD_AFFINITY: "Change the pod's affinity, or place one of those that it names there.",
+    R.NODE_POD_ANTI_AFFINITY: (
+        "Add a node (or a zone), or change the anti-affinity of the pod or of those there."
+    ),
+    R.NODE_TOPOLOGY_SPREAD: (
+        "Add a node to the domain that has the fewest, or allow a larger maxSkew."
+    ),
     R.NODE_PINNED: "Nothing on this node: another claim of the pod is on the one that it names.",
     R.SEARCH_GIVEN_UP: "Ask for fewer devices in a claim, or with fewer constraints.",
     R.SEARCH_BROKEN: (

@@ -234,3 +234,9 @@ def device_class(
 
 def a_parsed_slice(node_name: str = "node-a", devices: int | list[Raw] = 8) -> slices.Slice:
     return slices.parse(a_slice(node_name, devices))
+
+
+def on_host(node: str) -> Raw:
+    """A v1.NodeSelector of a node by its label."""
+    one = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [one]}]}

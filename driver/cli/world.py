@@ -62,6 +62,12 @@ def live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, .
         ("PriorityClass", resource.PRIORITY_CLASSES, ("v1",)),
         ("PersistentVolumeClaim", resource.PVCS, ("v1",)),
         ("PersistentVolume", resource.PVS, ("v1",)),
+        ("Namespace", resource.NAMESPACES, ("v1",)),
+        ("StorageClass", resource.STORAGE_CLASSES, ("v1",)),
+        ("CSINode", resource.CSI_NODES, ("v1",)),
+        ("CSIDriver", resource.CSI_DRIVERS, ("v1",)),
+        ("CSIStorageCapacity", resource.STORAGE_CAPACITIES, ("v1",)),
+        ("VolumeAttachment", resource.VOLUME_ATTACHMENTS, ("v1",)),
         ("DeviceTaintRule", resource.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
     ):
         served = [replace(one, version=version) for version in versions]

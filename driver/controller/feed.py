@@ -37,6 +37,12 @@ class Feed:
             "pod": (found.pods, put_pod),
             "bound": (found.bound_volumes, shown.put_bound),
             "volume": (found.volumes, shown.put_volume),
+            "storage class": (found.storage_classes, shown.put_storage_class),
+            "csi node": (found.csi_nodes, shown.put_csi_node),
+            "csi driver": (found.csi_drivers, shown.put_csi_driver),
+            "capacity": (found.capacities, shown.put_capacity),
+            "attachment": (found.attachments, shown.put_attachment),
+            "namespace": (found.spaces, shown.put_namespace),
         }
         for kind, (source, _) in self._puts.items():
             self._follow(kind, source)

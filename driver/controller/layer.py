@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
-from driver.controller import changes
+from driver.controller import changes, placed_pods, stored
 from driver.controller import view as cluster
-from driver.resources import claims, classes, nodes, pods, pool, selectors
+from driver.resources import claims, classes, nodes, pods, pool
 
 
 class Layer:
@@ -18,6 +18,7 @@ class Layer:
     def __init__(self, below: cluster.ClusterView) -> None:
         self._below = below
         self._changes = changes.Changes()
+        self._lens: placed_pods.Layered | None = None
 
     @property
     def driver(self) -> str:
@@ -44,9 +45,19 @@ class Layer:
         return self._below.pods_on(node)
 
     @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
-        return self._below.volumes
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
+        if self._lens is None:
+            self._lens = self._counted()
+        return self._lens
+
+    def _counted(self) -> placed_pods.Layered:
+        return placed_pods.Layered(self._below.population)
+
+    @property
+    def stored(self) -> stored.Stored:
+        """Volumes, and what they are made by."""
+        return self._below.stored
 
     @property
     def world(self) -> int:

@@ -1,13 +1,13 @@
-"""What pods take of nodes, those on their way included, and which nodes reach volumes. Pure."""
+"""What pods take of nodes, those on their way included. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import hold
+from driver.controller import hold, placed_pods
 from driver.controller import view as cluster
 from driver.controller.provisioning import placeholder
-from driver.resources import claims, pods, selectors, volumes
+from driver.resources import claims, pods
 
 _Pin = tuple[frozenset[str], ids.NodeName]
 
@@ -19,8 +19,9 @@ class Load:
     went from one. Placeholders are in the namespace `arriving`, as nobody else may make pods there.
     """
 
-    def __init__(self, arriving: str = "") -> None:
+    def __init__(self, arriving: str = "", placed: placed_pods.Placed | None = None) -> None:
         self._arriving = arriving
+        self._population = placed_pods.Placed({}) if placed is None else placed
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
         self._flying: dict[ids.PodUid, ids.NodeName] = {}
@@ -79,8 +80,9 @@ class Load:
         pod, before = self._pods.get(key), self._placed.get(key)
         node = None if pod is None or pod.finished else self._node(pod)
         after = (node, pod) if pod is not None and node is not None else None
+        concerned = self._population.put(key, pod, node)
         if before == after:
-            return []
+            return concerned
         touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
@@ -90,7 +92,8 @@ class Load:
             self._placed[key] = after
             self._on.setdefault(after[0], {})[key] = after[1]
             touched[after[0]] = None
-        return [name for name in touched if self._weigh(name)]
+        weighed = [name for name in touched if self._weigh(name)]
+        return [*dict.fromkeys((*concerned, *weighed))]
 
     def _node(self, pod: pods.Pod) -> ids.NodeName | None:
         on_its_way = pod.node or self._flying.get(pod.uid)
@@ -122,51 +125,18 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
     for pod in found:
-        for resource, amount in pod.requests.items():
+        for resource, amount in (pod.requests if pod.resized is None else pod.resized).items():
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
     awaited = sum(placeholder.is_one(pod, arriving) for pod in found) if arriving else 0
     return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
 
 
-class Volumes:
-    """Bound PersistentVolumeClaims and the nodes that reach their volumes.
-
-    Every change says whether it concerns any.
-    """
-
-    def __init__(self) -> None:
-        self._bound: dict[ids.Key, volumes.BoundClaim] = {}
-        self._volumes: dict[str, volumes.Volume] = {}
-        self._reach: dict[ids.Key, selectors.NodeSelector] = {}
-
-    @property
-    def reach(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes of each bound claim whose volume not all reach."""
-        return MappingProxyType(self._reach)
-
-    def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> bool:
-        """A PersistentVolumeClaim came, changed or went."""
-        if bound is None:
-            self._bound.pop(key, None)
-        else:
-            self._bound[key] = bound
-        return self._renew()
-
-    def put_volume(self, name: str, volume: volumes.Volume | None) -> bool:
-        """A PersistentVolume came, changed or went."""
-        if volume is None:
-            self._volumes.pop(name, None)
-        else:
-            self._volumes[name] = volume
-        return self._renew()
-
-    def _renew(self) -> bool:
-        found: dict[ids.Key, selectors.NodeSelector] = {}
-        for key, bound in self._bound.items():
-            volume = self._volumes.get(bound.volume)
-            if volume is not None and volume.selector is not None:
-                found[key] = volume.selector
-        changed = found != self._reach
-        self._reach = found
-        return changed
+def together(one: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
+    """What two sets of pods take of a node."""
+    total = dict(one.requests)
+    for resource, amount in other.requests.items():
+        total[resource] = total.get(resource, 0) + amount
+    return cluster.NodeUse(
+        total, one.ports | other.ports, one.count + other.count, one.arriving + other.arriving
+    )

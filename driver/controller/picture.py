@@ -4,22 +4,24 @@ One thread owns it; it is a `view.ClusterView` between two changes. Whatever the
 the picture of the same objects is the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from driver import ids
-from driver.controller import changes, held, load, stock
+from driver.controller import changes, held, load, placed_pods, stock, stored
 from driver.controller import view as cluster
 from driver.resources import (
     claims,
     classes,
+    namespaces,
     nodes,
     pods,
     pool,
-    selectors,
     slices,
+    storage,
     taint_rules,
     volumes,
 )
@@ -38,6 +40,8 @@ class Signs:
 
 
 NONE = Signs()
+_NO_NODE = ids.NodeName("")
+"""Marks a change that no node's own answer depends on."""
 
 
 class _Shown:
@@ -49,8 +53,9 @@ class _Shown:
         self._classes: dict[str, classes.DeviceClass] = {}
         self._stock = stock.Stock()
         self._held = held.Held()
-        self._load = load.Load(signs.arriving)
-        self._volumes = load.Volumes()
+        self._population = placed_pods.Placed(self._nodes)
+        self._load = load.Load(signs.arriving, self._population)
+        self._stored = stored.Stored()
         self._shares: dict[ids.NodeName, tuple[pool.Share, ...]] = {}
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
         self._world = 0
@@ -88,9 +93,14 @@ class _Shown:
         return self._nodes.get(node), frozenset(bound)
 
     @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
-        return self._volumes.reach
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
+        return self._population
+
+    @property
+    def stored(self) -> stored.Stored:
+        """Volumes, and what they are made by."""
+        return self._stored
 
     @property
     def world(self) -> int:
@@ -154,6 +164,7 @@ class Picture(_Shown):
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
+        self._population.note_node(name, node)
         self._touch([name])
 
     def _goes_by(self, node: nodes.Node) -> str:
@@ -212,15 +223,42 @@ class Picture(_Shown):
         """A pod came, changed or went."""
         self._touch(self._load.put_pod(key, pod))
 
-    def put_bound(self, key: ids.Key, bound: volumes.BoundClaim | None) -> None:
+    def put_namespace(self, name: str, one: namespaces.Namespace | None) -> None:
+        """A Namespace came, changed or went; nothing that a node answers depends on it."""
+        self._population.put_namespace(name, None if one is None else one.labels)
+
+    def put_bound(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
-        if self._volumes.put_bound(key, bound):
-            self._changes.forget()
+        self._stow(self._stored.put_claim(key, bound))
 
     def put_volume(self, name: str, volume: volumes.Volume | None) -> None:
         """A PersistentVolume came, changed or went."""
-        if self._volumes.put_volume(name, volume):
-            self._changes.forget()
+        self._stow(self._stored.put_volume(name, volume))
+
+    def put_storage_class(self, name: str, one: storage.StorageClass | None) -> None:
+        """A StorageClass came, changed or went."""
+        self._stow(self._stored.put_class(name, one))
+
+    def put_csi_node(self, name: str, node: storage.CSINode | None) -> None:
+        """A CSINode came, changed or went."""
+        self._stow(self._stored.put_node(name, node))
+
+    def put_csi_driver(self, name: str, driver: storage.CSIDriver | None) -> None:
+        """A CSIDriver came, changed or went."""
+        self._stow(self._stored.put_driver(name, driver))
+
+    def put_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> None:
+        """A CSIStorageCapacity came, changed or went."""
+        self._stow(self._stored.put_capacity(key, capacity))
+
+    def put_attachment(self, name: str, attachment: storage.Attachment | None) -> None:
+        """A VolumeAttachment came, changed or went."""
+        self._stow(self._stored.put_attachment(name, attachment))
+
+    def _stow(self, changed: bool) -> None:  # noqa: FBT001 - of what was put
+        """Pods with volumes look at the mark of what is stored; all others need not be asked."""
+        if changed:
+            self._changes.add([_NO_NODE])
 
     def fly(self, decision: cluster.InFlight) -> None:
         """A decision is being written: what it gives is given."""
@@ -268,9 +306,31 @@ class Caches:
     classes: Mapping[ids.Key, classes.DeviceClass]
     claims: Mapping[ids.Key, claims.Claim]
     pods: Mapping[ids.Key, pods.Pod]
-    bound_volumes: Mapping[ids.Key, volumes.BoundClaim] = field(default_factory=dict)
+    bound_volumes: Mapping[ids.Key, volumes.VolumeClaim] = field(default_factory=dict)
     rules: Mapping[ids.Key, taint_rules.TaintRule] = field(default_factory=dict)
     persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
+    spaces: Mapping[ids.Key, namespaces.Namespace] = field(default_factory=dict)
+    storage_classes: Mapping[ids.Key, storage.StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[ids.Key, storage.CSINode] = field(default_factory=dict)
+    csi_drivers: Mapping[ids.Key, storage.CSIDriver] = field(default_factory=dict)
+    capacities: Mapping[ids.Key, storage.Capacity] = field(default_factory=dict)
+    attachments: Mapping[ids.Key, storage.Attachment] = field(default_factory=dict)
+
+
+def _put_named(made: Picture, caches: Caches) -> None:
+    puts: Sequence[tuple[Mapping[ids.Key, Any], Callable[[Any, Any], None]]] = (
+        (caches.spaces, made.put_namespace),
+        (caches.bound_volumes, made.put_bound),
+        (caches.persistent_volumes, made.put_volume),
+        (caches.storage_classes, made.put_storage_class),
+        (caches.csi_nodes, made.put_csi_node),
+        (caches.csi_drivers, made.put_csi_driver),
+        (caches.capacities, made.put_capacity),
+        (caches.attachments, made.put_attachment),
+    )
+    for found, put in puts:
+        for key, one in found.items():
+            put(key, one)
 
 
 def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()) -> Picture:
@@ -282,16 +342,13 @@ def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = (
         made.put_rule(key, rule)
     for node in caches.nodes.values():
         made.put_node(node.name, node)
+    _put_named(made, caches)
     for device_class in caches.classes.values():
         made.put_class(device_class.name, device_class)
     for key, claim in caches.claims.items():
         made.put_claim(key, claim)
     for key, pod in caches.pods.items():
         made.put_pod(key, pod)
-    for key, bound in caches.bound_volumes.items():
-        made.put_bound(key, bound)
-    for key, volume in caches.persistent_volumes.items():
-        made.put_volume(key, volume)
     for decision in in_flight:
         made.fly(decision)
     return made

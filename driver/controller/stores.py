@@ -12,12 +12,14 @@ from driver.resources import (
     budgets,
     claims,
     classes,
+    namespaces,
     nodes,
     pod_groups,
     pods,
     queues,
     reservations,
     slices,
+    storage,
     taint_rules,
     volumes,
 )
@@ -32,8 +34,14 @@ class Stores:
     classes: store.Store[classes.DeviceClass]
     claims: store.Store[claims.Claim]
     pods: store.Store[pods.Pod]
-    bound_volumes: store.Store[volumes.BoundClaim]
+    bound_volumes: store.Store[volumes.VolumeClaim]
     volumes: store.Store[volumes.Volume]
+    storage_classes: store.Store[storage.StorageClass]
+    csi_nodes: store.Store[storage.CSINode]
+    csi_drivers: store.Store[storage.CSIDriver]
+    capacities: store.Store[storage.Capacity]
+    attachments: store.Store[storage.Attachment]
+    spaces: store.Store[namespaces.Namespace]
     rules: store.Store[taint_rules.TaintRule]
     groups: store.Store[pod_groups.PodGroup]
     coscheduling: store.Store[pod_groups.PodGroup]
@@ -60,6 +68,12 @@ def empty() -> Stores:
         pods=store.Store(),
         bound_volumes=store.Store(),
         volumes=store.Store(),
+        storage_classes=store.Store(),
+        csi_nodes=store.Store(),
+        csi_drivers=store.Store(),
+        capacities=store.Store(),
+        attachments=store.Store(),
+        spaces=store.Store(),
         rules=store.Store(),
         groups=store.Store(),
         coscheduling=store.Store(),

@@ -33,8 +33,12 @@ class Triggers:
         found.teams.subscribe(self.on_queue)
         for groups in (found.groups, found.coscheduling):
             groups.subscribe(self.on_group)
-        for one in (found.classes, found.bound_volumes, found.volumes):
+        for one in (found.classes, found.bound_volumes, found.volumes, found.spaces):
             one.subscribe(self.on_world)
+        for refining in (found.storage_classes, found.csi_nodes, found.csi_drivers):
+            refining.subscribe(self.on_world)
+        for counted in (found.capacities, found.attachments):
+            counted.subscribe(self.on_world)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod is looked at, and its claims: their holds may have served."""

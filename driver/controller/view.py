@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from driver import ids, names
-from driver.resources import claims, classes, nodes, pods, pool, selectors, slices
+from driver.controller import placed_pods, stored
+from driver.resources import claims, classes, nodes, pods, pool, slices
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -73,8 +74,13 @@ class ClusterView(Protocol):
         ...
 
     @property
-    def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
-        """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, for what looks beyond a node."""
+        ...
+
+    @property
+    def stored(self) -> stored.Stored:
+        """Volumes, and what they are made by."""
         ...
 
     @property

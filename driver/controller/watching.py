@@ -11,12 +11,14 @@ from driver.resources import (
     budgets,
     claims,
     classes,
+    namespaces,
     nodes,
     pod_groups,
     pods,
     queues,
     reservations,
     slices,
+    storage,
     taint_rules,
     volumes,
 )
@@ -66,7 +68,7 @@ class Watching:
             )
             for kind, target, parse in kinds
         }
-        return made | self._optional(found, options)
+        return made | self._optional(found, options) | self._refining(found, options)
 
     def _optional(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
         """Kinds that a server may lack: of another version, or without their CRDs."""
@@ -93,6 +95,29 @@ class Watching:
                 options,
             )
             for prefix, kind, versions, target, parse in asked
+        }
+
+    def _refining(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
+        """Kinds by which filters know more of nodes; without the right to them they know less."""
+        kinds = (
+            (resource.NAMESPACES, found.spaces, namespaces.parse),
+            (resource.STORAGE_CLASSES, found.storage_classes, storage.parse_class),
+            (resource.CSI_NODES, found.csi_nodes, storage.parse_node),
+            (resource.CSI_DRIVERS, found.csi_drivers, storage.parse_driver),
+            (resource.STORAGE_CAPACITIES, found.capacities, storage.parse_capacity),
+            (resource.VOLUME_ATTACHMENTS, found.attachments, storage.parse_attachment),
+        )
+        return {
+            kind.plural: reflector.Reflector(
+                optional.OptionalListWatch(
+                    reflector.ListWatch(self.kube, kind), (kind.version,), forbidden=True
+                ),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                options,
+            )
+            for kind, target, parse in kinds
         }
 
 

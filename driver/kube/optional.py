@@ -15,9 +15,17 @@ AGAIN_S = 60.0
 
 
 class OptionalListWatch:
-    """A reflector's source: the first of `versions` that the server serves, or nothing at all."""
+    """A reflector's source: the first of `versions` that the server serves, or nothing at all.
 
-    def __init__(self, source: reflector.ListWatch, versions: Sequence[str]) -> None:
+    With `forbidden` a kind that may not be listed counts as one that is not served.
+    """
+
+    def __init__(
+        self, source: reflector.ListWatch, versions: Sequence[str], *, forbidden: bool = False
+    ) -> None:
+        self._absent: tuple[type[errors.ApiError], ...] = (
+            (errors.NotFound, errors.Forbidden) if forbidden else (errors.NotFound,)
+        )
         self._source = source
         self._versions = versions
         self._served: reflector.ListWatch | None = None
@@ -34,7 +42,9 @@ class OptionalListWatch:
             served = replace(self._source, resource=kind)
             try:
                 found = served.list()
-            except errors.NotFound:
+            except self._absent as error:
+                if isinstance(error, errors.Forbidden):
+                    _log.warning("may not be listed, and is left out", kind=self.name)
                 continue
             self._served = served
             return found

@@ -11,6 +11,8 @@ MARKS = (names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
 
 BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 """Effects of taints that keep pods away."""
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+"""The effect of a taint by which other nodes are preferred."""
 
 
 @dataclass(frozen=True, slots=True)

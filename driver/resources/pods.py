@@ -1,13 +1,21 @@
 """Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids, names
 from driver.api import crd
-from driver.resources import fields, nodes, selectors, toleration
+from driver.resources import (
+    fields,
+    interpod_affinity,
+    pod_requests,
+    pod_volumes,
+    selectors,
+    toleration,
+    topology_spread,
+)
 
 _ASKS = (
     *(names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
@@ -87,8 +95,18 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
+class NodePreference:
+    """A preferred term of node affinity and its weight, 1 to 100."""
+
+    weight: int
+    term: selectors.Term
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """A pod. `requests` are its effective requests, init containers and overhead included.
+
+    `resized` is what it takes of its node, where its status says something else (KEP-1287).
 
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
     whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
@@ -112,10 +130,16 @@ class Pod:
     containers: tuple[Container, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: selectors.NodeSelector | None = None
+    node_preferences: tuple[NodePreference, ...] = ()
+    pod_affinity: interpod_affinity.PodAffinity = interpod_affinity.NONE
+    spread: tuple[topology_spread.Constraint, ...] = ()
     tolerations: tuple[toleration.Toleration, ...] = ()
     requests: Mapping[str, int] = field(default_factory=dict)
+    resized: Mapping[str, int] | None = None
     host_ports: frozenset[HostPort] = frozenset()
     volume_claims: tuple[str, ...] = ()
+    ephemeral_claims: frozenset[str] = frozenset()
+    disks: tuple[pod_volumes.Disk, ...] = ()
     verdict: Verdict = Verdict()
     owner: Owner | None = None
     asked_again: str = ""
@@ -156,6 +180,8 @@ def parse(obj: fields.Raw) -> Pod:
     nominated = fields.text(status, "nominatedNodeName", "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
     labels = fields.text_map(meta, "labels", "metadata")
+    requests = pod_requests.effective(spec)
+    mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
@@ -174,10 +200,16 @@ def parse(obj: fields.Raw) -> Pod:
         containers=tuple(_containers(spec)),
         node_selector=fields.text_map(spec, "nodeSelector", "spec"),
         affinity=_required_affinity(spec),
+        node_preferences=tuple(_node_preferences(spec)),
+        pod_affinity=interpod_affinity.parse(spec, fields.text(meta, "namespace", "metadata")),
+        spread=topology_spread.parse(spec, labels),
         tolerations=toleration.parse(spec, "tolerations", "spec"),
-        requests=_effective_requests(spec),
+        requests=requests,
+        resized=pod_requests.placed(spec, status, requests),
         host_ports=frozenset(_host_ports(spec)),
-        volume_claims=_volume_claims(spec, meta),
+        volume_claims=mounted.claims,
+        ephemeral_claims=mounted.ephemeral,
+        disks=mounted.disks,
         verdict=_verdict(status),
         owner=_owner(meta),
         asked_again=fields.text(annotations, names.PREPARE_AGAIN),
@@ -276,65 +308,30 @@ def _required_affinity(spec: fields.Raw) -> selectors.NodeSelector | None:
     return selectors.parse(required, at) if required else None
 
 
-def _effective_requests(spec: fields.Raw) -> dict[str, int]:
-    """As the scheduler counts: containers and sidecars summed, at least the largest init step.
-
-    Sidecars (init containers with restartPolicy Always, KEP-753) run beside later init steps.
-    """
-    running = _sum(_requests(one, at) for at, one in fields.objects(spec, "containers", "spec"))
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for at, one in fields.objects(spec, "initContainers", "spec"):
-        asked = _requests(one, at)
-        if fields.text(one, "restartPolicy", at) == "Always":
-            sidecars = _sum([sidecars, asked])
-            peak = _most(peak, sidecars)
-        else:
-            peak = _most(peak, _sum([sidecars, asked]))
-    effective = _most(_sum([running, sidecars]), peak)
-    pod_level = _requests(spec, "spec")
-    overhead = nodes.amounts(fields.mapping(spec, "overhead", "spec"), "spec.overhead")
-    return _sum([{**effective, **pod_level}, overhead])
-
-
-def _requests(obj: fields.Raw, at: str) -> dict[str, int]:
-    resources = fields.mapping(obj, "resources", at)
-    return nodes.amounts(fields.mapping(resources, "requests", at), f"{at}.resources.requests")
-
-
-def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        for name, amount in part.items():
-            total[name] = total.get(name, 0) + amount
-    return total
-
-
-def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+def _node_preferences(spec: fields.Raw) -> Iterator[NodePreference]:
+    at = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", at)
+    for path, entry in fields.objects(node, "preferredDuringSchedulingIgnoredDuringExecution", at):
+        term = fields.mapping(entry, "preference", path)
+        weight = fields.integer(entry, "weight", path)
+        yield NodePreference(weight, selectors.parse_term(term, f"{path}.preference"))
 
 
 def _host_ports(spec: fields.Raw) -> list[HostPort]:
+    """Of containers and of sidecars: those that run while the pod does."""
     found = []
-    for at, container in fields.objects(spec, "containers", "spec"):
+    sidecars = (
+        (at, container)
+        for at, container in fields.objects(spec, "initContainers", "spec")
+        if container.get("restartPolicy") == "Always"
+    )
+    for at, container in (*fields.objects(spec, "containers", "spec"), *sidecars):
         for path, one in fields.objects(container, "ports", at):
             port = fields.integer(one, "hostPort", path)
-            if port:
+            if port > 0:
                 protocol = fields.text(one, "protocol", path, "TCP")
                 found.append(HostPort(protocol, fields.text(one, "hostIP", path), port))
     return found
-
-
-def _volume_claims(spec: fields.Raw, meta: fields.Raw) -> tuple[str, ...]:
-    """Names of the PersistentVolumeClaims, generic ephemeral volumes included (KEP-1698)."""
-    found = []
-    for at, volume in fields.objects(spec, "volumes", "spec"):
-        named = fields.mapping(volume, "persistentVolumeClaim", at)
-        if named:
-            found.append(fields.text(named, "claimName", at))
-        if volume.get("ephemeral") is not None:
-            found.append(f"{fields.text(meta, 'name')}-{fields.text(volume, 'name', at)}")
-    return tuple(found)
 
 
 def _verdict(status: fields.Raw) -> Verdict:

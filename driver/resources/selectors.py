@@ -1,5 +1,6 @@
 """Node selectors (core/v1): parsed once, matched against a node's labels and name."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from driver import ids
 from driver.resources import fields
 
 _NAME_FIELD = "metadata.name"
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,20 @@ class Expression:
                 return False
 
     def _compares(self, found: str | None) -> bool:
-        try:
-            left, right = int(found or ""), int(self.values[0])
-        except (ValueError, IndexError):
+        left = _whole(found)
+        # A value must be one that a label can have: without a sign.
+        right = _whole(self.values[0]) if self.values and self.values[0].isalnum() else None
+        if left is None or right is None:
             return False
         return left > right if self.operator == "Gt" else left < right
+
+
+def _whole(text: str | None) -> int | None:
+    """A number as Go's ParseInt reads it, in 64 bits; None for anything else."""
+    if text is None or _INTEGER.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +121,15 @@ def only(node: ids.NodeName) -> NodeSelector:
 
 def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
     """Read a v1.NodeSelector."""
-    return NodeSelector(
-        tuple(
-            Term(
-                labels=expressions(term, "matchExpressions", at),
-                fields=expressions(term, "matchFields", at),
-            )
-            for at, term in fields.objects(obj, "nodeSelectorTerms", where)
-        )
+    listed = fields.objects(obj, "nodeSelectorTerms", where)
+    return NodeSelector(tuple(parse_term(term, at) for at, term in listed))
+
+
+def parse_term(obj: fields.Raw, where: str) -> Term:
+    """Read a v1.NodeSelectorTerm."""
+    return Term(
+        labels=expressions(obj, "matchExpressions", where),
+        fields=expressions(obj, "matchFields", where),
     )
 
 

@@ -26,7 +26,7 @@ class Toleration:
             return False
         if self.operator == "Exists":
             return True
-        return bool(self.key) and self.value == value
+        return self.operator == "Equal" and bool(self.key) and self.value == value
 
 
 def parse(obj: fields.Raw, key: str, where: str) -> tuple[Toleration, ...]:

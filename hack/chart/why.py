@@ -66,8 +66,23 @@ WHY: dict[Rule, Why] = {
     Rule("controller", _CORE, "persistentvolumes", "list, watch"): Why(
         _PLACING + "the nodes that a volume is reached from."
     ),
-    Rule("controller", _CORE, "namespaces", "get"): Why(
-        "The label that keeps its pods from being converted: those that wait in vain are told."
+    Rule("controller", _CORE, "namespaces", "get, list, watch"): Why(
+        "The labels by which affinity chooses, and the one that keeps pods from being converted."
+    ),
+    Rule("controller", "storage.k8s.io", "storageclasses", "list, watch"): Why(
+        _PLACING + "where volumes that are not bound yet can be."
+    ),
+    Rule("controller", "storage.k8s.io", "csinodes", "list, watch"): Why(
+        _PLACING + "how many volumes a node takes."
+    ),
+    Rule("controller", "storage.k8s.io", "csidrivers", "list, watch"): Why(
+        _PLACING + "whether a storage driver says how much room it has."
+    ),
+    Rule("controller", "storage.k8s.io", "csistoragecapacities", "list, watch"): Why(
+        _PLACING + "how large a volume can be made for a node."
+    ),
+    Rule("controller", "storage.k8s.io", "volumeattachments", "list, watch"): Why(
+        _PLACING + "how many volumes a node has."
     ),
     Rule("controller", _CORE, "pods", "get, patch"): Why(
         "Whether a pod is bound, before devices are taken from it; the annotation at which the "

@@ -29,6 +29,7 @@ from driver.resources import (
     budgets,
     claims,
     classes,
+    namespaces,
     nodes,
     pod_groups,
     pods,
@@ -146,6 +147,7 @@ class World:
         found.pods.read_with(pods.parse, _bad)
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
         found.volumes.read_with(volumes.parse_volume, _bad)
+        found.spaces.read_with(namespaces.parse, _bad)
         found.rules.read_with(taint_rules.parse, _bad)
         found.teams.read_with(queues.parse, _bad)
         found.reserved.read_with(reservations.parse, _bad)

@@ -206,5 +206,25 @@ def shown(view: cluster.ClusterView) -> object:
         for one in pool.slices
         for device in (claims.DeviceId(pool.driver, pool.name, each.name) for each in one.devices)
     }
-    rest = dict(view.nodes), dict(view.classes), dict(view.use), dict(view.volumes)
-    return pools, shares, holders, rest
+    rest = dict(view.nodes), dict(view.classes), dict(view.use)
+    return pools, shares, holders, rest, stored(view), placed(view)
+
+
+def stored(view: cluster.ClusterView) -> object:
+    """What is known of volumes."""
+    held = view.stored
+    return dict(held.claims), dict(held.persistent), dict(held.classes), dict(held.nodes)
+
+
+def placed(view: cluster.ClusterView) -> object:
+    """The kinds of pods with their nodes, those nominated, and who mounts which claim."""
+    counts = sorted(
+        repr((kind.namespace, sorted(kind.labels.items()), kind.deleting, kind.affinity, on))
+        for kind, on in ((kind, sorted(on.items())) for kind, on in view.population.members())
+    )
+    objecting = sorted(
+        repr((kind.labels, sorted(on.items()))) for kind, on in view.population.objectors()
+    )
+    nominated = {name: [*view.population.nominated(name)] for name in view.nodes}
+    users = {key: view.population.users(key) for key in view.stored.claims}
+    return counts, objecting, nominated, users, dict(view.population.namespaces)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from driver import ids, names
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.resources import claims, pods, selectors, slices, taint_rules, volumes
-from tests import objects, worlds
+from driver.resources import claims, namespaces, pods, selectors, slices, taint_rules, volumes
+from tests import clusters, objects, worlds
 
 NODES = (objects.node("node-a"), objects.node("node-b"))
 DEVICES = ("gpu-0", "gpu-1", "ts-0")
-KINDS = ("node", "slice", "class", "rule", "claim", "pod", "bound", "volume")
+KINDS = ("node", "slice", "class", "rule", "claim", "pod", "bound", "volume", "namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class World:
                 bound_volumes=there["bound"],
                 rules=there["rule"],
                 persistent_volumes=there["volume"],
+                spaces=there["namespace"],
             ),
             self.flying.values(),
         )
@@ -114,8 +115,19 @@ def a_far_slice(node: str) -> slices.Slice:
     return slices.parse(objects.a_far_slice(1, nodeSelector=terms))
 
 
-def a_pod(name: str, node: str | None, claim: str) -> pods.Pod:
-    return objects.pod(name, claim, **({"nodeName": node} if node else {}))
+def a_pod(name: str, node: str | None, claim: str, look: str = "") -> pods.Pod:
+    raw = objects.a_pod(name, claim, **({"nodeName": node} if node else {}))
+    if look:
+        raw["metadata"]["labels"] = {"app": look}
+        raw["spec"]["affinity"] = clusters.apart(clusters.term("web"))
+        mounted = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+        raw["spec"]["volumes"] = [mounted]
+        raw["status"]["nominatedNodeName"] = "node-a"
+    return pods.parse(raw)
+
+
+def a_namespace(team: str) -> namespaces.Namespace:
+    return namespaces.Namespace("default", {"team": team})
 
 
 def a_claim(name: str, node: str, devices: tuple[str, ...], pod: str) -> claims.Claim:
@@ -157,11 +169,13 @@ _slices = st.one_of(
     st.builds(a_slice, node_names, st.integers(1, 2), few_devices, st.integers(1, 2)),
     st.builds(a_far_slice, node_names),
 )
-_pods = st.builds(a_pod, pod_names, st.one_of(st.none(), node_names), claim_names)
+_looks = st.sampled_from(["", "web", "db"])
+_pods = st.builds(a_pod, pod_names, st.one_of(st.none(), node_names), claim_names, _looks)
+_spaces = st.builds(a_namespace, st.sampled_from(["x", "y"]))
 _nodes = st.sampled_from([*NODES, objects.node("node-a", unschedulable=True)])
 _classes = st.sampled_from([objects.device_class(), objects.device_class(worlds.ANY, "true")])
 _rules = st.builds(a_rule, st.sampled_from(["r1", "r2"]), st.sampled_from(DEVICES))
-_bound = st.sampled_from([volumes.BoundClaim("disk"), None])
+_bound = st.sampled_from([volumes.VolumeClaim("disk"), None])
 
 
 @st.composite
@@ -182,6 +196,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     named("claim", made_claims),
     named("pod", _pods),
     named("pod", _pods),
+    named("namespace", _spaces),
     st.builds(Put, st.just("bound"), st.just("default/data"), _bound),
     st.builds(
         Put,

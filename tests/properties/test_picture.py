@@ -56,7 +56,7 @@ def test_a_mark_tells_every_node_of_which_something_changed(told: list[history.E
 def of_nodes(world: history.World) -> dict[str, object]:
     """All that deciding reads of each node."""
     view = world.view
-    rest = dict(view.classes), dict(view.volumes)
+    rest = dict(view.classes)
     return {
         name: (
             node,

@@ -1,5 +1,6 @@
 """Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,15 @@ SHAPES = "NodeShapes"
 _SLICES = 50
 """A page: each is some hundred KiB."""
 _NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
+_REFINING = (
+    ("Namespace", resource.NAMESPACES),
+    ("StorageClass", resource.STORAGE_CLASSES),
+    ("CSINode", resource.CSI_NODES),
+    ("CSIDriver", resource.CSI_DRIVERS),
+    ("CSIStorageCapacity", resource.STORAGE_CAPACITIES),
+    ("VolumeAttachment", resource.VOLUME_ATTACHMENTS),
+)
+"""Kinds by which filters know more of nodes; who may not see them is not told so."""
 _KINDS: Sequence[tuple[str, resource.Resource, tuple[str, ...]]] = (
     ("ResourceSlice", resource.RESOURCE_SLICES, ("v1",)),
     ("Node", resource.NODES, ("v1",)),
@@ -75,6 +85,9 @@ def of_cluster(
             if kind in scope.needed:
                 raise
             missing.append(f"{one.plural}: {error.message}")
+    for kind, one in () if scope.reads else _REFINING:
+        with contextlib.suppress(errors.Forbidden):
+            found += _listed(kube, kind, [one], scope)
     if SHAPES in scope.reads:
         tell("reading kinds of node")
         try:

@@ -20,7 +20,8 @@ from driver.controller.allocation import (
     settings,
     shapes,
 )
-from driver.resources import quantity
+from driver.controller.allocation.node_filter import domains, preferences
+from driver.resources import pods, quantity
 
 T = TypeVar("T")
 _LEAST_BOARDS, _MOST_BOARDS = 64, 256
@@ -65,9 +66,15 @@ class Allocator:
         alike = not peers.tells_uuids(view, workload.open, wants)
         told = self._recall.of(shapes.of_devices(workload), judge) if alike else None
         found.renew(view, lambda name: answers.ask(question, view.nodes[name], told))
-        best = found.best(_MOST_CONSIDERED, workload.avoid)
+        beyond = None if workload.bound else domains.of(view, workload)
+        refused = None if beyond is None else lambda name: beyond.refusal(view.nodes[name])
+        best = found.best(_MOST_CONSIDERED, workload.avoid, refused)
         if not best:
-            return outcome.NoFit(nodes={**found.refusals(), **_avoided(workload, found)})
+            return outcome.NoFit(nodes={**found.refusals(), **_left_out(workload, found, refused)})
+        wishes = preferences.of(view, workload)
+        if wishes is not None:
+            equals = found.equals(best, workload.avoid, refused)
+            best = _preferred(found, best, wishes.choice(equals))
         name, fit = best[0]
         picks = answers.picks(question, view.nodes[name], fit)
         why = _why(judge, *(one for _, one in best[:2]))
@@ -82,7 +89,24 @@ class Allocator:
             return board.Board()
         most = max(_MOST_ANSWERS // max(len(view.nodes), 1), _LEAST_BOARDS)
         most = min(most, _MOST_BOARDS)
-        return _remembered(self._boards, (shapes.of(workload), judge), board.Board, most)
+        key = shapes.of_node(workload), judge, _apart(view, workload.pod)
+        return _remembered(self._boards, key, board.Board, most)
+
+
+def _preferred(
+    found: board.Board, best: Sequence[tuple[ids.NodeName, answers.Fit]], name: ids.NodeName
+) -> list[tuple[ids.NodeName, answers.Fit]]:
+    """The best nodes with one before the others."""
+    rest = [one for one in best if one[0] != name]
+    return [(name, found.fit(name)), *rest][:_MOST_CONSIDERED]
+
+
+def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
+    """What a node's answer depends on beyond nodes and shapes: volumes, and nominated pods."""
+    volumes = view.stored.mark if pod.volume_claims else None
+    if not view.population.awaited:
+        return volumes
+    return volumes, pod.priority, pod.uid if pod.nominated else None
 
 
 def _remembered(
@@ -117,13 +141,16 @@ def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None = N
     return judge.why(fit.candidate, fit.scores, rival.scores if rival else None)
 
 
-def _avoided(
-    workload: outcome.Workload, found: board.Board
+def _left_out(
+    workload: outcome.Workload, found: board.Board, refused: board.Refused | None
 ) -> dict[outcome.Refusal, Sequence[ids.NodeName]]:
-    """Nodes that would do, were they not to be left out."""
+    """Nodes that would do by themselves, but are avoided, or refused for what others have."""
     out: dict[outcome.Refusal, list[ids.NodeName]] = {}
-    for name, words in sorted(workload.avoid.items()):
-        if found.fits(name):
+    for name in found.names:
+        words = workload.avoid.get(name)
+        refusal = refused(name) if refused is not None else None
+        if words is not None:
             refusal = outcome.Refusal(reasons.Reason.NODE_BACKED_OFF, words)
+        if refusal is not None:
             out.setdefault(refusal, []).append(name)
     return dict(out)

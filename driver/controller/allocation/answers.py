@@ -10,7 +10,6 @@ from driver.controller import view as cluster
 from driver.controller.allocation import (
     asked,
     constraints,
-    nodefit,
     offers,
     options,
     outcome,
@@ -20,6 +19,7 @@ from driver.controller.allocation import (
     settings,
     shortfall,
 )
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.policies import base
 from driver.resources import claims, nodes, pool
 
@@ -152,7 +152,7 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     if not reaches(question, node):
         return None
     bound = question.workload.bound
-    refused = None if bound else nodefit.refusal(question.view, node, question.workload)
+    refused = None if bound else filters.of_node(question.view, node, question.workload)
     if refused is not None:
         return refused
     return of_devices(question, node) if told is None else told.of(question, node)

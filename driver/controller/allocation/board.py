@@ -4,7 +4,7 @@ Only nodes that changed are asked again: of thousands, a placement changes one.
 """
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from driver import ids
 from driver.controller import view as cluster
@@ -15,6 +15,7 @@ Rank = tuple[answers.Standing, ids.NodeName]
 _SPARE = 64
 """Ranks that hold no more may stay: only those before the best ones are met, and go."""
 Ask = Callable[[ids.NodeName], answers.Answer]
+Refused = Callable[[ids.NodeName], outcome.Refusal | None]
 
 
 class Board:
@@ -45,22 +46,52 @@ class Board:
             self.put(name, ask(name) if name in view.nodes else None)
 
     def best(
-        self, most: int, avoid: Mapping[ids.NodeName, str]
+        self, most: int, avoid: Mapping[ids.NodeName, str], refused: Refused | None = None
     ) -> list[tuple[ids.NodeName, answers.Fit]]:
-        """So many nodes at most, those of the lowest ranks that are not to be avoided."""
+        """So many nodes at most, those of the lowest ranks that are not to be avoided or refused.
+
+        What `refused` says of a node may depend on other nodes: it is asked anew each time.
+        """
         aside: list[Rank] = []
         found: dict[ids.NodeName, answers.Fit] = {}
+        seen: set[ids.NodeName] = set()
         while self._heap and len(found) < most:
             rank = heapq.heappop(self._heap)
             standing, name = rank
             fit = self._fits.get(name)
-            if fit is not None and fit.standing == standing and name not in found:
+            if fit is not None and fit.standing == standing and name not in seen:
                 aside.append(rank)
-                if name not in avoid:
+                seen.add(name)
+                if name not in avoid and (refused is None or refused(name) is None):
                     found[name] = fit
         for rank in aside:
             heapq.heappush(self._heap, rank)
         return [*found.items()]
+
+    def equals(
+        self,
+        most: Sequence[tuple[ids.NodeName, answers.Fit]],
+        avoid: Mapping[ids.NodeName, str],
+        refused: Refused | None = None,
+    ) -> list[ids.NodeName]:
+        """Of the best ones, as `best` tells them: every node that stands like the first."""
+        standing = most[0][1].standing
+        return [
+            name
+            for name, fit in sorted(self._fits.items())
+            if fit.standing == standing
+            and name not in avoid
+            and (refused is None or refused(name) is None)
+        ]
+
+    @property
+    def names(self) -> list[ids.NodeName]:
+        """The nodes that do, by name."""
+        return sorted(self._fits)
+
+    def fit(self, name: ids.NodeName) -> answers.Fit:
+        """The answer of a node that does."""
+        return self._fits[name]
 
     def fits(self, name: ids.NodeName) -> bool:
         """Whether a node does."""

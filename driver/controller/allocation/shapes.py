@@ -3,11 +3,16 @@
 from collections.abc import Hashable
 
 from driver.controller.allocation import outcome
-from driver.resources import pods
+from driver.resources import interpod_affinity, pods
 
 
 def of(workload: outcome.Workload) -> Hashable:
     """All of a workload that a node's answer depends on, settled claims and `avoid` apart."""
+    return of_devices(workload), _of_pod(workload.pod), _of_others(workload.pod)
+
+
+def of_node(workload: outcome.Workload) -> Hashable:
+    """All of it that what a node answers by itself depends on."""
     return of_devices(workload), _of_pod(workload.pod)
 
 
@@ -27,4 +32,13 @@ def _of_pod(pod: pods.Pod) -> Hashable:
         tuple(sorted(pod.requests.items())),
         pod.host_ports,
         pod.volume_claims,
+        pod.disks,
+        (pod.ephemeral_claims, pod.uid) if pod.ephemeral_claims else None,
     )
+
+
+def _of_others(pod: pods.Pod) -> Hashable:
+    """What decides how it goes with pods of other nodes, if it asks for anything there."""
+    if not pod.spread and pod.pod_affinity == interpod_affinity.NONE:
+        return None
+    return pod.spread, pod.pod_affinity, frozenset(pod.labels.items())

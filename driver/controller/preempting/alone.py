@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from driver import ids
-from driver.controller.allocation import answers, judges, nodefit, outcome
+from driver.controller.allocation import answers, judges, outcome
 from driver.controller.allocation.gangs import result
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.whatif import absence, asking, freeing, tenants
 from driver.controller.preempting import grounds, law, units, wanted
 from driver.resources import nodes
@@ -157,7 +158,7 @@ class Search:
         """A node without some, where it does then."""
         self._search.meter.count(asking.ASK)
         without = absence.Absence(self._view, leaving)
-        if nodefit.refusal(without, node, self._asked.workload) is not None:
+        if filters.refusal(without, node, self._asked.workload) is not None:
             return None
         fit = self._asked.answer(without, node)
         if not isinstance(fit, answers.Fit):

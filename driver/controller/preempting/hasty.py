@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from driver import ids
-from driver.controller.allocation import nodefit
 from driver.controller.allocation.gangs import topology
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.whatif import asking, freeing
 from driver.controller.preempting import grounds, law, units, wanted
 
@@ -56,7 +56,7 @@ def sites(
     for name, node in ask.view.nodes.items():
         if name in asked.workload.avoid:
             continue
-        refused = nodefit.refusal(ask.view, node, asked.workload)
+        refused = filters.refusal(ask.view, node, asked.workload)
         if refused is None or refused.node_reason in freeing.ROOM:
             site = known.of(ask.view, book, asked, node, meter)
             if site.ground is None or site.ground.shared:

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import layer, picture
+from driver.controller import layer, picture, placed_pods
 from driver.controller import view as cluster
 from driver.controller.provisioning import shape
 from driver.resources import nodes, pool
@@ -31,6 +31,9 @@ class Imagined(layer.Layer):
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
         return MappingProxyType(self._nodes)
+
+    def _counted(self) -> placed_pods.Layered:
+        return placed_pods.Layered(self._below.population, found=self._nodes)
 
     @property
     def world(self) -> int:

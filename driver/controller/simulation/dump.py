@@ -14,10 +14,12 @@ from driver.resources import (
     claims,
     classes,
     fields,
+    namespaces,
     nodes,
     pods,
     request,
     slices,
+    storage,
     taint_rules,
     volumes,
 )
@@ -25,6 +27,7 @@ from driver.resources import (
 NAMESPACE = "default"
 """Of objects that name none, as with kubectl."""
 _DRA = ("resource.k8s.io/v1",)
+_STORAGE = ("storage.k8s.io/v1",)
 _RULES = (*_DRA, "resource.k8s.io/v1beta2")
 
 
@@ -110,6 +113,12 @@ KINDS: Mapping[str, Kind] = {
     "Pod": Kind(("v1",), pods.parse, namespaced=True),
     "PersistentVolumeClaim": Kind(("v1",), volumes.parse_claim, namespaced=True),
     "PersistentVolume": Kind(("v1",), volumes.parse_volume),
+    "Namespace": Kind(("v1",), namespaces.parse),
+    "StorageClass": Kind(_STORAGE, storage.parse_class),
+    "CSINode": Kind(_STORAGE, storage.parse_node),
+    "CSIDriver": Kind(_STORAGE, storage.parse_driver),
+    "CSIStorageCapacity": Kind(_STORAGE, storage.parse_capacity, namespaced=True),
+    "VolumeAttachment": Kind(_STORAGE, storage.parse_attachment),
     "DeviceTaintRule": Kind(_RULES, taint_rules.parse),
     "PriorityClass": Kind(("scheduling.k8s.io/v1",), _priority),
 }
@@ -210,4 +219,10 @@ def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> picture.Caches:
         bound_volumes=found["PersistentVolumeClaim"],
         rules=found["DeviceTaintRule"],
         persistent_volumes=found["PersistentVolume"],
+        spaces=found["Namespace"],
+        storage_classes=found["StorageClass"],
+        csi_nodes=found["CSINode"],
+        csi_drivers=found["CSIDriver"],
+        capacities=found["CSIStorageCapacity"],
+        attachments=found["VolumeAttachment"],
     )

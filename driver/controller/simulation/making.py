@@ -19,6 +19,12 @@ _KINDS = {
     "bound_volumes": "PersistentVolumeClaim",
     "rules": "DeviceTaintRule",
     "persistent_volumes": "PersistentVolume",
+    "spaces": "Namespace",
+    "storage_classes": "StorageClass",
+    "csi_nodes": "CSINode",
+    "csi_drivers": "CSIDriver",
+    "capacities": "CSIStorageCapacity",
+    "attachments": "VolumeAttachment",
 }
 
 

@@ -38,13 +38,21 @@ def _owner(found: object) -> object:
 
 
 def _volumes(found: object) -> object:
-    """Those that are bound to nodes."""
-    wanted = {"name": True, "persistentVolumeClaim": _some("claimName"), "ephemeral": {}}
+    """Those that may be bound to nodes."""
+    wanted = {
+        "name": True,
+        "persistentVolumeClaim": _some("claimName"),
+        "ephemeral": {},
+        "gcePersistentDisk": _some("pdName", "readOnly"),
+        "awsElasticBlockStore": _some("volumeID", "readOnly"),
+        "iscsi": _some("iqn", "readOnly"),
+        "rbd": _some("image", "pool", "monitors", "readOnly"),
+    }
     known = found if isinstance(found, Sequence) else ()
     return [
         _kept(one, wanted)
         for one in known
-        if _says(one, "persistentVolumeClaim") or _says(one, "ephemeral")
+        if any(_says(one, source) is not None for source in wanted if source != "name")
     ]
 
 
@@ -63,19 +71,23 @@ _SAID = (
     *(names.DEFRAG, names.MAX_RUN_TIME, names.ON_FAULT, names.PREEMPTIBLE),
     *(names.GANG_SIZE, names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
 )
+_BINDING = (
+    *("pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node"),
+    "volume.beta.kubernetes.io/storage-class",
+)
 _POD: _Keep = {
     "metadata": {
         **_META,
         "creationTimestamp": True,
         "ownerReferences": _owner,
         "annotations": _some(*_SAID),
-        "labels": _some(names.QUEUE_LABEL, names.GANG_LABEL, *names.POD_GROUP_LABELS),
+        "labels": True,
     },
     "spec": {
         **_some("nodeName", "nodeSelector", "tolerations", "schedulingGates", "schedulerName"),
         **_some("priority", "preemptionPolicy", "resourceClaims", "overhead"),
         **_some("activeDeadlineSeconds", "schedulingGroup"),
-        "affinity": {"nodeAffinity": _some("requiredDuringSchedulingIgnoredDuringExecution")},
+        **_some("affinity", "topologySpreadConstraints"),
         "resources": _some("requests"),
         "containers": _CONTAINER,
         "initContainers": _CONTAINER,
@@ -83,7 +95,10 @@ _POD: _Keep = {
     },
     "status": {
         **_some("phase", "nominatedNodeName", "resourceClaimStatuses", "startTime"),
-        "conditions": _conditions("PodScheduled"),
+        **_some("resources", "allocatedResources"),
+        "containerStatuses": _some("name", "resources", "allocatedResources"),
+        "initContainerStatuses": _some("name", "resources", "allocatedResources"),
+        "conditions": _conditions("PodScheduled", "PodResizePending"),
     },
 }
 _KINDS: Mapping[str, _Keep] = {
@@ -105,8 +120,46 @@ _KINDS: Mapping[str, _Keep] = {
         "spec": True,
         "status": _some("allocation", "reservedFor"),
     },
-    "PersistentVolumeClaim": {"metadata": _META, "spec": _some("volumeName")},
-    "PersistentVolume": {"metadata": _META, "spec": _some("nodeAffinity")},
+    "PersistentVolumeClaim": {
+        "metadata": {**_META, "annotations": _some(*_BINDING), "ownerReferences": _owner},
+        "spec": {
+            **_some("volumeName", "storageClassName", "accessModes", "selector", "volumeMode"),
+            **_some("volumeAttributesClassName"),
+            "resources": _some("requests"),
+        },
+        "status": _some("phase"),
+    },
+    "PersistentVolume": {
+        "metadata": {**_META, "labels": True, "annotations": _some(*_BINDING)},
+        "spec": {
+            **_some("nodeAffinity", "storageClassName", "accessModes", "capacity", "volumeMode"),
+            **_some("volumeAttributesClassName"),
+            "claimRef": _some("namespace", "name", "uid"),
+            "csi": _some("driver", "volumeHandle"),
+        },
+        "status": _some("phase"),
+    },
+    "Namespace": {"metadata": {**_META, "labels": True}},
+    "StorageClass": {
+        "metadata": _META,
+        **_some("provisioner", "volumeBindingMode", "allowedTopologies"),
+    },
+    "CSINode": {"metadata": _META, "spec": {"drivers": _some("name", "allocatable")}},
+    "CSIDriver": {
+        "metadata": _META,
+        "spec": _some("storageCapacity", "preventPodSchedulingIfMissing"),
+    },
+    "CSIStorageCapacity": {
+        "metadata": _META,
+        **_some("storageClassName", "nodeTopology", "capacity", "maximumVolumeSize"),
+    },
+    "VolumeAttachment": {
+        "metadata": _META,
+        "spec": {
+            **_some("attacher", "nodeName"),
+            "source": _some("persistentVolumeName"),
+        },
+    },
     "PriorityClass": {"metadata": _META, **_some("value", "globalDefault")},
 }
 

@@ -78,7 +78,7 @@ def test_every_kind_is_brought() -> None:
     feed.Feed(found, view, roster.Roster()).bring()
     (share,) = view.shares(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
-    assert ([*view.classes], [*view.volumes]) == (["one"], ["default/data"])
+    assert ([*view.classes], [*view.stored.claims]) == (["one"], ["default/data"])
     assert view.use[A].count == 1
     assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
 

@@ -3,7 +3,7 @@ from typing import Any
 from driver import ids
 from driver.controller import load
 from driver.controller import view as cluster
-from driver.resources import claims, pods, selectors, volumes
+from driver.resources import claims, pods
 from tests import objects
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
@@ -111,48 +111,3 @@ def test_a_new_pod_of_the_same_name_is_not_on_its_way() -> None:
     raw["metadata"]["uid"] = "another"
     assert put(found, pods.parse(raw)) == [A]
     assert dict(found.use) == {}
-
-
-# Volumes.
-
-
-DATA = ids.Key("default/data")
-
-
-def test_the_nodes_of_a_bound_volume_are_known_whatever_comes_first() -> None:
-    here = volumes.Volume(selectors.only(A))
-    for first in (True, False):
-        found = load.Volumes()
-        said = [found.put_bound(DATA, volumes.BoundClaim("disk"))] if first else []
-        said += [found.put_volume("disk", here)]
-        said += [] if first else [found.put_bound(DATA, volumes.BoundClaim("disk"))]
-        assert said == [False, True]
-        assert dict(found.reach) == {DATA: selectors.only(A)}
-
-
-def test_a_volume_that_all_nodes_reach_concerns_none() -> None:
-    found = load.Volumes()
-    found.put_bound(DATA, volumes.BoundClaim("disk"))
-    assert not found.put_volume("disk", volumes.Volume(None))
-    assert not found.put_bound(ids.Key("default/other"), volumes.BoundClaim(""))
-    assert dict(found.reach) == {}
-
-
-def test_a_volume_or_a_claim_that_goes_leaves_nothing() -> None:
-    found = load.Volumes()
-    found.put_bound(DATA, volumes.BoundClaim("disk"))
-    found.put_volume("disk", volumes.Volume(selectors.only(A)))
-    assert found.put_volume("disk", volumes.Volume(selectors.only(B)))
-    assert found.put_volume("disk", None)
-    found.put_volume("disk", volumes.Volume(selectors.only(A)))
-    assert found.put_bound(DATA, None)
-    assert dict(found.reach) == {}
-
-
-def test_the_pods_of_a_node_can_be_asked_for() -> None:
-    found = load.Load()
-    on, on_its_way = a_pod("on", nodeName=A), a_pod("on-its-way")
-    put(found, on, on_its_way, a_pod("elsewhere", nodeName=B), a_pod("nowhere"))
-    found.fly(on_its_way, A)
-    assert [*found.on(A)] == ["default/on", "default/on-its-way"]
-    assert dict(found.on(ids.NodeName("node-c"))) == {}

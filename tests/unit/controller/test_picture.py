@@ -1,7 +1,7 @@
 from driver import ids
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.resources import claims, nodes, selectors, slices, taint_rules, volumes
+from driver.resources import claims, nodes, slices, taint_rules, volumes
 from tests import objects, worlds
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
@@ -121,14 +121,15 @@ def test_pods_concern_the_nodes_that_they_come_to_and_leave() -> None:
     assert (changed(view, mark), view.use[A].count) == ({A}, 1)
 
 
-def test_a_volume_concerns_every_node_where_it_is_bound() -> None:
+def test_a_volume_is_a_change_that_no_node_is_asked_again_for() -> None:
     view = two_nodes()
-    mark = view.mark
-    view.put_volume("disk", volumes.Volume(selectors.only(A)))
-    assert changed(view, mark) == set()
-    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
-    assert changed(view, mark) is None
-    assert [*view.volumes] == ["default/data"]
+    mark, stored = view.mark, view.stored.mark
+    view.put_volume("disk", volumes.Volume(name="disk"))
+    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    assert view.mark != mark
+    assert view.stored.mark != stored
+    assert not (changed(view, mark) or set()) & {*view.nodes}
+    assert [*view.stored.claims] == ["default/data"]
 
 
 def test_a_decision_in_flight_gives_its_devices_and_loads_its_node() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import held, layer, load
+from driver.controller import held, layer, load, placed_pods
 from driver.controller import view as cluster
 from driver.resources import claims, pods, pool
 
@@ -22,10 +22,17 @@ class Overlay(layer.Layer):
         self._load = load.Load()
         self._use = dict(below.use)
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
+        self._seated = placed_pods.Layered(below.population)
+
+    @property
+    def population(self) -> placed_pods.Population:
+        """The pods of all nodes by kind, those of decisions on top included."""
+        return self._seated
 
     def take(self, decision: cluster.InFlight) -> None:
         """Let a decision count: the last one, for `undo`."""
         self._made.append(decision)
+        self._seated.push(decision.pod, decision.node)
         self._load.put_pod(decision.pod.key, decision.pod)
         self._load.fly(decision.pod, decision.node)
         concerned = [
@@ -37,6 +44,7 @@ class Overlay(layer.Layer):
         """Take the last decisions back."""
         for _ in range(count):
             decision = self._made.pop()
+            self._seated.pop()
             self._load.land(decision.pod)
             self._load.put_pod(decision.pod.key, None)
             concerned = [device for key in decision.made for device in self._held.land(key)]

@@ -130,6 +130,8 @@ class _Seating:
         left = [*range(self._wanted)]
         while left:
             members = min(self._trial.groups(left), key=lambda one: (order[one[0]], one))
+            if self._trial.one_by_one(members[0]):
+                members = members[:1]
             known = self._now(members, domain)
             plan = self._packing(known, len(members)).plan(domain)
             sat = self._sit(members, plan, domain) if plan else ()

@@ -13,7 +13,6 @@ from driver.controller.allocation import (
     answers,
     asked,
     assemble,
-    nodefit,
     outcome,
     peers,
     recall,
@@ -22,6 +21,7 @@ from driver.controller.allocation import (
     shapes,
 )
 from driver.controller.allocation.gangs import overlay, result
+from driver.controller.allocation.node_filter import domains, filters
 from driver.resources import claims, nodes
 
 _UNSEEN: answers.Standing = (0, 0, (), 0)
@@ -111,6 +111,10 @@ class Trial:
         rest = tuple(one for one in found.open if one.key not in self._given)
         return replace(found, open=rest, settled=(*found.settled, *given))
 
+    def one_by_one(self, at: int) -> bool:
+        """Whether each seat of its shape changes what all nodes take (topology spread)."""
+        return any(constraint.required for constraint in self._gang[at].pod.spread)
+
     def size(self, at: int) -> tuple[int, int]:
         """How much a member asks: devices, then CPUs."""
         asked_for = [one.ways[0] for claim in self._gang[at].open for one in claim.spec.requests]
@@ -144,11 +148,13 @@ class Trial:
         question = self._question(first)
         if first.open and not answers.reaches(question, node):
             return Filling(0, None)
-        refused = nodefit.refusal(self._view, node, first)
+        refused = filters.of_node(self._view, node, first) or self._apart_from(members, node)
         if refused is not None:
             return Filling(0, refused)
         found = self._of_devices(members, node)
-        most = nodefit.most(self._view, node, first.pod)
+        most = filters.most(self._view, node, first.pod)
+        if domains.limits_itself(first.pod):
+            most = min(most, self._together(members[: found.count], node))
         if most >= found.count:
             return found
         return Filling(most, self._crowded(members, node, most), found.standing)
@@ -156,7 +162,7 @@ class Trial:
     def seat(self, at: int, name: ids.NodeName, why: str) -> bool:
         """Whether a member found a place on a node; it sits there then."""
         member, node = self.member(at), self._view.nodes[name]
-        if nodefit.refusal(self._view, node, member) is not None:
+        if filters.refusal(self._view, node, member) is not None:
             return False
         question = self._question(member)
         found = self._answer(at, question, node)
@@ -266,13 +272,33 @@ class Trial:
         self._view.undo(count)
         return Filling(count, refusal, standing)
 
+    def _apart_from(self, members: Sequence[int], node: nodes.Node) -> outcome.Refusal | None:
+        """Why pods of other nodes keep them away; of several, each seat changes their spread."""
+        asked_of = domains.of(self._view, self.member(members[0]))
+        if asked_of is None:
+            return None
+        return (asked_of if len(members) == 1 else asked_of.unspread).refusal(node)
+
+    def _together(self, members: Sequence[int], node: nodes.Node) -> int:
+        """How many of them their own affinity and spread let be on a node."""
+        count = 0
+        for at in members:
+            member = self.member(at)
+            asked_of = domains.of(self._view, member)
+            if asked_of is not None and asked_of.unspread.refusal(node) is not None:
+                break
+            self._view.take(cluster.InFlight(member.pod, node.name, {}))
+            count += 1
+        self._view.undo(count)
+        return count
+
     def _crowded(
         self, members: Sequence[int], node: nodes.Node, count: int
     ) -> outcome.Refusal | None:
         """Why a node with so many of them has no room for the next."""
         for at in members[:count]:
             self._view.take(cluster.InFlight(self._gang[at].pod, node.name, {}))
-        refused = nodefit.refusal(self._view, node, self.member(members[count]))
+        refused = filters.refusal(self._view, node, self.member(members[count]))
         self._view.undo(count)
         return refused
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import layer, load
+from driver.controller import layer, load, placed_pods
 from driver.controller import view as cluster
 from driver.controller.allocation.whatif import tenants
 from driver.resources import claims, pods, pool
@@ -22,6 +22,11 @@ class Absence(layer.Ignoring):
         super().__init__(below, tenants.freed(leaving))
         self._pods = {one.key for one in leaving}
         self._nodes = {one.node for one in leaving}
+        self._leaving = leaving
+
+    def _counted(self) -> placed_pods.Layered:
+        gone = ((one.pod, one.node) for one in self._leaving)
+        return placed_pods.Layered(self._below.population, gone)
 
     @property
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
@@ -59,6 +64,9 @@ class Bare(layer.Layer):
     def pods_on(self, _node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """None."""
         return {}
+
+    def _counted(self) -> placed_pods.Layered:
+        return placed_pods.Nobody(self._below.population)
 
     def holders(self, _device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Nobody."""

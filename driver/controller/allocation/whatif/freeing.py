@@ -10,11 +10,21 @@ from dataclasses import dataclass
 
 from driver import ids, reasons
 from driver.controller import view as cluster
-from driver.controller.allocation import answers, nodefit, outcome, peers, rooms
+from driver.controller.allocation import answers, outcome, peers, rooms
+from driver.controller.allocation.node_filter import domains, filters
 from driver.controller.allocation.whatif import absence, asking, bars, prices, sets, tenants
 from driver.resources import nodes
 
-ROOM = frozenset({reasons.Reason.NODE_FULL, reasons.Reason.NODE_PORT_TAKEN})
+ROOM = frozenset(
+    {
+        reasons.Reason.NODE_FULL,
+        reasons.Reason.NODE_PORT_TAKEN,
+        reasons.Reason.NODE_POD_ANTI_AFFINITY,
+        reasons.Reason.NODE_TOPOLOGY_SPREAD,
+        reasons.Reason.NODE_VOLUME_IN_USE,
+        reasons.Reason.NODE_VOLUME_LIMIT,
+    }
+)
 """Why a node does not do that pods' going may change."""
 
 
@@ -164,7 +174,7 @@ class _OnNode:
             yield self._freed(gone, answer, least=False)
 
     def _refusal(self, gone: sets.Members) -> outcome.Refusal | None:
-        return nodefit.refusal(self._without(gone), self._node, self._search.asked.workload)
+        return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
 
     def _without(self, gone: sets.Members) -> cluster.ClusterView:
         return absence.Absence(self._search.view, self._members(gone)) if gone else self._view
@@ -225,6 +235,8 @@ class _Likeness:
         self._rooms.renew(search.view)
         asked = search.asked
         self._apart = peers.tells_uuids(search.view, asked.workload.open, asked.wants)
+        # What pods of other nodes decide is another thing on each node.
+        self._apart = self._apart or domains.concern(search.view, asked.workload.pod)
 
     def of(self, node: nodes.Node, there: Sequence[tenants.Tenant]) -> Hashable | None:
         """None: like no other."""
@@ -232,7 +244,7 @@ class _Likeness:
         devices = None if self._apart else self._rooms.look(view, node)
         if devices is None:
             return None
-        refused = nodefit.refusal(view, node, self._search.asked.workload)
+        refused = filters.refusal(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
         use = view.use.get(node.name, cluster.NodeUse())
         return (

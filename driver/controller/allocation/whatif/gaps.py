@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from driver import ids, names
 from driver.controller import view as cluster
 from driver.controller.allocation import asked as requested
-from driver.controller.allocation import nodefit, offers, tally
+from driver.controller.allocation import offers, tally
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.whatif import asking
 from driver.resources import attribute, capacities, nodes, pool, quantity
 
@@ -54,7 +55,7 @@ Gap = Amount | Count | OfNode
 
 def of(view: cluster.ClusterView, asked: asking.Asking, node: nodes.Node) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
-    lack = nodefit.lack(view, node, asked.workload.pod)
+    lack = filters.lack(view, node, asked.workload.pod)
     if lack is not None:
         return OfNode(node.name, lack.resource, lack.asked, max(lack.free, 0))
     return _OfDevices(view, asked, node).gap()

@@ -9,7 +9,7 @@ from driver import ids, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, answers, offers, outcome, words
-from driver.resources import claims, pool, selectors, slices, volumes
+from driver.resources import claims, pool, slices, volumes
 from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused, workload
 from tests.allocating import devices as device_names
@@ -322,8 +322,9 @@ def a_picky_node() -> picture.Picture:
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     other = objects.pod("other", nodeName=node, containers=ports)
     view.put_pod(other.key, other)
-    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
-    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
+    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.put_volume("disk", volumes.parse_volume({"spec": there}))
     return view
 
 

@@ -8,8 +8,9 @@ import pytest
 from driver import ids, names, reasons
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.controller.allocation import nodefit, outcome
+from driver.controller.allocation import outcome
 from driver.controller.allocation.gangs import overlay
+from driver.controller.allocation.node_filter import filters
 from driver.controller.allocation.whatif import absence, tenants
 from driver.resources import nodes, pods
 from tests import objects, worlds
@@ -29,7 +30,7 @@ def view(node: nodes.Node, *there: pods.Pod) -> picture.Picture:
 
 
 def why(of: cluster.ClusterView, pod: pods.Pod) -> outcome.Refusal | None:
-    return nodefit.refusal(of, of.nodes[A], outcome.Workload(pod, ()))
+    return filters.refusal(of, of.nodes[A], outcome.Workload(pod, ()))
 
 
 def a_placeholder(namespace: str = OURS, **spec: Any) -> pods.Pod:

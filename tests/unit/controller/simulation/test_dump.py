@@ -46,7 +46,7 @@ def test_every_kind_is_read_into_the_picture_that_the_controller_has() -> None:
     view = picture.build("gpu.ration.dev", found.caches)
     assert view.use[ids.NodeName("node-a")].count == 1
     assert view.used(view.pools["gpu.ration.dev", "node-a"]) == {"gpu-0"}
-    assert [*view.volumes] == ["default/data"]
+    assert [*view.stored.claims] == ["default/data"]
     taints = view.pools["gpu.ration.dev", "node-a"].devices["gpu-7"].taints
     assert "example.com/old" in {one.key for one in taints}
     assert [*found.templates] == ["default/one-gpu"]

@@ -23,7 +23,7 @@ def a_talkative_pod() -> RAW:
             "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": SECRET}}}},
         },
     ]
-    pod["metadata"] |= {"annotations": {"a": SECRET, names.DEFRAG: "true"}, "labels": {"a": SECRET}}
+    pod["metadata"] |= {"annotations": {"a": SECRET, names.DEFRAG: "true"}}
     pod["metadata"]["managedFields"] = [{"manager": SECRET}]
     container = pod["spec"]["containers"][0]
     container |= {"image": SECRET, "args": [SECRET], "command": [SECRET]}

@@ -117,3 +117,19 @@ def test_a_claim_that_is_the_schedulers_is_left_alone() -> None:
     world.settle(5.0)
     assert world.claim().allocation is None
     assert names.CLAIM_FINALIZER not in world.claim().finalizers
+
+
+def test_spread_does_not_count_for_a_bound_pod_either() -> None:
+    world = World(2, 2)
+    labels = {"app": "web"}
+    constraint = {
+        **{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname"},
+        **{"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": labels}},
+    }
+    for name in ("first", "pod"):
+        raw = objects.a_pod(name, name, nodeName="node-0", topologySpreadConstraints=[constraint])
+        raw["metadata"]["labels"] = labels
+        world.add(objects.a_claim(name), raw)
+    world.settle()
+    world.settle(bound.GRACE_S)
+    assert (node_of(world, "first"), node_of(world, "pod")) == ("node-0", "node-0")

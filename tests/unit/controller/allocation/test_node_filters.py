@@ -4,8 +4,9 @@ import pytest
 
 from driver import ids, reasons
 from driver.controller import picture
-from driver.controller.allocation import nodefit, outcome
-from driver.resources import nodes, pods, selectors, volumes
+from driver.controller.allocation import outcome
+from driver.controller.allocation.node_filter import filters
+from driver.resources import nodes, pods, volumes
 from tests import objects, worlds
 
 Reason = reasons.Reason
@@ -13,7 +14,7 @@ Reason = reasons.Reason
 
 def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> outcome.Refusal | None:
     view = picture.build(worlds.DRIVER, worlds.caches([node], found_pods=others))
-    return nodefit.refusal(view, node, outcome.Workload(pod, ()))
+    return filters.refusal(view, node, outcome.Workload(pod, ()))
 
 
 def reason_of(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> Reason | None:
@@ -106,7 +107,7 @@ def test_a_pod_on_its_way_counts_before_it_is_bound() -> None:
             [objects.node()], found_claims=[objects.claim(status=status)], found_pods=[coming]
         ),
     )
-    refusal = nodefit.refusal(view, objects.node(), outcome.Workload(objects.pod(), ()))
+    refusal = filters.refusal(view, objects.node(), outcome.Workload(objects.pod(), ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_FULL
 
@@ -132,8 +133,9 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     view = picture.Picture(worlds.DRIVER)
-    view.put_bound(ids.Key("default/data"), volumes.BoundClaim("disk"))
-    view.put_volume("disk", volumes.Volume(selectors.only(ids.NodeName("node-b"))))
-    refusal = nodefit.refusal(view, objects.node(), outcome.Workload(pod, ()))
+    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.put_volume("disk", volumes.parse_volume({"spec": there}))
+    refusal = filters.refusal(view, objects.node(), outcome.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

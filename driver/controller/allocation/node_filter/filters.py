@@ -1,0 +1,127 @@
+"""Whether a pod fits a node, as kube-scheduler will check it (D5), and what of us comes before.
+
+A node that is on its way for somebody else, or about to be taken away, takes nobody. `of_node` is
+what the node decides by itself, `elsewhere` what pods of other nodes decide.
+"""
+
+from collections.abc import Collection, Iterator
+
+from driver import reasons
+from driver.controller import load
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.node_filter import (
+    domains,
+    node_affinity,
+    node_ports,
+    node_resources_fit,
+    node_unschedulable,
+    node_volume_limits,
+    taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from driver.resources import nodes, pods
+
+_UNUSED = cluster.NodeUse()
+
+
+def refusal(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> outcome.Refusal | None:
+    """Why the node does not do for the workload's pod; None when it does."""
+    return of_node(view, node, workload) or elsewhere(view, node, workload)
+
+
+def of_node(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> outcome.Refusal | None:
+    """Why the node itself does not do, whatever there is on others."""
+    for reason, detail in _objections(view, node, workload):
+        if detail:
+            return outcome.Refusal(reason, detail)
+    return None
+
+
+def elsewhere(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> outcome.Refusal | None:
+    """Why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
+    asked = domains.of(view, workload)
+    return None if asked is None else asked.refusal(node)
+
+
+def _objections(
+    view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
+) -> Iterator[tuple[reasons.Reason, str]]:
+    """In the order in which they are told; "" for none. What cannot be is not looked at."""
+    pod, use = workload.pod, used(view, node, workload.pod)
+    if workload.settled:
+        yield reasons.Reason.NODE_PINNED, _elsewhere(node, workload)
+    if node.leaving:
+        # Whatever the pod tolerates: it would go with the node.
+        yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
+    if use.arriving:
+        yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
+    if not node.ready:
+        yield reasons.Reason.NODE_NOT_READY, "not ready"
+    if node.cordoned:
+        yield reasons.Reason.NODE_CORDONED, node_unschedulable.objection(node, pod)
+    if node.taints:
+        yield reasons.Reason.NODE_TAINTED, taint_toleration.objection(node, pod)
+    if pod.node_selector or pod.affinity is not None:
+        yield reasons.Reason.NODE_MISMATCH, node_affinity.objection(node, pod)
+    if pod.host_ports:
+        yield reasons.Reason.NODE_PORT_TAKEN, node_ports.objection(use, pod)
+    yield reasons.Reason.NODE_FULL, node_resources_fit.objection(node, use, pod)
+    if pod.volume_claims or pod.disks:
+        yield from _of_volumes(view, node, pod)
+
+
+def _of_volumes(
+    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
+) -> Iterator[tuple[reasons.Reason, str]]:
+    held, others = view.stored, company(view, node, pod)
+    first = domains.rivals(view, node.name, pod)
+    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, [*others, *first])
+    yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod)
+    yield reasons.Reason.NODE_VOLUME, volume_zone.objection(held, node, pod)
+    yield (
+        reasons.Reason.NODE_VOLUME_LIMIT,
+        node_volume_limits.objection(held, node, pod, others, first),
+    )
+
+
+def company(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
+    """The other pods of a node."""
+    return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
+
+
+def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
+    for claim in workload.settled:
+        selector = claim.allocation.selector if claim.allocation else None
+        if selector is not None and not selector.matches(node.name, node.labels):
+            return f"claim {claim.key} is allocated elsewhere"
+    return ""
+
+
+def used(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUse:
+    """What is taken of a node: by its pods, and by those nominated to it that come first."""
+    use = view.use.get(node.name, _UNUSED)
+    nominated = domains.rivals(view, node.name, pod)
+    return load.together(use, load.weigh(nominated)) if nominated else use
+
+
+def lack(
+    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
+) -> node_resources_fit.Lack | None:
+    """The first resource that a node has too little of; None where there is none."""
+    return node_resources_fit.lack(node, used(view, node, pod), pod)
+
+
+def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:
+    """How many pods like this one a node has room for, where it has room for one."""
+    if pod.host_ports:
+        return 1
+    return node_resources_fit.most(node, used(view, node, pod), pod)

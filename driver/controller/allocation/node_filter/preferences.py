@@ -1,0 +1,156 @@
+"""Nodes that a pod would rather have, where our policies see no difference between them. Pure.
+
+The scores of kube-scheduler's plugins TaintToleration, NodeAffinity, PodTopologySpread and
+InterPodAffinity, each normalized to 0 to 100 over the nodes that are left, by its default weights.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from driver import ids
+from driver.controller import placed_pods
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.node_filter import (
+    inter_pod_affinity,
+    node_affinity,
+    pod_topology_spread,
+    taint_toleration,
+)
+from driver.resources import interpod_affinity, nodes, pods
+
+_MOST = 100
+_HARD_WEIGHT = 1
+"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+_WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Of one pod in one view; asked for a choice between nodes that are equal otherwise."""
+
+    view: cluster.ClusterView
+    pod: pods.Pod
+
+    def choice(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
+        """The node of the highest score; of equals the lowest name."""
+        scores = self.scores(names)
+        return min(names, key=lambda name: (-scores[name], name))
+
+    def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, float]:
+        """The weighted scores of nodes among each other."""
+        found = [self.view.nodes[name] for name in names]
+        parts = {
+            "taints": _away_from_most(self._counts(found, taint_toleration.disliked)),
+            "labels": _of_most(self._counts(found, node_affinity.score)),
+            "spread": _even(_spread(self.pod, found, self.view.population)),
+            "company": _between(_company(self.pod, found, self.view.population)),
+        }
+        return {
+            name: sum(_WEIGHTS[part] * scores[at] for part, scores in parts.items())
+            for at, name in enumerate(names)
+        }
+
+    def _counts(
+        self, found: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
+    ) -> list[float]:
+        return [float(count(node, self.pod)) for node in found]
+
+
+def of(view: cluster.ClusterView, workload: outcome.Workload) -> Preferences | None:
+    """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
+    pod, placed = workload.pod, view.population
+    terms = pod.pod_affinity
+    wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
+    anyway = any(not constraint.required for constraint in pod.spread)
+    if not (wishes or anyway or placed.shuns or placed.draws):
+        return None
+    return Preferences(view, pod)
+
+
+def _of_most(scores: Sequence[float]) -> list[float]:
+    """Parts of the highest (DefaultNormalizeScore)."""
+    most = max(scores, default=0.0)
+    return [math.floor(_MOST * score / most) if most else 0.0 for score in scores]
+
+
+def _away_from_most(scores: Sequence[float]) -> list[float]:
+    return [_MOST - score for score in _of_most(scores)]
+
+
+def _between(scores: Sequence[float]) -> list[float]:
+    """From the lowest to the highest."""
+    least, most = min(scores, default=0.0), max(scores, default=0.0)
+    return [_MOST * (score - least) / (most - least) if most > least else 0.0 for score in scores]
+
+
+def _even(scores: Sequence[float | None]) -> list[float]:
+    """The lower the better; 0 for a node that has not all labels."""
+    counted = [score for score in scores if score is not None]
+    least, most = min(counted, default=0.0), max(counted, default=0.0)
+    return [_evenness(score, least, most) for score in scores]
+
+
+def _evenness(score: float | None, least: float, most: float) -> float:
+    if score is None:
+        return 0.0
+    return _MOST * (most + least - score) / most if most else float(_MOST)
+
+
+def _spread(
+    pod: pods.Pod, found: Sequence[nodes.Node], placed: placed_pods.Population
+) -> list[float | None]:
+    """How many pods there are in the domains of each node, by constraints ScheduleAnyway."""
+    constraints = [constraint for constraint in pod.spread if not constraint.required]
+    keys = {constraint.topology_key for constraint in constraints}
+    counted = [node for node in found if all(key in node.labels for key in keys)]
+    scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
+    for constraint in constraints:
+        counts = pod_topology_spread.counted(pod, constraint, constraints, placed)
+        domains = {node.labels[constraint.topology_key] for node in counted}
+        weight = math.log(len(domains) + 2)
+        for node in counted:
+            matching = counts[node.labels[constraint.topology_key]]
+            scores[node.name] += matching * weight + constraint.max_skew - 1
+    return [scores.get(node.name) for node in found]
+
+
+def _company(
+    pod: pods.Pod, found: Sequence[nodes.Node], placed: placed_pods.Population
+) -> list[float]:
+    """The weights of the preferred terms that hold on each node, the pod's and those of others."""
+    weights: Counter[inter_pod_affinity.Domain] = Counter()
+    known = placed.namespaces.get(pod.namespace, {})
+    for kind, counts in placed.members() if _weighed(pod.pod_affinity, 0) else ():
+        for weight, term in _weighed(pod.pod_affinity, 0):
+            if inter_pod_affinity.selects(term, kind.namespace, kind.labels, placed):
+                _weigh(weights, term, placed, counts, weight)
+    for kind, counts in placed.drawing():
+        for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
+            if term.matches(pod.namespace, pod.labels, known):
+                _weigh(weights, term, placed, counts, weight)
+    return [float(sum(weights[domain] for domain in node.labels.items())) for node in found]
+
+
+def _weighed(
+    terms: interpod_affinity.PodAffinity, hard: int
+) -> list[tuple[int, interpod_affinity.Term]]:
+    """Preferred terms by weight, and the required ones where they have any."""
+    return [
+        *((hard, term) for term in terms.required if hard),
+        *((wish.weight, wish.term) for wish in terms.preferred),
+        *((-wish.weight, wish.term) for wish in terms.preferred_anti),
+    ]
+
+
+def _weigh(
+    weights: Counter[inter_pod_affinity.Domain],
+    term: interpod_affinity.Term,
+    placed: placed_pods.Population,
+    counts: Mapping[ids.NodeName, int],
+    weight: int,
+) -> None:
+    found = placed.cluster_nodes
+    inter_pod_affinity.count(weights, term.topology_key, found, counts, weight)

@@ -1,0 +1,161 @@
+"""VolumeBinding: bound volumes must reach the node, unbound ones be bound or made for it. Pure.
+
+A volume that is not bound and does not wait for a node keeps its pod from every node. Where no
+StorageClass is known at all, nothing is said about claims that are not bound: they may not be
+readable.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from driver import ids
+from driver.controller import stored
+from driver.resources import nodes, pods, selectors, storage, volumes
+
+_MADE_BY_HAND = "kubernetes.io/no-provisioner"
+
+
+def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
+    """Why a volume of the pod cannot be had on the node, in words; "" for none."""
+    claims: list[volumes.VolumeClaim] = []
+    for name in pod.volume_claims:
+        claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
+        unusable = "is not there" if claim is None else _unusable(pod, name, claim)
+        if claim is None or unusable:
+            return f"volume claim {name} {unusable}"
+        claims.append(claim)
+    waiting = [claim for claim in claims if not claim.bound]
+    early = next((claim.name for claim in waiting if not _waits(held, claim)), None)
+    if early is not None:
+        return f"volume claim {early} is not bound yet"
+    told = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
+    return told or _unbindable(held, node, [claim for claim in waiting if held.classes])
+
+
+def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
+    if claim.lost:
+        return "has lost its volume"
+    if claim.deleting:
+        return "is being deleted"
+    if name in pod.ephemeral_claims and claim.owner != pod.uid:
+        return "is another pod's"
+    return ""
+
+
+def _waits(held: stored.Stored, claim: volumes.VolumeClaim) -> bool:
+    """Whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
+    if claim.volume:
+        return False
+    if not held.classes:
+        return True
+    known = held.classes.get(claim.storage_class) if claim.storage_class else None
+    return known is not None and known.waits
+
+
+def _out_of_reach(
+    held: stored.Stored, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
+) -> str:
+    for claim in bound:
+        volume = held.persistent.get(claim.volume)
+        if volume is None:
+            return f"volume {claim.volume} is not there"
+        if not reaches(volume, node):
+            return f"volume {claim.volume} is bound elsewhere"
+    return ""
+
+
+def reaches(volume: volumes.Volume, node: nodes.Node) -> bool:
+    """Whether a volume's node affinity matches; fields of the node are not looked at."""
+    return volume.selector is None or any(_matches(term, node) for term in volume.selector.terms)
+
+
+def _matches(term: selectors.Term, node: nodes.Node) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    return all(need.holds(node.labels.get(need.key)) for need in term.labels)
+
+
+def _unbindable(
+    held: stored.Stored, node: nodes.Node, waiting: Sequence[volumes.VolumeClaim]
+) -> str:
+    """The first claim for which there is no volume, and none can be made for the node."""
+    if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
+        return "a volume is being made for another node"
+    made = [claim for claim in waiting if claim.selected is not None]
+    taken: set[str] = set()
+    others = (claim for claim in waiting if claim.selected is None)
+    for claim in sorted(others, key=lambda claim: claim.size or 0):
+        match = _match(claim, held.of_class(claim.storage_class), node, taken)
+        if match is None:
+            made.append(claim)
+        else:
+            taken.add(match.name)
+    for claim in made:
+        lacking = _unmakable(held, node, claim)
+        if lacking:
+            return lacking
+    return ""
+
+
+def _match(
+    claim: volumes.VolumeClaim,
+    found: Iterable[volumes.Volume],
+    node: nodes.Node,
+    taken: set[str],
+) -> volumes.Volume | None:
+    """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
+    best: volumes.Volume | None = None
+    for volume in found:
+        if volume.name in taken or not _is_alike(claim, volume):
+            continue
+        near = reaches(volume, node)
+        if volume.claim is not None:
+            if volume.claim.names(claim):
+                return volume if near else None
+            continue
+        chosen = claim.selector is None or claim.selector.matches(volume.labels)
+        usable = volume.available and chosen and near and claim.modes <= volume.modes
+        if usable and (best is None or volume.size < best.size):
+            best = volume
+    return best
+
+
+def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
+    """Whether a volume could be the claim's as far as its spec goes."""
+    return (
+        volume.size >= (claim.size or 0)
+        and volume.block == claim.block
+        and volume.attributes_class == claim.attributes_class
+        and not volume.deleting
+    )
+
+
+def _unmakable(held: stored.Stored, node: nodes.Node, claim: volumes.VolumeClaim) -> str:
+    known = held.classes[claim.storage_class]
+    if known.provisioner in ("", _MADE_BY_HAND):
+        return f"no volume for claim {claim.name}, and its class makes none"
+    if not known.reaches(node.labels):
+        return f"StorageClass {known.name} makes no volumes for the node (allowedTopologies)"
+    if not _has_room(held, node, claim, known):
+        return f"no storage capacity for claim {claim.name}"
+    return ""
+
+
+def _has_room(
+    held: stored.Stored,
+    node: nodes.Node,
+    claim: volumes.VolumeClaim,
+    known: storage.StorageClass,
+) -> bool:
+    """Whether the driver says that so large a volume can be made (KEP-1472)."""
+    driver = held.drivers.get(known.provisioner)
+    if claim.size is None or driver is None or not driver.tracks_capacity:
+        return True
+    wanted = -(-claim.size // 10**9)
+    return any(
+        capacity.storage_class == known.name
+        and capacity.most is not None
+        and capacity.most >= wanted
+        and capacity.nodes is not None
+        and capacity.nodes.matches(node.labels)
+        for capacity in held.capacities
+    )

@@ -1,0 +1,40 @@
+"""Label selectors (meta/v1): parsed once, matched against an object's labels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver.resources import fields, selectors
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements that must all hold; without any it matches every object."""
+
+    requirements: tuple[selectors.Expression, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is required."""
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy every requirement."""
+        return all(need.holds(labels.get(need.key)) for need in self.requirements)
+
+    def narrowed(self, labels: Mapping[str, str]) -> "LabelSelector":
+        """The selector that asks for these labels as well (`matchLabelKeys`, KEP-3243)."""
+        return LabelSelector((*_equal(labels), *self.requirements))
+
+
+def parse(obj: fields.Raw, key: str, where: str) -> LabelSelector | None:
+    """Read a v1.LabelSelector field; None, which matches nothing, where it is absent."""
+    if obj.get(key) is None:
+        return None
+    path = f"{where}.{key}"
+    selector = fields.mapping(obj, key, where)
+    equal = _equal(fields.text_map(selector, "matchLabels", path))
+    return LabelSelector((*equal, *selectors.expressions(selector, "matchExpressions", path)))
+
+
+def _equal(labels: Mapping[str, str]) -> list[selectors.Expression]:
+    return [selectors.Expression(key, "In", (value,)) for key, value in sorted(labels.items())]

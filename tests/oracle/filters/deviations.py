@@ -1,0 +1,47 @@
+"""Where ours and kube-scheduler's filters may say different things, by name, each with a reason."""
+
+from tests.oracle.filters import drawing
+
+REASONS = {
+    "no-storage-classes": (
+        "Where no StorageClass can be seen at all, ours says nothing of claims that are not bound: "
+        "the right to list classes may be missing, and then every such pod would wait for ever."
+    ),
+    "nominated-claims": (
+        "For a pod with an in-tree disk, VolumeRestrictions counts a nominated pod that names a "
+        "ReadWriteOncePod claim of the same name, in whichever namespace; for a pod without a disk "
+        "it does not. Ours counts placed pods of the namespace."
+    ),
+}
+NOT_DRAWN = {
+    "in-tree-migration": (
+        "In-tree volumes are not translated to CSI: those that a CSINode's annotation says are "
+        "migrated are neither counted by NodeVolumeLimits nor given the driver's topology."
+    ),
+    "extended-resources": (
+        "Resources that a DeviceClass maps to devices (KEP-5004) are looked for on the node alone."
+    ),
+    "invalid-label-values": (
+        "A node selector with values that no label can have makes kube-scheduler drop the term."
+    ),
+    "declared-features": (
+        "NodeDeclaredFeatures (1.37): what a pod needs of the kubelet's version is not derived."
+    ),
+}
+"""Known, and never drawn: the API server refuses them, or they need what is not modelled."""
+_STORAGE = frozenset({"VolumeBinding", "VolumeZone"})
+_DISKS = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})
+
+
+def excuse(drawn: drawing.Cluster, pod: drawing.Raw, plugin: str, theirs: str, ours: str) -> str:
+    """The name of the deviation that a difference is; "" for none."""
+    if ours:
+        return ""
+    if plugin in _STORAGE and not drawn.classes:
+        return "no-storage-classes"
+    mounted = pod["spec"].get("volumes", ())
+    nominated = any("nominatedNodeName" in other["status"] for other in drawn.pods)
+    on_disk = any(_DISKS & volume.keys() for volume in mounted)
+    if "ReadWriteOncePod" in theirs and nominated and on_disk:
+        return "nominated-claims"
+    return ""

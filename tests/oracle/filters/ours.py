@@ -1,0 +1,145 @@
+"""What our filters say of a raw cluster, plugin by plugin."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from driver import ids, names
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.node_filter import (
+    domains,
+    filters,
+    node_affinity,
+    node_ports,
+    node_resources_fit,
+    node_unschedulable,
+    node_volume_limits,
+    taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from driver.resources import namespaces, nodes, pods, storage, volumes
+from tests.oracle.filters import drawing
+
+Refusals = Mapping[str, Mapping[str, str]]
+"""By plugin and node why, in our words."""
+_Judge = Callable[[nodes.Node], str]
+
+
+def shown(drawn: drawing.Cluster) -> picture.Picture:
+    """The picture of a raw cluster."""
+    made = picture.Picture(names.DRIVER)
+    for space in map(namespaces.parse, drawn.namespaces):
+        made.put_namespace(space.name, space)
+    for node in map(nodes.parse, drawn.nodes):
+        made.put_node(node.name, node)
+    for pod in map(pods.parse, drawn.pods):
+        made.put_pod(pod.key, pod)
+    _store(made, drawn)
+    return made
+
+
+def _store(made: picture.Picture, drawn: drawing.Cluster) -> None:
+    for claim in map(volumes.parse_claim, drawn.claims):
+        made.put_bound(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
+    for volume in map(volumes.parse_volume, drawn.volumes):
+        made.put_volume(volume.name, volume)
+    for known in map(storage.parse_class, drawn.classes):
+        made.put_storage_class(known.name, known)
+    for node in map(storage.parse_node, drawn.csiNodes):
+        made.put_csi_node(node.name, node)
+    for driver in map(storage.parse_driver, drawn.csiDrivers):
+        made.put_csi_driver(driver.name, driver)
+    for capacity in map(storage.parse_capacity, drawn.capacities):
+        made.put_capacity(capacity.key, capacity)
+    for attachment in map(storage.parse_attachment, drawn.attachments):
+        made.put_attachment(attachment.name, attachment)
+
+
+def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
+    """Of each pod to place."""
+    view = shown(drawn)
+    return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
+
+
+def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
+    found: dict[str, dict[str, str]] = {}
+    for plugin, judge in _judges(view, pod).items():
+        for name, node in view.nodes.items():
+            told = judge(node)
+            if told:
+                found.setdefault(plugin, {})[name] = told
+    return found
+
+
+def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    def used(node: nodes.Node) -> cluster.NodeUse:
+        return filters.used(view, node, pod)
+
+    return {
+        "NodeUnschedulable": lambda node: node_unschedulable.objection(node, pod),
+        "TaintToleration": lambda node: taint_toleration.objection(node, pod),
+        "NodeAffinity": lambda node: node_affinity.objection(node, pod),
+        "NodePorts": lambda node: node_ports.objection(used(node), pod),
+        "NodeResourcesFit": lambda node: node_resources_fit.objection(node, used(node), pod),
+        **_of_volumes(view, pod),
+        **_beyond(view, pod),
+    }
+
+
+def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    held = view.stored
+
+    def others(node: nodes.Node) -> Collection[pods.Pod]:
+        return filters.company(view, node, pod)
+
+    def first(node: nodes.Node) -> Collection[pods.Pod]:
+        return domains.rivals(view, node.name, pod)
+
+    claimed = volume_restrictions.missing(held, pod)
+    claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
+    return {
+        "VolumeRestrictions": lambda node: (
+            claimed or volume_restrictions.objection(pod, [*others(node), *first(node)])
+        ),
+        "NodeVolumeLimits": lambda node: node_volume_limits.objection(
+            held, node, pod, others(node), first(node)
+        ),
+        "VolumeBinding": lambda node: volume_binding.objection(held, node, pod),
+        "VolumeZone": lambda node: volume_zone.objection(held, node, pod),
+    }
+
+
+def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+    asked = domains.of(view, outcome.Workload(pod, ()))
+    if asked is None:
+        return {}
+    spread = replace(asked, affinity=None, claimed="")
+    affinity = replace(asked, spread=None, claimed="")
+    return {
+        "PodTopologySpread": lambda node: _words(spread.refusal(node)),
+        "InterPodAffinity": lambda node: _words(affinity.refusal(node)),
+    }
+
+
+def _words(refusal: outcome.Refusal | None) -> str:
+    return "" if refusal is None else refusal.detail
+
+
+def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
+    """Of each pod to place, by node the first thing that the whole of our filters says."""
+    view = shown(drawn)
+    found = []
+    for raw in drawn.incoming:
+        asked = outcome.Workload(pods.parse(raw), ())
+        told = {name: filters.refusal(view, node, asked) for name, node in view.nodes.items()}
+        found.append({str(name): _words(one) for name, one in told.items() if one is not None})
+    return found
+
+
+def raw(drawn: drawing.Cluster) -> dict[str, Any]:
+    """The cluster as the program reads it."""
+    return asdict(drawn)

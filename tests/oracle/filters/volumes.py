@@ -1,0 +1,264 @@
+"""Random volumes, claims, classes and drivers of a cluster, and what pods mount of them.
+
+Sizes are all different: of volumes of one size kube-scheduler takes any.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.oracle.filters import pieces
+
+Raw = dict[str, Any]
+_CLAIMS = 5
+"""Of each namespace; pods may name one more, which is not there."""
+_CLASSES = ("wait", "now", "hand")
+_DRIVERS = ("a.csi", "b.csi")
+_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteOncePod")
+_OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_SPACES = (*pieces.NAMESPACES, pieces.LOST)
+
+
+class Sizes:
+    """Quantities of which none comes twice."""
+
+    def __init__(self, draw: pieces.Draw) -> None:
+        numbers = draw.sample(range(1, 4000), 200)
+        self._next: Iterator[int] = iter(numbers)
+
+    def one(self) -> str:
+        """The next one."""
+        return f"{next(self._next)}Mi"
+
+
+def mounts(draw: pieces.Draw) -> list[Raw]:
+    """`spec.volumes` of a pod."""
+    made: list[Raw] = []
+    for number in draw.sample(range(_CLAIMS + 1), draw.choice((1, 1, 2, 3))):
+        if number == _CLAIMS and draw.chance(0.5):
+            continue
+        source = {"claimName": f"c{number}"}
+        made.append({"name": f"v{number}", "persistentVolumeClaim": source})
+    if draw.chance(0.2):
+        made.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}})
+    if draw.chance(0.3):
+        made.append({"name": "disk", **disk(draw)})
+    return made or [{"name": "tmp", "emptyDir": {}}]
+
+
+def disk(draw: pieces.Draw) -> Raw:
+    """A volume source of an in-tree kind."""
+    read_only = draw.chance(0.5)
+    kind = draw.choice(("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"))
+    name = draw.choice(("x", "y"))
+    sources: dict[str, Raw] = {
+        "gcePersistentDisk": {"pdName": name},
+        "awsElasticBlockStore": {"volumeID": name},
+        "iscsi": {"targetPortal": "10.0.0.9", "iqn": name, "lun": 0},
+        "rbd": {
+            "monitors": draw.some(("m1", "m2", "m3"), 2) or ["m1"],
+            "image": name,
+            "pool": draw.choice(("rbd", "other")),
+        },
+    }
+    return {kind: {**sources[kind], "readOnly": read_only}}
+
+
+def claims(draw: pieces.Draw, sizes: Sizes, nodes: Sequence[str]) -> list[Raw]:
+    """Of every namespace the same names; the first ones are bound, more often than not."""
+    made = []
+    for space in _SPACES:
+        for number in range(_CLAIMS):
+            made.append(claim(draw, sizes, space, f"c{number}", nodes))
+            if draw.chance(0.5):
+                _bind(draw, made[-1], f"{space}-{number}")
+    return made
+
+
+def claim(draw: pieces.Draw, sizes: Sizes, space: str, name: str, nodes: Sequence[str]) -> Raw:
+    """A claim that is not bound."""
+    spec: Raw = {"accessModes": [draw.choice(_MODES)], "resources": {}}
+    if draw.chance(0.9):
+        spec["resources"] = {"requests": {"storage": sizes.one()}}
+    if draw.chance(0.9):
+        spec["storageClassName"] = draw.choice((*_CLASSES, "wait", "none"))
+    if draw.chance(0.1):
+        spec["volumeMode"] = "Block"
+    if draw.chance(0.1):
+        spec["selector"] = {"matchLabels": {"kind": "fast"}}
+    if draw.chance(0.1):
+        spec["volumeAttributesClassName"] = "gold"
+    meta: Raw = {"name": name, "namespace": space, "uid": f"{space}-{name}", "annotations": {}}
+    if draw.chance(0.1):
+        meta["annotations"]["volume.kubernetes.io/selected-node"] = draw.choice(nodes)
+    if draw.chance(0.04):
+        meta["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    return {
+        "metadata": meta,
+        "spec": spec,
+        "status": {"phase": "Lost" if draw.chance(0.03) else "Pending"},
+    }
+
+
+def _bind(draw: pieces.Draw, claim: Raw, volume: str) -> None:
+    claim["spec"]["volumeName"] = volume
+    if draw.chance(0.9):
+        claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
+
+
+def own_claims(
+    draw: pieces.Draw, sizes: Sizes, pods: Sequence[Raw], nodes: Sequence[str]
+) -> list[Raw]:
+    """Claims of generic ephemeral volumes; of a pod to place it may be another's."""
+    made = []
+    for pod in pods:
+        if not any("ephemeral" in volume for volume in pod["spec"].get("volumes", ())):
+            continue
+        meta = pod["metadata"]
+        one = claim(draw, sizes, meta["namespace"], f"{meta['name']}-own", nodes)
+        placed = "nodeName" in pod["spec"] or "nominatedNodeName" in pod["status"]
+        owner = meta["uid"] if placed or draw.chance(0.9) else "another"
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": owner}
+        one["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+        made.append(one)
+    return made
+
+
+def volumes(draw: pieces.Draw, sizes: Sizes, bound: Sequence[Raw]) -> list[Raw]:
+    """Those that claims are bound to, but for some, and a few that are free."""
+    names = [one["spec"]["volumeName"] for one in bound if "volumeName" in one["spec"]]
+    made = [volume(draw, sizes, name) for name in names if draw.chance(0.95)]
+    unbound = [one for one in bound if "volumeName" not in one["spec"]]
+    for number in range(draw.randint(0, 5)):
+        one = volume(draw, sizes, f"free-{number}")
+        one["status"]["phase"] = "Available" if draw.chance(0.85) else "Released"
+        if unbound and draw.chance(0.2):
+            meta = unbound.pop(draw.randrange(len(unbound)))["metadata"]
+            uid = draw.choice((meta["uid"], "", "another"))
+            reference = {"name": meta["name"], "namespace": meta["namespace"]}
+            one["spec"]["claimRef"] = {**reference, **({"uid": uid} if uid else {})}
+        made.append(one)
+    return made
+
+
+def volume(draw: pieces.Draw, sizes: Sizes, name: str) -> Raw:
+    """A PersistentVolume."""
+    spec: Raw = {
+        "capacity": {"storage": sizes.one()},
+        "accessModes": draw.sample(_MODES, draw.randint(1, 3)),
+    }
+    if draw.chance(0.9):
+        spec["storageClassName"] = draw.choice(_CLASSES)
+    if draw.chance(0.8):
+        spec["csi"] = {"driver": draw.choice(_DRIVERS), "volumeHandle": name}
+    if draw.chance(0.1):
+        spec["volumeMode"] = "Block"
+    if draw.chance(0.1):
+        spec["volumeAttributesClassName"] = "gold"
+    if draw.chance(0.4):
+        keys, values = (pieces.ZONE, pieces.HOST), ("east", "west", "n0", "n1")
+        terms = [
+            {"matchExpressions": [pieces.expression(draw, keys, values)]}
+            for _ in range(draw.randint(1, 2))
+        ]
+        if draw.chance(0.1):
+            field = {"key": "metadata.name", "operator": "In", "values": ["n0"]}
+            terms.append({"matchFields": [field]})
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    labels = {"kind": "fast"} if draw.chance(0.3) else {}
+    if draw.chance(0.3):
+        zones = draw.choice(("east", "west", "east__west", " east ", "east__"))
+        labels[draw.choice((pieces.ZONE, _OLD_ZONE, pieces.REGION))] = zones
+    return {
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Bound"},
+    }
+
+
+def classes(draw: pieces.Draw) -> list[Raw]:
+    """StorageClasses; now and then none."""
+    if draw.chance(0.03):
+        return []
+    makers = {"wait": "a.csi", "now": "b.csi", "hand": "kubernetes.io/no-provisioner"}
+    made = []
+    for name, provisioner in makers.items():
+        mode = "Immediate" if name == "now" else "WaitForFirstConsumer"
+        one: Raw = {
+            "metadata": {"name": name},
+            "provisioner": provisioner,
+            "volumeBindingMode": mode,
+        }
+        if draw.chance(0.3):
+            values = draw.some(("east", "west", "north"), 2) or ["east"]
+            expression = {"key": pieces.ZONE, "values": values}
+            one["allowedTopologies"] = [{"matchLabelExpressions": [expression]}]
+        made.append(one)
+    return made
+
+
+def drivers(draw: pieces.Draw) -> list[Raw]:
+    """CSIDrivers."""
+    return [
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "storageCapacity": draw.chance(0.4),
+                "preventPodSchedulingIfMissing": draw.chance(0.3),
+            },
+        }
+        for name in _DRIVERS
+        if draw.chance(0.7)
+    ]
+
+
+def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
+    """What drivers say of nodes; of some nothing."""
+    made = []
+    for name in nodes:
+        entries: list[Raw] = []
+        for driver in _DRIVERS:
+            if draw.chance(0.7):
+                entry: Raw = {"name": driver, "nodeID": name, "topologyKeys": None}
+                if draw.chance(0.7):
+                    entry["allocatable"] = {"count": draw.randint(0, 3)}
+                entries.append(entry)
+        if draw.chance(0.8):
+            made.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
+    return made
+
+
+def capacities(draw: pieces.Draw) -> list[Raw]:
+    """CSIStorageCapacities."""
+    made = []
+    for number in range(draw.randint(0, 3)):
+        one: Raw = {
+            "metadata": {"name": f"k{number}", "namespace": "red"},
+            "storageClassName": draw.choice(_CLASSES),
+        }
+        if draw.chance(0.9):
+            topologies: tuple[Raw, ...] = (
+                {},
+                {"matchLabels": {pieces.ZONE: "east"}},
+                {"matchLabels": {pieces.HOST: "n0"}},
+            )
+            one["nodeTopology"] = draw.choice(topologies)
+        if draw.chance(0.8):
+            one["capacity"] = draw.choice(("10Mi", "2000Mi", "1Ti"))
+        if draw.chance(0.3):
+            one["maximumVolumeSize"] = draw.choice(("10Mi", "1000Mi"))
+        made.append(one)
+    return made
+
+
+def attachments(draw: pieces.Draw, found: Sequence[Raw], nodes: Sequence[str]) -> list[Raw]:
+    """VolumeAttachments of volumes that are there, mostly."""
+    made = []
+    for number in range(draw.randint(0, 4)):
+        names = [one["metadata"]["name"] for one in found] or ["gone"]
+        spec = {
+            "attacher": draw.choice(_DRIVERS),
+            "nodeName": draw.choice(nodes),
+            "source": {"persistentVolumeName": draw.choice(names)},
+        }
+        made.append({"metadata": {"name": f"a{number}"}, "spec": spec})
+    return made

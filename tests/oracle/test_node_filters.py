@@ -1,0 +1,47 @@
+"""Our node filters beside kube-scheduler's own plugins; at length: `make filters SEEDS=30000`."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from driver.controller.allocation.node_filter import inter_pod_affinity, pod_topology_spread
+from tests.oracle import conversation, program
+from tests.oracle.filters import compare, deviations, drawing, ours
+
+SEEDS = range(400)
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[conversation.Conversation]:
+    if not program.cached(compare.ROOM).exists() and not program.can_be_had():
+        pytest.skip("the program is not in the cache and Go is not installed to build it")
+    with compare.scheduler() as talking:
+        yield talking
+
+
+def test_every_filter_says_what_kube_schedulers_plugin_says(
+    scheduler: conversation.Conversation,
+) -> None:
+    tally = compare.run(SEEDS, scheduler)
+    assert tally.bad == {}
+    never = {plugin for plugin in compare.PLUGINS if not tally.refused[plugin]}
+    assert never == {"NodeName"}  # of pods that are to be placed none names a node
+
+
+def test_what_differs_is_listed_by_name(scheduler: conversation.Conversation) -> None:
+    assert {*compare.run(SEEDS, scheduler).excused} <= {*deviations.REASONS}
+
+
+def test_the_filters_together_refuse_what_one_of_them_refuses() -> None:
+    for seed in SEEDS:
+        drawn = drawing.cluster(seed)
+        for parts, whole in zip(ours.answers(drawn), ours.facade(drawn), strict=True):
+            assert {*whole} == {node for refused in parts.values() for node in refused}, seed
+
+
+@pytest.mark.parametrize("of", [pod_topology_spread.State, inter_pod_affinity.State])
+def test_a_filter_that_is_left_out_is_found_out(
+    of: type, scheduler: conversation.Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of, "objection", lambda _self, _node: None)
+    assert compare.run(range(60), scheduler).bad

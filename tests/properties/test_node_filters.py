@@ -1,0 +1,40 @@
+"""Filters that look beyond a node, on random histories of a small cluster."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver.controller.allocation import allocate, outcome
+from driver.resources import pods
+from tests import clusters, objects, worlds
+from tests.properties import history
+
+
+def asking(name: str, **spec: object) -> outcome.Workload:
+    raw = objects.a_pod(name, name, **spec)
+    raw["metadata"]["labels"] = {"app": "web"}
+    return outcome.Workload(pods.parse(raw), (objects.claim(name),))
+
+
+MOUNTED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+CHOSEN = clusters.term("web", namespaceSelector={"matchLabels": {"team": "x"}})
+WORKLOADS = (
+    asking("plain"),
+    asking("apart", affinity=clusters.apart(clusters.term("db"))),
+    asking("near", affinity=clusters.near(CHOSEN)),
+    asking("spread", topologySpreadConstraints=[clusters.spread("web", clusters.HOST)]),
+    asking("mounting", volumes=MOUNTED),
+    asking("first", priority=5),
+)
+
+
+@settings(max_examples=75)
+@given(st.lists(history.events, max_size=12))
+def test_who_remembers_places_pods_that_others_decide_about_as_who_does_not(
+    told: list[history.Event],
+) -> None:
+    world, remembering = history.beginning(), allocate.Allocator(worlds.DECIDING)
+    for event in told:
+        world.tell(event)
+        for workload in WORKLOADS:
+            answer = remembering.decide(world.view, workload)
+            assert answer == allocate.allocate(world.fresh(), workload, worlds.DECIDING)
