@@ -123,6 +123,19 @@ class Writers:
         workload = decision.workload
         self._tools.commit.allocate(workload.pod, workload.open, decision.made)
         self._succeeded(workload, decision.placement)
+        if workload.bound:
+            self._wake_kubelet(workload.pod, decision.made)
+
+    def _wake_kubelet(self, pod: pods.Pod, made: Mapping[ids.Key, claims.Allocation]) -> None:
+        """Have the kubelet try a bound pod again: it was refused while its claims had no devices.
+
+        It would wait for 60 to 90 s by itself. The claims are written whatever comes of it.
+        """
+        stamp = max(allocation.stamped for allocation in made.values())
+        try:
+            self._tools.commit.nudge(pod, stamp)
+        except errors.ApiError as error:
+            _log.info("kubelet not asked to try again", pod=pod.key, error=str(error))
 
     def _withdraw(self, decision: Decision) -> None:
         workload = decision.workload
