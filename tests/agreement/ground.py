@@ -1,0 +1,167 @@
+"""Acts on the cluster for the campaign: applies, looks, and ends what it made."""
+
+import base64
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from driver import errors, ids
+from driver.kube import client, resource
+from driver.resources import claims, pods
+from hack.cluster import api
+from hack.cluster import errors as cluster_errors
+from tests.agreement import judge, rounds
+from tests.fakes.faultproxy import plan, proxy
+
+PREFIX = "agreement-"
+_LOOK_S = 0.25
+_SCHEDULER = "kube-scheduler"
+_ACCOUNT = "agreement-scheduler"
+_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
+
+
+class Ground:
+    """The cluster, and the judge who looks at it while anything is waited for."""
+
+    def __init__(self, cluster: api.Cluster, kube: client.KubeClient, judged: judge.Judge) -> None:
+        self.cluster = cluster
+        self.kube = kube
+        self.judge = judged
+
+    def apply(self, namespace: str, *objects: rounds.Raw) -> None:
+        """Apply objects with kubectl, as a user does."""
+        document = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*objects]})
+        self.cluster.kubectl("apply", "-n", namespace, "-f", "-", input=document)
+
+    def look(self) -> tuple[list[pods.Pod], dict[ids.Key, claims.Claim]]:
+        """Look once at every pod and claim of the campaign, and let the judge see them."""
+        with contextlib.suppress(errors.ApiError):
+            seen = [
+                pods.parse(raw)
+                for raw in self.kube.list(resource.PODS).items
+                if raw["metadata"]["namespace"].startswith(PREFIX)
+            ]
+            listed = (claims.parse(raw) for raw in self.kube.list(resource.RESOURCE_CLAIMS).items)
+            held = {claim.key: claim for claim in listed if claim.namespace.startswith(PREFIX)}
+            self.judge.look(time.monotonic(), seen, held)
+            return seen, held
+        return [], {}
+
+    def running(self, namespace: str, app: str, revision: int) -> int:
+        """Count the pods of an app's revision that run, after a look."""
+        seen, _ = self.look()
+        return sum(
+            pod.phase == "Running" and not pod.deleting
+            for pod in seen
+            if pod.namespace == namespace
+            and pod.labels.get("app") == app
+            and pod.labels.get("revision") == str(revision)
+        )
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, looking."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            self.look()
+            time.sleep(_LOOK_S)
+
+    def is_empty(self, namespace: str) -> bool:
+        """Tell whether no pod and no allocation of a namespace is left, after a look."""
+        seen, held = self.look()
+        here = [pod for pod in seen if pod.namespace == namespace]
+        return not here and not [
+            claim
+            for claim in held.values()
+            if claim.namespace == namespace and (claim.allocation or claim.consumers)
+        ]
+
+    def leader(self) -> str | None:
+        """Return the controller that holds the Lease, as a component; None: nobody."""
+        with contextlib.suppress(errors.ApiError):
+            lease = self.kube.get(resource.LEASES, "ration-controller", "ration-system")
+            holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+            names = (name for name in self.cluster.controllers() if holder.startswith(name))
+            return next(names, None)
+        return None
+
+    def revive(self) -> None:
+        """Start controllers that have ended."""
+        for name in self.cluster.controllers():
+            with contextlib.suppress(cluster_errors.ClusterError):
+                if self.cluster.pid(name) is None:
+                    self.cluster.start(name)
+
+
+@contextlib.contextmanager
+def delayed(ground: Ground, folder: Path, seed: int) -> Iterator[list[proxy.FaultProxy]]:
+    """Delay the requests of kube-scheduler and of the controllers, each by a proxy of its own."""
+    server, authority = _server(ground.cluster, folder)
+    names = (_SCHEDULER, *ground.cluster.controllers())
+    with contextlib.ExitStack() as ends:
+        between = []
+        for index, name in enumerate(names):
+            odds = (
+                *((0.05 / 3, plan.Slow(late)) for late in (3.0, 1.0, 0.5)),
+                (0.3, plan.Slow(0.05)),
+            )
+            kinds = (*plan.WRITES, plan.Kind.GET)
+            chooser = plan.Seeded(seed + index, dict.fromkeys(kinds, odds))
+            own = ends.enter_context(proxy.FaultProxy(server, chooser, authority))
+            below = folder / name
+            below.mkdir()
+            kubeconfig = own.kubeconfig(below, _token(ground.cluster, below, name))
+            ends.enter_context(ground.cluster.with_flags(name, f"--kubeconfig={kubeconfig}"))
+            between.append(own)
+        yield between
+
+
+def _server(cluster: api.Cluster, folder: Path) -> tuple[str, Path]:
+    """Return the API server's address and a file with its authority."""
+    authority = folder / "authority.pem"
+    words = ("config", "view", "--raw", "--minify", "-o")
+    template = "jsonpath={.clusters[0].cluster.certificate-authority-data}"
+    encoded = cluster.kubectl(*words, template)
+    server = cluster.kubectl(*words, "jsonpath={.clusters[0].cluster.server}")
+    authority.write_bytes(base64.b64decode(encoded))
+    return server.strip(), authority
+
+
+def _token(cluster: api.Cluster, folder: Path, component: str) -> Path:
+    """Write a token for a component: the proxy passes on tokens, not certificates."""
+    path = folder / "token"
+    if component == _SCHEDULER:
+        _grant(cluster)
+        words = ("create", "token", _ACCOUNT, "-n", "kube-system", "--duration=4h")
+        path.write_text(cluster.kubectl(*words).strip())
+    else:
+        words = ("create", "token", "ration-controller", "-n", "ration-system", "--duration=4h")
+        path.write_text(cluster.kubectl(*words).strip())
+    return path
+
+
+def _grant(cluster: api.Cluster) -> None:
+    """Let a service account do what kube-scheduler may."""
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": _ACCOUNT, "namespace": "kube-system"},
+    }
+    subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": "kube-system"}
+    bindings = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{_ACCOUNT}-{role.removeprefix('system:')}"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": role,
+            },
+            "subjects": [subject],
+        }
+        for role in _ROLES
+    ]
+    document = json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, *bindings]})
+    cluster.kubectl("apply", "-f", "-", input=document)
