@@ -25,6 +25,8 @@ SUBJECT ?= ration
 GROUPS_AT_ONCE ?= 4
 # Of chaos: how many faults, and what draws them.
 FAULTS ?= 500
+# Of the campaign beside kube-scheduler: how many rounds; SEED draws them.
+ROUNDS ?= 200
 SEED ?= 20261122
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
@@ -44,7 +46,7 @@ export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/byte
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential filters fuzz soak chaos blackbox gates \
+        differential filters fuzz soak chaos agreement blackbox gates \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -128,6 +130,9 @@ chaos: setup ## A real cluster, broken FAULTS times under load, as SEED draws it
 
 gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
 	$(BIN)/python -m tests.gates
+
+agreement: setup ## ROUNDS of plain Deployments by SEED beside kube-scheduler, with faults, delays and load.
+	$(BIN)/python -m tests.agreement --rounds $(ROUNDS) --seed $(SEED) --busy --delay --faults
 
 blackbox: setup ## A DRA driver (SUBJECT) as a real kubelet (K8S) and a proxy that breaks calls see it.
 	$(BIN)/python -m tests.blackbox --subject $(SUBJECT) --nodes $(GROUPS_AT_ONCE) --keep tests/blackbox/results.json

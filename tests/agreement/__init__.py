@@ -1,1 +1,1 @@
-"""A campaign of plain workloads: does the controller agree with kube-scheduler, whatever happens?"""
+"""A campaign of plain workloads: the controller and kube-scheduler agree, whatever happens."""

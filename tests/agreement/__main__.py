@@ -11,7 +11,7 @@ devices given twice, and devices held for nobody once a round is over.
 import argparse
 import contextlib
 import json
-import random  # noqa: TID251 - the same faults for the same seed
+import random
 import subprocess
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""Judges what was seen of pods and claims, look by look. Pure: moments are handed in, in seconds."""
+"""Judges what was seen of pods and claims, look by look. Pure; moments are seconds, handed in."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

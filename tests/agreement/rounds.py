@@ -1,6 +1,6 @@
 """Rounds of workloads drawn from a seed, each of which fits by arithmetic. Pure."""
 
-import random  # noqa: TID251 - the same rounds for the same seed
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -123,8 +123,10 @@ def test_spread_does_not_count_for_a_bound_pod_either() -> None:
     world = World(2, 2)
     labels = {"app": "web"}
     constraint = {
-        **{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname"},
-        **{"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": labels}},
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
     }
     for name in ("first", "pod"):
         raw = objects.a_pod(name, name, nodeName="node-0", topologySpreadConstraints=[constraint])
