@@ -39,7 +39,9 @@ from driver.controller.waiting import (
     candidates,
     charging,
     ganging,
+    head,
     placing,
+    planned,
     serving,
     singles,
 )
@@ -66,6 +68,7 @@ class Settings:
     patience: turn.Patience = field(default_factory=turn.Patience)
     evict_over_share: bool = False
     on_demand: terms.OnDemand | None = None
+    backfill: planned.Rules = field(default_factory=planned.Rules)
 
 
 class Reconciler:
@@ -115,7 +118,10 @@ class Reconciler:
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
-        self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
+        self._head = head.Head(known, room.book, settings.deciding, settings.backfill)
+        self._serving = serving.Serving(
+            known, charges, self._singles, self._gangs, room, self._head
+        )
         self._bringing: bringing.Bringing | None = None
         self._marking: marking.Marking | None = None
         if settings.on_demand is not None:
@@ -141,6 +147,10 @@ class Reconciler:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
         uid = self._memory.uids.get(pod)
         return None if uid is None else self._memory.explained.get(uid)
+
+    def planned(self) -> planned.Planned | None:
+        """Devices planned for the first in line; from any thread."""
+        return self._head.plan
 
     def offer(self) -> offering.Offer | None:
         """The kinds of node that can be asked for; None: none are. From any thread."""

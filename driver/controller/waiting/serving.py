@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from driver.controller import state, writers
 from driver.controller import view as cluster
-from driver.controller.queueing import amounts, engine, order, words
+from driver.controller.queueing import amounts, order, words
 from driver.controller.reservations import without
 from driver.controller.room import preemption
 from driver.controller.waiting import candidates, charging, ganging, head, singles
@@ -26,23 +26,23 @@ class Serving:
     def __init__(
         self,
         known: state.State,
-        fair: engine.Engine,
         charges: charging.Charging,
         alone: singles.Singles,
         together: ganging.Gangs,
         room: preemption.Preemption,
+        first: head.Head,
     ) -> None:
         self._known = known
-        self._engine = fair
+        self._engine = charges.engine
         self._charges = charges
         self._singles = alone
         self._gangs = together
         self._reserving = room.reserving
         self._preemption = room
+        self._head = first
         self._rest: dict[writers.Item, float] = {}
         self._again: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
-        self._head = head.Head(known, room.book, room.deciding)
         self._kept_at: writers.Item | None = None
 
     def serve(
@@ -71,6 +71,9 @@ class Serving:
                 yield one.item, again_s
             self._charges.bring(self._now())
         self._head.settle()
+        plan = self._head.plan
+        if plan is not None:
+            yield writers.WAKE, max(plan.until.timestamp() - self._now(), 0.0)
         used, self._used = self._used, []
         yield from ((item, 0.0) for item in used)
 
@@ -91,15 +94,25 @@ class Serving:
     def _keep_behind(
         self, one: candidates.Candidate, served: candidates.Served, *, later: bool
     ) -> None:
-        """The first that finds no place keeps that where it starts soonest."""
+        """The first that finds no place has that planned for it where it starts soonest."""
         if one.item == self._head.item:
             if served is candidates.Served.RESTING:
                 self._head.settle()
                 self._kept_at = one.item
             elif served is not candidates.Served.REFUSED:
                 self._head.drop()
-        if served is candidates.Served.REFUSED and not later and self._head.keep(one):
+        if served is not candidates.Served.REFUSED or later:
+            return
+        if self._head.keep(one, starves=self._starves_in(one) == 0.0):
             self._kept_at = one.item
+
+    def _starves_in(self, candidate: candidates.Candidate) -> float | None:
+        """Seconds until a candidate is past its starvation bound, 0 from then on; None: never."""
+        bound = self._head.rules.bound_s(queues=not self._engine.tree.is_plain)
+        if bound is None:
+            return None
+        since = candidates.moment(self._reserving.since(candidate))
+        return max(since + bound - self._now(), 0.0)
 
     def line(self) -> list[candidates.Candidate]:
         """All that waits for a place, in the order in which it would be served if all were."""
@@ -141,7 +154,13 @@ class Serving:
         """Until a node is not left out any more, a gang has rested, or others may go for it."""
         now = self._known.clock.monotonic()
         ends = [self._known.memory.next_end(work.pod.uid, now) for work in one.workloads]
-        more = (self._rest.get(one.item), self._again.pop(one.item, None))
+        starves_in = self._starves_in(one)
+        more = (
+            self._rest.get(one.item),
+            self._again.pop(one.item, None),
+            self._head.next_look(one.item),
+            now + starves_in if starves_in else None,
+        )
         known = [end for end in (*ends, *more) if end is not None and end > now]
         return min(known) - now if known else None
 

@@ -1,0 +1,80 @@
+"""Devices planned for the first in line, and the bounds of that. Pure.
+
+Slurm's backfill scheduler calls such nodes PLANNED, EASY (Lifka, JSSPP 1995) a reservation. A plan
+always has an end: lists, pages, metrics and refusals say for whom it is and until when.
+"""
+
+import datetime as dt
+import enum
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from driver import clock, ids
+from driver.devices import faces
+from driver.resources import reservations
+
+KEY: Final = ids.Key("head:")
+"""Holder of planned devices in a view; no claim has such a key."""
+DEFAULT_STARVATION_S: Final = 3600.0
+"""With Queues: longer than most small work runs, and short beside a day of training."""
+
+
+class Why(enum.StrEnum):
+    """Grounds for a plan."""
+
+    KNOWN_END = "known-end"
+    """All in its way declares when it ends (ration.dev/max-run-time, activeDeadlineSeconds)."""
+    STARVED = "starved"
+    """It has waited longer than the starvation bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Bounds of plans for pods that wait on work without a known end.
+
+    `starvation_s`: seconds of waiting after which such a pod may have devices planned for it; 0:
+    never; None: an hour with Queues, never without. A plan then lasts `hold_s` seconds, is followed
+    by as long a rest, and takes at most `max_fraction` of the fleet's GPUs.
+    """
+
+    starvation_s: float | None = None
+    hold_s: float = 900.0
+    max_fraction: float = 0.5
+
+    def bound_s(self, *, queues: bool) -> float | None:
+        """The starvation bound in seconds; None where there is none."""
+        if self.starvation_s is None:
+            return DEFAULT_STARVATION_S if queues else None
+        return self.starvation_s or None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Devices planned for a waiting pod or gang (`kind`, `key`: `namespace/name`).
+
+    `devices` include such as others still use. `until`: from then on nothing is planned for it
+    for a while, should it still wait.
+    """
+
+    kind: str
+    key: ids.Key
+    devices: tuple[reservations.Held, ...]
+    since: dt.datetime
+    until: dt.datetime
+    why: Why
+
+    @property
+    def end(self) -> str:
+        """`until` as RFC 3339, whole seconds."""
+        return clock.rfc3339(self.until)
+
+    @property
+    def gpus(self) -> Mapping[ids.NodeName, frozenset[str]]:
+        """GPUs by name, by node."""
+        names: dict[ids.NodeName, set[str]] = defaultdict(set)
+        for held in self.devices:
+            device = held.device.device
+            names[ids.NodeName(held.node)].add(faces.gpu_name(device) or device)
+        return {node: frozenset(names[node]) for node in sorted(names)}
