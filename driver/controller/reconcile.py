@@ -24,6 +24,7 @@ from driver.controller import (
     state,
     stores,
     turn,
+    underway,
     writers,
 )
 from driver.controller import view as cluster
@@ -36,10 +37,12 @@ from driver.controller.queueing import engine
 from driver.controller.room import marking, preemption, reclaiming, replacing, reserving
 from driver.controller.waiting import (
     accounting,
+    answering,
     candidates,
     charging,
     ganging,
     head,
+    holders,
     placing,
     planned,
     serving,
@@ -93,8 +96,10 @@ class Reconciler:
         self._roster = roster.Roster()
         self._feed = feed.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
-        adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
-        placer = placing.Placing(known, self._writers, tools, adviser)
+        claims_now = underway.Underway(known)
+        adviser = advising.Adviser(settings.deciding, claims_now.claim, found.pods.get)
+        named = holders.Holders(known, claims_now, self.planned)
+        placer = placing.Placing(known, self._writers, tools, adviser, named)
         self._singles = singles.Singles(
             known, self._writers, tools, placer, settings.deciding, settings.patience
         )
@@ -122,6 +127,9 @@ class Reconciler:
         self._serving = serving.Serving(
             known, charges, self._singles, self._gangs, room, self._head
         )
+        self.answering = answering.Answering(
+            known, items, placer, adviser, settings.deciding, self._serving
+        )
         self._bringing: bringing.Bringing | None = None
         self._marking: marking.Marking | None = None
         if settings.on_demand is not None:
@@ -145,8 +153,7 @@ class Reconciler:
 
     def explained(self, pod: ids.Key) -> explanation.Explanation | None:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
-        uid = self._memory.uids.get(pod)
-        return None if uid is None else self._memory.explained.get(uid)
+        return self.answering.last(pod)
 
     def planned(self) -> planned.Planned | None:
         """Devices planned for the first in line; from any thread."""
@@ -233,6 +240,8 @@ class Reconciler:
                         yield from self._handle(one)
                 for key in self._reserving.pending():
                     self._items.add(writers.Item("reservation", key))
+            case answering.KIND:
+                self.answering.answer(item.key)
             case writers.PROVISIONING.kind:
                 return  # once all are served
             case _:

@@ -23,6 +23,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.provisioning import terms
+from driver.controller.waiting import planned
 from driver.kube import events, resource, workqueue
 from driver.resources import (
     budgets,
@@ -98,6 +99,7 @@ class World:
         *gpus_by_node: int,
         evict_over_share: bool = False,
         demanded: terms.OnDemand | None = None,
+        backfill: planned.Rules | None = None,
     ) -> None:
         self.clock = clocks.FakeClock()
         self.stale = False
@@ -117,6 +119,7 @@ class World:
             lambda: self.stale,
             evict_over_share=evict_over_share,
             on_demand=demanded,
+            backfill=backfill or planned.Rules(),
         )
         self.decider = self.make_decider()
         self.stores.classes.apply(objects.a_class())

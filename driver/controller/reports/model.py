@@ -268,12 +268,14 @@ class Considered(Document):
 class Explanation(Document):
     """Why a pod is where it is, or is nowhere: by the controller's last answer, or worked out now.
 
-    `reason` and `detail` are of what holds on every node.
+    `reason` and `detail` are of what holds on every node; `message` is a refusal in a sentence,
+    with who has the devices.
     """
 
     at: str = ""
     why: str = ""
     node: str = ""
+    message: str = ""
     reason: str = ""
     detail: str = ""
     considered: tuple[Considered, ...] = ()

@@ -6,12 +6,13 @@ always has an end: lists, pages, metrics and refusals say for whom it is and unt
 
 import datetime as dt
 import enum
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from driver import clock, ids
+from driver.controller import view as cluster
 from driver.devices import faces
 from driver.resources import reservations
 
@@ -76,5 +77,17 @@ class Planned:
         names: dict[ids.NodeName, set[str]] = defaultdict(set)
         for held in self.devices:
             device = held.device.device
-            names[ids.NodeName(held.node)].add(faces.gpu_name(device) or device)
+            names[held.node].add(faces.gpu_name(device) or device)
         return {node: frozenset(names[node]) for node in sorted(names)}
+
+
+def idle(plan: Planned, view: cluster.ClusterView) -> Mapping[ids.NodeName, int]:
+    """How many of the planned GPUs nobody uses yet, by node; nodes without one left out."""
+    used: set[tuple[ids.NodeName, str]] = set()
+    every: set[tuple[ids.NodeName, str]] = set()
+    for held in plan.devices:
+        card = held.node, faces.gpu_name(held.device.device) or held.device.device
+        every.add(card)
+        if any(holder.claim != KEY for holder in view.holders(held.device)):
+            used.add(card)
+    return dict(sorted(Counter(node for node, _ in every - used).items()))

@@ -10,7 +10,7 @@ from driver.controller import view as cluster
 from driver.controller.queueing import amounts, order, words
 from driver.controller.reservations import without
 from driver.controller.room import preemption
-from driver.controller.waiting import candidates, charging, ganging, head, singles
+from driver.controller.waiting import candidates, charging, ganging, head, planned, renewing, singles
 from driver.resources import claims, reservations
 
 Guard = Callable[[writers.Item], AbstractContextManager[None]]
@@ -38,12 +38,15 @@ class Serving:
         self._singles = alone
         self._gangs = together
         self._reserving = room.reserving
+        self._placing = room.placer
         self._preemption = room
         self._head = first
         self._rest: dict[writers.Item, float] = {}
         self._again: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
         self._kept_at: writers.Item | None = None
+        self._freed = 0
+        self._passed = -1
 
     def serve(
         self, due: Sequence[candidates.Candidate], guard: Guard
@@ -52,25 +55,50 @@ class Serving:
         waiting = self._known.memory.waiting
         for one in due:
             waiting[one.item] = one
-        if self._head.renew():
-            # What was kept for it is for the next one in order, whoever is due now.
+        self._known.bring()
+        if self._head.renew() or self._may_overtake(due):
+            # What is free now is for the first in order, whoever is due.
             yield writers.WAKE, 0.0
             return
+        yield from self._pass(due, guard)
+        if waiting and (self._known.view.mark != self._passed or self._placing.renewals.behind):
+            # Nothing may wake those who wait, and what they were told may be old.
+            yield writers.WAKE, renewing.RENEW_S
+
+    def _may_overtake(self, due: Sequence[candidates.Candidate]) -> bool:
+        """Tell, once for what became free, if others wait for it that are not due."""
+        freed, self._freed = self._freed, self._known.view.freed
+        return bool(due) and freed != self._freed and not self._is_all(due)
+
+    def _is_all(self, due: Sequence[candidates.Candidate]) -> bool:
+        waiting = self._known.memory.waiting
+        return len(due) >= sum(candidate is not None for candidate in waiting.values())
+
+    def _pass(
+        self, due: Sequence[candidates.Candidate], guard: Guard
+    ) -> Iterator[tuple[writers.Item, float]]:
+        """One round of turns, in order."""
         if not due:
             return
-        self._known.bring()
+        complete = self._is_all(due)
+        if complete:
+            self._placing.renewals.behind = False
         self._charges.bring(self._now())
         self._head.lift()
+        placed = False
         for one, later in self._beside_head(due):
             served = candidates.Served.LIMITED
             with guard(one.item):
                 served = self._turn(one)
                 self._keep_behind(one, served, later=later)
+            placed |= served is _PLACED
             again_s = self._again_s(one)
             if again_s is not None and served is not _PLACED:
                 yield one.item, again_s
             self._charges.bring(self._now())
         self._head.settle()
+        if complete and not placed:
+            self._passed = self._known.view.mark
         plan = self._head.plan
         if plan is not None:
             yield writers.WAKE, max(plan.until.timestamp() - self._now(), 0.0)
@@ -184,7 +212,7 @@ class Serving:
             return _PLACED
         if any(each.evicting for each in kept):
             return candidates.Served.LIMITED  # others are leaving for it
-        served = self._served(replace(one, note=functools.partial(self._note, leaf)), vet)
+        served = self._served(replace(one, note=functools.partial(self.note_of, one)), vet)
         if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
             return _PLACED
         if served is not candidates.Served.REFUSED:
@@ -259,11 +287,21 @@ class Serving:
             self._rest[one.item] = ended + _PATIENT * (ended - begun)
         return served
 
-    def _note(self, leaf: str) -> str:
-        """How a queue stands."""
+    @property
+    def plan(self) -> planned.Planned | None:
+        """Devices planned for the first in line."""
+        return self._head.plan
+
+    def note_of(self, candidate: candidates.Candidate) -> str:
+        """Sentences on a candidate's queue, and on a plan for it or in its gang's way."""
+        own = candidate.item == self._head.item
+        meets = candidate.gang is not None and self._kept_at is not None
+        leaf = self.leaf_of(candidate)
+        plan = self._placing.holders.of_plan(own=own) if own or meets else ""
         if self._engine.tree.is_plain:
-            return ""
-        return words.share(leaf, self._engine.standing_of(leaf))
+            return plan
+        share = words.share(leaf, self._engine.standing_of(leaf))
+        return ". ".join(part for part in (share, plan) if part)
 
     def _vet(self, leaf: str) -> candidates.Vet:
         def vet(found: Iterable[claims.Result]) -> str:
