@@ -36,7 +36,7 @@ def of_refusal(
 ) -> tuple[Taker, ...]:
     """Takers on the nodes that lack taken or faulty devices: `first`, then by what they lack.
 
-    On each node by count of GPUs, then by key. At most two nodes are read.
+    On each node promises and faults first, then by count of GPUs and by key. At most two nodes are read.
     """
     nodes = [*_nodes(answer)]
     if first in nodes:
@@ -104,7 +104,11 @@ def _on_node(view: cluster.ClusterView, node: ids.NodeName) -> list[Taker]:
         if (cards := mine if _is_claim(key) else mine - in_use)
     ]
     takers += [Taker(node, len(cards), ids.Key(""), key) for key, cards in faults.items()]
-    return sorted(takers, key=lambda taker: (-taker.gpus, taker.holder, taker.fault))
+    return sorted(takers, key=_rank)
+
+
+def _rank(taker: Taker) -> tuple[bool, int, ids.Key, str]:
+    return _is_claim(taker.holder), -taker.gpus, taker.holder, taker.fault
 
 
 def _tainted(share: pool.Share) -> Iterator[tuple[str, str]]:
@@ -117,8 +121,8 @@ def _tainted(share: pool.Share) -> Iterator[tuple[str, str]]:
 
 
 def _is_claim(key: ids.Key) -> bool:
-    """No namespace has a colon, and all other keys of a view do."""
-    return ":" not in key
+    """No namespace has a colon, and all other keys of a view do; faults have no key."""
+    return bool(key) and ":" not in key
 
 
 def _pool_of(of: pool.Pool) -> tuple[str, str]:

@@ -67,8 +67,11 @@ class Serving:
 
     def _may_overtake(self, due: Sequence[candidates.Candidate]) -> bool:
         """Tell, once for what became free, if others wait for it that are not due."""
-        freed, self._freed = self._freed, self._known.view.freed
-        return bool(due) and freed != self._freed and not self._is_all(due)
+        freed = self._known.view.freed
+        if not due or freed == self._freed:
+            return False
+        self._freed = freed
+        return not self._is_all(due)
 
     def _is_all(self, due: Sequence[candidates.Candidate]) -> bool:
         waiting = self._known.memory.waiting
