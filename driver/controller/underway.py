@@ -21,7 +21,8 @@ class Underway:
         if key in self._known.memory.writing:
             for decision in self._known.memory.in_flight.values():
                 if key in decision.made:
-                    users = (*claim.consumers, hold.pod_entry(decision.pod))
+                    entries = (*claim.consumers, hold.pod_entry(decision.pod))
+                    users = tuple(dict.fromkeys(entries))
                     return replace(claim, allocation=decision.made[key], consumers=users)
         return self._reserved(claim)
 

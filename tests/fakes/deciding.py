@@ -73,9 +73,10 @@ _GOOD = {
 
 @dataclass
 class Told:
-    """Events, as told."""
+    """Events, as told; `last` is the newest of each object, by kind and name."""
 
     lines: list[tuple[str, str, str]] = field(default_factory=list)
+    last: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def event(
         self,
@@ -89,6 +90,7 @@ class Told:
         assert related is None
         assert warning is (reason not in _GOOD)
         self.lines.append((regarding.kind, reason, message))
+        self.last[regarding.kind, regarding.name] = reason, message
 
 
 class World:
@@ -179,6 +181,7 @@ class World:
         return self.server.newer(one)
 
     def remove_pod(self, name: str) -> None:
+        self.pods.pop(name, None)
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
 
     def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:

@@ -69,7 +69,10 @@ def a_pod(like: str, name: str = "", **spec: Any) -> list[Raw]:
     name = name or like
     claim = objects.a_claim(f"{name}-gpu")
     claim["spec"]["devices"] = _asks()[like]
-    return [claim, _pod(name, spec)]
+    pod = _pod(name, spec)
+    if name in _asks():
+        pod["metadata"]["creationTimestamp"] = f"2026-11-21T09:00:{pod_names().index(name):02}Z"
+    return [claim, pod]
 
 
 def whole(name: str, gpus: int = 1, **spec: Any) -> list[Raw]:

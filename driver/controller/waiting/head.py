@@ -114,7 +114,7 @@ class Head:
             if candidate.item == self.item:
                 self.drop()
             return False
-        if plan is not self.plan:
+        if self.plan is None or (plan.key, plan.end) != (self.plan.key, self.plan.end):
             _log.debug("planned", item=candidate.item, until=plan.end, why=plan.why.value)
         self.plan = plan
         self.settle()
