@@ -42,12 +42,16 @@ class ControllerConfig(config.PageSettings):
         gt=0,
         description="Free an unbound allocation so long after the scheduler refused the pod.",
     )
-    starvation_seconds: float | None = pydantic.Field(
-        default=None,
+    starvation_seconds: float = pydantic.Field(
+        default=3600.0,
         ge=0,
-        description="A pod that waits longer, for work of which no run time is known, has devices "
-        "kept idle for it in rounds; 0: never. Without it: an hour where there are Queues, never "
-        "where there are none. Work with known run times is waited for in any case (backfill).",
+        description="Where there are Queues: a pod that waits longer than this for work of which "
+        "no run time is known has devices kept idle for it, in rounds (backfill); 0: never. Work "
+        "with known run times is waited for in any case.",
+    )
+    starvation_without_queues: bool = pydantic.Field(
+        default=False,
+        description="--starvation-seconds counts where there are no Queues, too.",
     )
     backfill_hold_seconds: float = pydantic.Field(
         default=900.0,
@@ -113,7 +117,10 @@ class ControllerConfig(config.PageSettings):
     def backfill(self) -> planned.Rules:
         """Bounds of what is kept for the first in line."""
         return planned.Rules(
-            self.starvation_seconds, self.backfill_hold_seconds, self.backfill_max_fraction
+            self.starvation_seconds,
+            self.backfill_hold_seconds,
+            self.backfill_max_fraction,
+            self.starvation_without_queues,
         )
 
     @pydantic.field_validator("interruption_taints")

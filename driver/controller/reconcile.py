@@ -173,6 +173,7 @@ class Reconciler:
             len(self._roster),
             len(memory.in_flight),
             len(memory.in_doubt),
+            self._head.plan,
         )
 
     def _more(self) -> list[writers.Item]:

@@ -18,8 +18,6 @@ from driver.resources import reservations
 
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
-DEFAULT_STARVATION_S: Final = 3600.0
-"""With Queues: longer than most small work runs, and short beside a day of training."""
 
 
 class Why(enum.StrEnum):
@@ -35,20 +33,19 @@ class Why(enum.StrEnum):
 class Rules:
     """Bounds of plans for pods that wait on work without a known end.
 
-    `starvation_s`: seconds of waiting after which such a pod may have devices planned for it; 0:
-    never; None: an hour with Queues, never without. A plan then lasts `hold_s` seconds, is followed
-    by as long a rest, and takes at most `max_fraction` of the fleet's GPUs.
+    `starvation_s`: seconds of waiting after which such a pod may have devices planned for it, 0:
+    never; where no Queue exists, only `without_queues`. A plan then lasts `hold_s` seconds, is
+    followed by as long a rest, and takes at most `max_fraction` of the fleet's GPUs.
     """
 
-    starvation_s: float | None = None
+    starvation_s: float = 3600.0
     hold_s: float = 900.0
     max_fraction: float = 0.5
+    without_queues: bool = False
 
     def bound_s(self, *, queues: bool) -> float | None:
         """The starvation bound in seconds; None where there is none."""
-        if self.starvation_s is None:
-            return DEFAULT_STARVATION_S if queues else None
-        return self.starvation_s or None
+        return self.starvation_s or None if queues or self.without_queues else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tests.fakes.deciding import World
 from tests.unit.controller.waiting.test_serving import a_queue
 
 HOUR = 3600.0
-SOON = planned.Rules(starvation_s=600.0, hold_s=300.0, max_fraction=1.0)
+SOON = planned.Rules(600.0, 300.0, 1.0, without_queues=True)
 """Ten minutes of waiting, then rounds of five minutes."""
 
 
@@ -129,7 +129,7 @@ def test_before_the_bound_nothing_is_kept() -> None:
 
 
 def test_no_more_of_the_fleet_is_kept_than_may_be() -> None:
-    rules = planned.Rules(starvation_s=600.0, max_fraction=0.5)
+    rules = planned.Rules(600.0, without_queues=True)
     world = beside(World(2, backfill=rules), 700.0)
     assert world.decider.planned() is None
     wide = beside(World(2, 2, backfill=rules), 0.0)
