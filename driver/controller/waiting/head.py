@@ -62,6 +62,8 @@ class Head:
         self.rules = rules
         self._looks: dict[writers.Item, _Look] = {}
         self._rests: dict[writers.Item, float] = {}
+        self._stale: set[writers.Item] = set()
+        self._rest_end = 0.0
         self._users: frozenset[ids.Key] = frozenset()
         self._start: dt.datetime | None = None
         self._looked = 0
@@ -82,7 +84,11 @@ class Head:
             return True
         if plan.until > self._known.clock.now():
             return False
-        self._rests[item] = self._known.clock.monotonic() + self.rules.hold_s
+        rest_end = self._known.clock.monotonic() + self.rules.hold_s
+        if plan.why is planned.Why.STARVED:
+            self._rest_end = rest_end
+        else:
+            self._rests[item] = rest_end
         self.drop()
         _log.info("plan over", holder=plan.key, why=plan.why.value)
         return True
@@ -94,6 +100,7 @@ class Head:
         self._rests = {item: end for item, end in self._rests.items() if end > moment}
         waiting = self._known.memory.waiting
         self._looks = {item: look for item, look in self._looks.items() if item in waiting}
+        self._stale &= self._looks.keys()
         if self.plan is not None:
             self._known.view.put_hold(KEY, None)
 
@@ -128,10 +135,18 @@ class Head:
         )
 
     def next_look(self, item: writers.Item) -> float | None:
-        """Monotonic time from which a candidate may get a plan that it has not now; None: any."""
+        """Monotonic time at which a candidate that got no plan is to be looked at again."""
         look = self._looks.get(item)
-        times = [self._rests.get(item, 0.0), look.again if look is not None else 0.0]
-        return max(times) if item != self.item and max(times) > 0.0 else None
+        if item in self._stale and look is not None:
+            return look.again
+        return self._rests.get(item)
+
+    def turns_in(self) -> float | None:
+        """Seconds until a plan, or the rest after one, is over; None: neither is."""
+        if self.plan is not None:
+            return max((self.plan.until - self._known.clock.now()).total_seconds(), 0.0)
+        left = self._rest_end - self._known.clock.monotonic()
+        return left if left > 0.0 else None
 
     def _plan(
         self, candidate: candidates.Candidate, *, starves: bool
@@ -145,13 +160,19 @@ class Head:
             look = self._looks[candidate.item] = self._look(candidate)
         elif candidate.item == self.item:
             return self.plan
+        else:
+            self._stale.add(candidate.item)
         answer = look.answer
-        if answer is None or (answer.start is None and not starves):
+        if answer is None:
+            return None
+        rests = self._rest_end > self._known.clock.monotonic()
+        if answer.start is None and (rests or not starves):
             return None
         return self._bounded(candidate.item, answer)
 
     def _look(self, candidate: candidates.Candidate) -> _Look:
         self._looked += 1
+        self._stale.discard(candidate.item)
         view, begun = self._known.view, self._known.clock.monotonic()
         people = (person for unit in self._book.all(view).values() for person in unit.people)
         ask = wanted.Ask(view, candidate.workloads, self._deciding, candidate.near)
@@ -177,10 +198,12 @@ class Head:
         else:
             return None
         since, last = now, self.plan
-        if last is not None and item == self.item:
-            since = last.since
-            # An end that moves while the same work is in the way was never known.
-            if why is last.why and (why is planned.Why.STARVED or users == self._users):
+        if last is not None and why is last.why:
+            # A round is one for all; an end that moves while the same work is in the way was never
+            # known.
+            mine = item == self.item
+            since = last.since if mine else now
+            if why is planned.Why.STARVED or (mine and users == self._users):
                 until = min(until, last.until)
         self._start, self._users = answer.start, users
         return planned.Planned(item.kind, item.key, devices, since, until, why)

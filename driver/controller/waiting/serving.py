@@ -102,9 +102,9 @@ class Serving:
         self._head.settle()
         if complete and not placed:
             self._passed = self._known.view.mark
-        plan = self._head.plan
-        if plan is not None:
-            yield writers.WAKE, max(plan.until.timestamp() - self._now(), 0.0)
+        turns_in = self._head.turns_in()
+        if turns_in is not None:
+            yield writers.WAKE, turns_in
         used, self._used = self._used, []
         yield from ((item, 0.0) for item in used)
 

@@ -112,6 +112,18 @@ def test_after_a_rest_comes_another_round() -> None:
     assert world.decider.planned() is not None
 
 
+def test_while_one_rests_nothing_is_kept_for_another_that_starves() -> None:
+    world = beside(World(2, backfill=SOON))
+    world.add(*quickstart.whole("larger", 2))
+    world.settle(700.0)
+    seen = []
+    for _ in range(40):
+        plan = world.decider.planned()
+        seen.append(plan is not None)
+        world.settle(30.0)
+    assert 0.4 <= sum(seen) / len(seen) <= 0.6
+
+
 def test_what_becomes_free_in_a_round_goes_to_the_one_that_starved() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
     world.add(*quickstart.whole("small"))
