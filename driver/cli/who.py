@@ -11,8 +11,7 @@ from driver.controller.reports import model
 
 HELP = (
     "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.\n\n"
-    "What is kept for somebody, by a Reservation or for the first in line (backfill), is shown with "
-    "MODE kept. "
+    "MODE kept is for somebody who comes (Reservations) or is first in line (backfill). "
     "Of all namespaces, unless one is named. USE is the load of the last minute, or how long "
     "nothing ran; MIG devices are not told of (NVML samples none).\n\n"
     "  ration who\n\n"
@@ -118,8 +117,8 @@ def _is_in(entry: model.Kept, namespace: str) -> bool:
     return not namespace or key.startswith(f"{namespace}/")
 
 
-def _kept_row(gpu: model.Gpu, entry: model.Kept, at: str) -> tuple[str, ...]:
+def _kept_row(gpu: model.Gpu, entry: model.Kept, now: str) -> tuple[str, ...]:
     until = f"until {entry.until}" if entry.until else ""
-    since = words.age(entry.since, at)
+    since = words.age(entry.since, now)
     head = (entry.holder, entry.reservation, gpu.node, gpu.name, "kept", until, "", since)
     return (*head, "", "", entry.device, "", gpu.uuid)

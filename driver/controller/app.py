@@ -211,7 +211,12 @@ class App:
 
         explain = explaining.by(decider.answering.now)
         minded = looking.Minded(
-            away, lambda: _silent(reflectors), explain, self._told.newest, decider.offer, decider.planned
+            away,
+            lambda: _silent(reflectors),
+            explain,
+            self._told.newest,
+            decider.offer,
+            decider.planned,
         )
         return looking.Looking(self._stores, config.driver_name, minded, self._clock)
 

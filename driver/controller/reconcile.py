@@ -13,7 +13,6 @@ import structlog
 
 from driver import clock, ids
 from driver.controller import (
-    advising,
     attending,
     feed,
     memory,
@@ -24,7 +23,6 @@ from driver.controller import (
     state,
     stores,
     turn,
-    underway,
     writers,
 )
 from driver.controller import view as cluster
@@ -42,7 +40,6 @@ from driver.controller.waiting import (
     charging,
     ganging,
     head,
-    holders,
     placing,
     planned,
     serving,
@@ -96,12 +93,10 @@ class Reconciler:
         self._roster = roster.Roster()
         self._feed = feed.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
-        claims_now = underway.Underway(known)
-        adviser = advising.Adviser(settings.deciding, claims_now.claim, found.pods.get)
-        named = holders.Holders(known, claims_now, self.planned)
-        placer = placing.Placing(known, self._writers, tools, adviser, named)
+        deciding = settings.deciding
+        placer = placing.make(known, self._writers, tools, deciding, self.planned)
         self._singles = singles.Singles(
-            known, self._writers, tools, placer, settings.deciding, settings.patience
+            known, self._writers, tools, placer, deciding, settings.patience
         )
         self._gangs = ganging.Gangs(
             known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
@@ -113,23 +108,19 @@ class Reconciler:
         self._reserving = reserving.Reserving(
             known, hands, charges, settings.deciding, fair.leaf_of, brought
         )
-        room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
         self._reclaiming = reclaiming.Reclaiming(known, fair, room.book, hands)
-        self._replacing = replacing.Replacing(
-            known, room.book, self._reserving, placer, settings.deciding
-        )
+        self._replacing = replacing.Replacing(known, room.book, self._reserving, placer, deciding)
         self._feed.follow("unit", (found.pods, wiring.but(room.book.put_pod, settings.on_demand)))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
-        self._head = head.Head(known, room.book, settings.deciding, settings.backfill)
+        self._head = head.Head(known, room.book, deciding, settings.backfill)
         self._serving = serving.Serving(
             known, charges, self._singles, self._gangs, room, self._head
         )
-        self.answering = answering.Answering(
-            known, items, placer, adviser, settings.deciding, self._serving
-        )
+        self.answering = answering.Answering(known, items, placer, settings.deciding, self._serving)
         self._bringing: bringing.Bringing | None = None
         self._marking: marking.Marking | None = None
         if settings.on_demand is not None:

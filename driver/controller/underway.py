@@ -10,8 +10,8 @@ from driver.resources import claims
 class Underway:
     """On the decider's thread. Advice that did not know them would name the wrong pods."""
 
-    def __init__(self, known: state.State) -> None:
-        self._known = known
+    def __init__(self, shared: state.State) -> None:
+        self._known = shared
 
     def claim(self, key: ids.Key) -> claims.Claim | None:
         """The cached claim, with what is being written, reserved for each pod that it is for."""

@@ -1,4 +1,4 @@
-"""The quickstart on a fake fleet: two nodes of 8 H100 with every face, and the example's own pods."""
+"""The quickstart on a fake fleet: two nodes of 8 H100 with every face, and its own pods."""
 
 import functools
 from collections.abc import Iterable

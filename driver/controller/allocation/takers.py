@@ -5,7 +5,7 @@ few nodes that matter most.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from driver import ids, names, reasons
@@ -23,7 +23,7 @@ _MOST_HOLDERS = 3
 
 
 class Taker(NamedTuple):
-    """GPUs of a node, whole or in part, with one holder (a key of the view) or a taint (`fault`)."""
+    """GPUs of a node, whole or in part, with a holder (a key of the view) or a taint (`fault`)."""
 
     node: ids.NodeName
     gpus: int
@@ -36,13 +36,11 @@ def of_refusal(
 ) -> tuple[Taker, ...]:
     """Takers on the nodes that lack taken or faulty devices: `first`, then by what they lack.
 
-    On each node promises and faults first, then by count of GPUs and by key. At most two nodes are read.
+    On each node promises and faults first, then by count of GPUs and by key. At most two nodes are
+    read.
     """
-    nodes = [*_nodes(answer)]
-    if first in nodes:
-        nodes.remove(first)
-        nodes.insert(0, first)
-    return tuple(taker for node in nodes[:_MOST_NODES] for taker in _on_node(view, node))
+    nodes = dict.fromkeys((*_first(answer, first), *_nodes(answer)))
+    return tuple(taker for node in [*nodes][:_MOST_NODES] for taker in _on_node(view, node))
 
 
 def sentence(takers: Iterable[Taker], name_of: NameOf) -> str:
@@ -74,13 +72,22 @@ def _by(taker: Taker, name_of: NameOf) -> str:
     return f"tainted {taker.fault}" if taker.fault else name_of(taker.holder)
 
 
-def _nodes(answer: outcome.NoFit) -> Iterator[ids.NodeName]:
-    """Nodes with devices that are taken or faulty, those that lack least first, then by name."""
-    lacking: list[tuple[int, ids.NodeName]] = []
+def _lacking(answer: outcome.NoFit) -> Iterator[tuple[int, Sequence[ids.NodeName]]]:
+    """Nodes with devices that are taken or faulty, by how many devices they lack."""
     for refusal, nodes in answer.nodes.items():
         if any(reason in _TAKEN or reason is _FAULTY for reason, _ in refusal.devices):
-            lacking += ((refusal.wanted - refusal.fits, node) for node in nodes)
-    yield from (node for _, node in sorted(lacking))
+            yield refusal.wanted - refusal.fits, nodes
+
+
+def _first(answer: outcome.NoFit, node: ids.NodeName | None) -> Iterator[ids.NodeName]:
+    if node is not None and any(node in nodes for _, nodes in _lacking(answer)):
+        yield node
+
+
+def _nodes(answer: outcome.NoFit) -> Iterator[ids.NodeName]:
+    """The first nodes, those that lack least before others, then by name."""
+    several = ((lack, node) for lack, nodes in _lacking(answer) for node in nodes[:_MOST_NODES])
+    yield from (node for _, node in sorted(several))
 
 
 def _on_node(view: cluster.ClusterView, node: ids.NodeName) -> list[Taker]:
@@ -92,7 +99,7 @@ def _on_node(view: cluster.ClusterView, node: ids.NodeName) -> list[Taker]:
         if share.pool.driver != view.driver:
             continue
         for device in view.used(share.pool):
-            for holder in view.holders(claims.DeviceId(*_pool_of(share.pool), device)):
+            for holder in view.holders(claims.DeviceId(share.pool.driver, share.pool.name, device)):
                 held[holder.claim].add((share.pool.name, _gpu_of(device)))
         for device, taint in _tainted(share):
             faults[taint].add((share.pool.name, _gpu_of(device)))
@@ -113,20 +120,15 @@ def _rank(taker: Taker) -> tuple[bool, int, ids.Key, str]:
 
 def _tainted(share: pool.Share) -> Iterator[tuple[str, str]]:
     """Devices with a taint that tells of more than who allocates them."""
-    for _, devices in share.slices:
-        for device in devices:
-            for taint in device.taints:
-                if taint.blocks and taint.key not in names.OWN_TAINTS:
-                    yield device.name, f"{taint.key}={taint.value}" if taint.value else taint.key
+    every = (device for _, several in share.slices for device in several)
+    for device, taint in ((owner, mark) for owner in every for mark in owner.taints):
+        if taint.blocks and taint.key not in names.OWN_TAINTS:
+            yield device.name, f"{taint.key}={taint.value}" if taint.value else taint.key
 
 
 def _is_claim(key: ids.Key) -> bool:
     """No namespace has a colon, and all other keys of a view do; faults have no key."""
     return bool(key) and ":" not in key
-
-
-def _pool_of(of: pool.Pool) -> tuple[str, str]:
-    return of.driver, of.name
 
 
 def _gpu_of(device: str) -> str:

@@ -51,9 +51,7 @@ BACKFILL_END: Final = Family(
     "dra_gpu_controller_backfill_end_timestamp_seconds",
     "Until when they are kept, in Unix time; 0 where none are.",
 )
-FAMILIES: Final = (
-    *(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),
-)
+FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
 Waits = tuple[writers.Item, candidates.Candidate | None]
 
 

@@ -198,11 +198,9 @@ def _laid(found: list[model.Part]) -> list[model.Part]:
     return made
 
 
-def _kept(
-    found: seen.Seen, shell: published.Shell, key: tuple[str, str]
-) -> Iterator[model.Kept]:
-    """By Reservations, then by backfill."""
-    for promised in found.promised.get(key, ()):
+def _kept(cluster: seen.Seen, shell: published.Shell, key: tuple[str, str]) -> Iterator[model.Kept]:
+    """List entries of Reservations, then of backfill."""
+    for promised in cluster.promised.get(key, ()):
         slot = shell.slots.get(promised.held.device.device)
         if slot is not None:
             yield model.Kept(
@@ -213,8 +211,8 @@ def _kept(
                 start=slot.start,
                 width=slot.width,
             )
-    plan = found.objects.plan
-    for held in found.planned.get(key, ()):
+    plan = cluster.objects.plan
+    for held in cluster.planned.get(key, ()):
         slot = shell.slots.get(held.device.device)
         if slot is not None and plan is not None:
             yield model.Kept(

@@ -96,9 +96,10 @@ class Kept(Document):
 class Gpu(Document):
     """One physical GPU. `index` is its place in PCI order on the node, which `nvlink` refers to.
 
-    `mode` is "free" where nobody has any of it, "kept" where some of it is kept for somebody. `memory_slices` 0: no MIG. `offers` are the modes
-    of the devices that it is published as now. `memory_allocated` and `compute_allocated` are what
-    claims have been given; a GPU that is given whole is given in full.
+    `mode` is "free" where nobody has any of it, "kept" where some of that is kept for somebody.
+    `memory_slices` 0: no MIG. `offers` are the modes of the devices that it is published as now.
+    `memory_allocated` and `compute_allocated` are what claims have been given; a GPU that is given
+    whole is given in full.
     """
 
     node: str

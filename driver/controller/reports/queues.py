@@ -65,12 +65,12 @@ def _of(found: seen.Seen, one: queues.Queue) -> model.Queue:
     )
 
 
-def _planned(found: seen.Seen, name: str) -> tuple[str, str]:
+def _planned(cluster: seen.Seen, name: str) -> tuple[str, str]:
     """GPUs that backfill keeps idle for a queue, and until when; "" for none."""
-    plan = found.objects.plan
-    if plan is None or found.planned_queue != name:
+    plan = cluster.objects.plan
+    if plan is None or cluster.planned_queue != name:
         return "", ""
-    return str(sum(key not in found.taken for key in found.planned)), plan.end
+    return str(sum(key not in cluster.taken for key in cluster.planned)), plan.end
 
 
 def _text(told: fields.Raw, key: str) -> str:

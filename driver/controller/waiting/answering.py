@@ -8,7 +8,7 @@ from concurrent import futures
 from dataclasses import replace
 
 from driver import ids, reasons
-from driver.controller import advising, state, writers
+from driver.controller import state, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import allocate, explanation, outcome, settings, words
 from driver.controller.allocation.gangs import result, seating
@@ -30,17 +30,15 @@ class Answering:
 
     def __init__(
         self,
-        known: state.State,
+        shared: state.State,
         items: workqueue.WorkQueue[writers.Item],
         placer: placing.Placing,
-        adviser: advising.Adviser,
         deciding: settings.Settings,
         turns: serving.Serving,
     ) -> None:
-        self._known = known
+        self._known = shared
         self._items = items
         self._placer = placer
-        self._adviser = adviser
         self._deciding = deciding
         self._serving = turns
         self._lock = threading.Lock()
@@ -91,7 +89,7 @@ class Answering:
             return self._not_placed(work)
         near = None
         if refusal.blocker is None:
-            near = self._adviser.advise(view, work, refusal)
+            near = self._placer.adviser.advise(view, work, refusal)
         rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
         text = whatif_words.joined(words.no_fit(refusal), rest)
         return self._placer.explain(work.pod, refusal, near, text)
@@ -105,10 +103,7 @@ class Answering:
         uid = self._known.memory.uids.get(pod)
         if uid is None or uid not in self._known.memory.told:
             return None
-        gangs = (one for one in waiting.values() if one is not None and one.gang is not None)
-        return next(
-            (one for one in gangs if any(work.pod.uid == uid for work in one.workloads)), None
-        )
+        return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
     def _view_for(self, candidate: candidates.Candidate) -> cluster.ClusterView:
         """The picture as the candidate's own turn finds it."""
@@ -131,15 +126,17 @@ class Answering:
             return self._not_placed(mine)
         text = f"gang {candidate.gang.key}: {seating_words.unseated(answer, candidate.near)}"
         text = whatif_words.joined(text, self._serving.note_of(candidate))
-        return self._placer.explain(
-            mine.pod, outcome.NoFit(reasons.Reason.NO_FIT, text), text=text
-        )
+        return self._placer.explain(mine.pod, outcome.NoFit(reasons.Reason.NO_FIT, text), text=text)
 
     def _not_placed(self, work: outcome.Workload) -> explanation.Explanation | None:
-        """Of one that would fit: what keeps it otherwise, such as its queue's limit."""
+        """The answer to one that would fit: what else keeps it, such as its queue's limit."""
         memory = self._known.memory
         why, text = memory.why.get(work.pod.uid), memory.told.get(work.pod.uid, "")
         if why is None or why is reasons.Reason.NO_FIT:
             self._items.add(writers.WAKE)
             return self.last(work.pod.key)
         return self._placer.explain(work.pod, outcome.NoFit(why, text))
+
+
+def _is_in(uid: ids.PodUid, candidate: candidates.Candidate) -> bool:
+    return any(work.pod.uid == uid for work in candidate.workloads)

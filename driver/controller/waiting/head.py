@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from driver import ids
 from driver.controller import state, writers
 from driver.controller.allocation import settings
 from driver.controller.allocation.whatif import asking
@@ -51,12 +50,12 @@ class Head:
 
     def __init__(
         self,
-        known: state.State,
+        shared: state.State,
         book: units.Book,
         deciding: settings.Settings,
         rules: planned.Rules,
     ) -> None:
-        self._known = known
+        self._known = shared
         self._book = book
         self._deciding = deciding
         self.rules = rules
@@ -64,7 +63,7 @@ class Head:
         self._rests: dict[writers.Item, float] = {}
         self._stale: set[writers.Item] = set()
         self._rest_end = 0.0
-        self._users: frozenset[ids.Key] = frozenset()
+        self._users: frozenset[str] = frozenset()
         self._start: dt.datetime | None = None
         self._looked = 0
         self.plan: planned.Planned | None = None
@@ -148,9 +147,7 @@ class Head:
         left = self._rest_end - self._known.clock.monotonic()
         return left if left > 0.0 else None
 
-    def _plan(
-        self, candidate: candidates.Candidate, *, starves: bool
-    ) -> planned.Planned | None:
+    def _plan(self, candidate: candidates.Candidate, *, starves: bool) -> planned.Planned | None:
         if candidate.item in self._rests:
             return None
         look = self._looks.get(candidate.item)
@@ -188,9 +185,7 @@ class Head:
         """A plan with its end; None where it would take too much of the fleet."""
         view, now = self._known.view, self._known.clock.now()
         devices = planning.of_seats(view, answer.seats)
-        users = frozenset(
-            holder.claim for held in devices for holder in view.holders(held.device)
-        )
+        users = frozenset(holder.claim for held in devices for holder in view.holders(held.device))
         if answer.start is not None:
             until, why = answer.start + dt.timedelta(seconds=_GRACE_S), planned.Why.KNOWN_END
         elif self._is_small(devices):

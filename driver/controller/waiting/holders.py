@@ -17,11 +17,11 @@ class Holders:
 
     def __init__(
         self,
-        known: state.State,
+        shared: state.State,
         claims_now: underway.Underway,
         plan: Callable[[], planned.Planned | None],
     ) -> None:
-        self._known = known
+        self._known = shared
         self._claims = claims_now
         self._plan = plan
 

@@ -1,16 +1,16 @@
-"""Acting on answers: a placement is written; a refusal is told, and told anew once it is another."""
+"""Acting on answers: a placement is written; a refusal is told, and renewed once it is another."""
 
 from collections.abc import Callable, Iterable
 
 import structlog
 
 from driver import clock, ids, names, reasons
-from driver.controller import advising, state, turn, writers
+from driver.controller import advising, state, turn, underway, writers
 from driver.controller import view as cluster
-from driver.controller.allocation import assemble, explanation, outcome, words
+from driver.controller.allocation import assemble, explanation, outcome, settings, words
 from driver.controller.allocation.whatif import nearest
 from driver.controller.allocation.whatif import words as whatif_words
-from driver.controller.waiting import holders, renewing
+from driver.controller.waiting import holders, planned, renewing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ class Placing:
         self._known = known
         self._writers = hands
         self._tools = tools
-        self._adviser = adviser
+        self.adviser = adviser
         self.holders = named
         self.renewals = renewing.Renewals(known.clock)
 
@@ -79,7 +79,9 @@ class Placing:
             if new or (not owed and self.renewals.hold(uid, text, view)):
                 self.renewals.hold(uid, text, view)
                 self.explain(pod, answer, near, text)
-                self.tell(pod, due.open, reasons.Reason.NO_FIT, text, same_as=message, answer=answer)
+                self.tell(
+                    pod, due.open, reasons.Reason.NO_FIT, text, same_as=message, answer=answer
+                )
         self._tools.metrics.decided("no_fit")
         self._tools.metrics.refused(answer.reasons)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
@@ -120,6 +122,7 @@ class Placing:
         The pod's condition names what of an `answer` holds on every node.
         """
         self._known.memory.told[pod.uid] = same_as or message
+        self.renewals.prune(self._known.memory.told)
         self._known.memory.why[pod.uid] = reason
         self._tools.tell.warning(pod, found, reason, message)
         if pod.node is None and answer is not None and answer.blocker is not None:
@@ -210,8 +213,21 @@ class Placing:
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
-        if not self._adviser.affords(self._known.view, workload):
+        if not self.adviser.affords(self._known.view, workload):
             self._known.memory.unadvised.add(uid)
             return None
         self._known.memory.unadvised.discard(uid)
-        return self._adviser.advise(self._known.view, workload, answer)
+        return self.adviser.advise(self._known.view, workload, answer)
+
+
+def make(
+    state_now: state.State,
+    hands: writers.Writers,
+    tools: writers.Tools,
+    deciding: settings.Settings,
+    plan: Callable[[], planned.Planned | None],
+) -> Placing:
+    """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
+    current = underway.Underway(state_now)
+    adviser = advising.Adviser(deciding, current.claim, state_now.stores.pods.get)
+    return Placing(state_now, hands, tools, adviser, holders.Holders(state_now, current, plan))

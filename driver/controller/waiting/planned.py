@@ -79,7 +79,7 @@ class Planned:
 
 
 def idle(plan: Planned, view: cluster.ClusterView) -> Mapping[ids.NodeName, int]:
-    """How many of the planned GPUs nobody uses yet, by node; nodes without one left out."""
+    """Count the planned GPUs that nobody uses yet, by node; nodes without one left out."""
     used: set[tuple[ids.NodeName, str]] = set()
     every: set[tuple[ids.NodeName, str]] = set()
     for held in plan.devices:

@@ -4,6 +4,7 @@ A first answer and a change of it are told at once; a change in the rest of the 
 fit, holders, plans) is told within a minute, each pod at most every `RENEW_S`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from driver import clock, ids
@@ -56,7 +57,7 @@ class Renewals:
         self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.mark)
         return last is None or last.text != text
 
-    def prune(self, uids: set[ids.PodUid]) -> None:
+    def prune(self, uids: Collection[ids.PodUid]) -> None:
         """Forget all others, once they are many."""
         if len(self._spoken) > 2 * len(uids) + _SPARE:
-            self._spoken = {uid: one for uid, one in self._spoken.items() if uid in uids}
+            self._spoken = {uid: spoken for uid, spoken in self._spoken.items() if uid in uids}

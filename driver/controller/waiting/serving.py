@@ -10,7 +10,15 @@ from driver.controller import view as cluster
 from driver.controller.queueing import amounts, order, words
 from driver.controller.reservations import without
 from driver.controller.room import preemption
-from driver.controller.waiting import candidates, charging, ganging, head, planned, renewing, singles
+from driver.controller.waiting import (
+    candidates,
+    charging,
+    ganging,
+    head,
+    planned,
+    renewing,
+    singles,
+)
 from driver.resources import claims, reservations
 
 Guard = Callable[[writers.Item], AbstractContextManager[None]]
@@ -89,15 +97,15 @@ class Serving:
         self._charges.bring(self._now())
         self._head.lift()
         placed = False
-        for one, later in self._beside_head(due):
+        for candidate, later in self._beside_head(due):
             served = candidates.Served.LIMITED
-            with guard(one.item):
-                served = self._turn(one)
-                self._keep_behind(one, served, later=later)
+            with guard(candidate.item):
+                served = self._turn(candidate)
+                self._keep_behind(candidate, served, later=later)
             placed |= served is _PLACED
-            again_s = self._again_s(one)
+            again_s = self._again_s(candidate)
             if again_s is not None and served is not _PLACED:
-                yield one.item, again_s
+                yield candidate.item, again_s
             self._charges.bring(self._now())
         self._head.settle()
         if complete and not placed:

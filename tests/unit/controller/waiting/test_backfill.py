@@ -147,11 +147,12 @@ def test_no_more_of_the_fleet_is_kept_than_may_be() -> None:
     wide = beside(World(2, 2, backfill=rules), 0.0)
     wide.add(*quickstart.whole("second"), *quickstart.whole("huge", 2))
     wide.settle(700.0)
-    assert wide.decider.planned() is None or len(wide.decider.planned().devices) <= 2
+    plan = wide.decider.planned()
+    assert plan is None or len(plan.devices) <= 2
 
 
 @pytest.mark.parametrize(("waited", "kept"), [(0.5 * HOUR, False), (1.1 * HOUR, True)])
-def test_with_queues_an_hour_is_the_bound(waited: float, kept: bool) -> None:
+def test_with_queues_an_hour_is_the_bound(*, waited: float, kept: bool) -> None:
     world = World(2, 2)
     world.add(a_queue("a"))
     beside(world)
