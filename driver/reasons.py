@@ -36,6 +36,15 @@ class Reason(StrEnum):
             "message quotes the scheduler."
         ),
     )
+    BOUND_AWAY = (
+        "BoundAwayFromClaim",
+        (
+            "The pod is bound to a node on which its claim is not allocated, and cannot be; the "
+            "message says why. A pod that kube-scheduler bound is evicted where its owner makes "
+            "another."
+        ),
+    )
+    NODE_NOT_FOUND = ("NodeNotFound", "The pod names a node (spec.nodeName) that does not exist.")
     ALLOCATION_FAILED = (
         "AllocationFailed",
         "The devices were chosen but the API server refused the write; it is tried again.",

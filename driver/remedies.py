@@ -33,6 +33,11 @@ _WAITING: Mapping[R, str] = {
         "Read the scheduler's words and free what it lacked there, CPU or a volume perhaps. "
         "The node is left out for the pod for a while; other nodes are tried at once."
     ),
+    R.BOUND_AWAY: (
+        "Free what the message names on the pod's node, or delete the pod: kube-scheduler chooses "
+        "a node for the next one, unless it names its node itself (spec.nodeName)."
+    ),
+    R.NODE_NOT_FOUND: "Delete the pod; name a node that exists, or none: kube-scheduler chooses.",
     R.ALLOCATION_FAILED: (
         "Nothing at first: it is tried again. If it stays, the message has the server's words: "
         "rights (`ration doctor`), a policy, or a server that is not reached."

@@ -39,8 +39,19 @@ def without(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> dict[str, 
     }
 
 
+def parted(claim: claims.Claim, pod: pods.Pod) -> dict[str, object]:
+    """The strategic patch of a status that removes an unbound pod, of the claim as it was read.
+
+    Of that version alone: kube-scheduler may have bound the pod since.
+    """
+    return {
+        "metadata": {"uid": claim.uid, "resourceVersion": claim.version},
+        "status": {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]},
+    }
+
+
 def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation) -> bool:
-    if now.allocation is None or not hold.stands(now, pod):
+    if now.allocation is None or not (hold.stands(now, pod) or hold.reserves(now, pod)):
         return False
     meant, found = (tuple(r.device for r in one.results) for one in (allocation, now.allocation))
     return meant == found
@@ -107,12 +118,11 @@ class Commit:
         self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation
     ) -> None:
         version = self._protect(claim)
-        entries = (hold.pod_entry(pod), hold.of_pod(pod))
         body = {
             "metadata": {"uid": claim.uid, "resourceVersion": version},
             "status": {
                 "allocation": claims.render_allocation(allocation),
-                "reservedFor": [claims.render_consumer(entry) for entry in entries],
+                "reservedFor": [claims.render_consumer(entry) for entry in hold.entries(pod)],
             },
         }
         self._patch_status(claim, body, client.PatchType.STRATEGIC)
@@ -149,8 +159,26 @@ class Commit:
         return str(resource.version_of(answer))
 
     def clear(self, claim: claims.Claim) -> None:
-        """Take an unbound allocation back: allocation and reservedFor in one patch."""
+        """Take an unbound allocation back: allocation and reservedFor in one patch.
+
+        Raises:
+            Conflict: a pod has reserved it, or it changed since it was read: kube-scheduler may be
+                binding by it.
+        """
+        if hold.is_reserved(claim):
+            raise errors.Conflict(409, "Conflict", f"claim {claim.key} is reserved for a pod")
         self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
+
+    def clear_bound(self, claim: claims.Claim) -> None:
+        """Take back the allocation of a pod that is bound to another node than the devices'.
+
+        The caller has seen that nobody else uses it. Raises Conflict where the claim changed.
+        """
+        self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
+
+    def part(self, claim: claims.Claim, pod: pods.Pod) -> None:
+        """Take an unbound pod out of reservedFor: its next binding has to write there again."""
+        self._patch_status(claim, parted(claim, pod), client.PatchType.STRATEGIC)
 
     def withdraw(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
         """Clear whichever of the claims was written for the pod, answered or not.
@@ -162,7 +190,7 @@ class Commit:
                 now = self._read(claim)
             except errors.NotFound:
                 continue
-            if now.allocation is not None and hold.stands(now, pod):
+            if now.allocation is not None and hold.stands(now, pod) and not hold.is_reserved(now):
                 self._try_clear(now)
 
     def _try_clear(self, claim: claims.Claim) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from driver import ids
+from driver.controller import hold
 from driver.controller import view as cluster
 from driver.controller.provisioning import placeholder
 from driver.resources import claims, pods, selectors, volumes
@@ -14,8 +15,8 @@ _Pin = tuple[frozenset[str], ids.NodeName]
 class Load:
     """Pods by node: bound, being placed, or unbound with an allocation that pins them.
 
-    Every change names the nodes that it concerns. Placeholders are in the namespace `arriving`, as
-    nobody else may make pods there.
+    Every change names the nodes that it concerns; `bindings` counts pods that came to a node or
+    went from one. Placeholders are in the namespace `arriving`, as nobody else may make pods there.
     """
 
     def __init__(self, arriving: str = "") -> None:
@@ -27,6 +28,7 @@ class Load:
         self._placed: dict[ids.Key, tuple[ids.NodeName, pods.Pod]] = {}
         self._on: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._use: dict[ids.NodeName, cluster.NodeUse] = {}
+        self.bindings = 0
 
     @property
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
@@ -40,6 +42,8 @@ class Load:
     def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
         """A pod came, changed or went."""
         before = self._pods.pop(key, None)
+        if _bound_to(before) != _bound_to(pod):
+            self.bindings += 1
         for one in before.claim_keys if before else ():
             self._users[one].discard(key)
             if not self._users[one]:
@@ -92,8 +96,11 @@ class Load:
         on_its_way = pod.node or self._flying.get(pod.uid)
         if on_its_way is not None:
             return on_its_way
-        pins = (self._pins[one] for one in pod.claim_keys if one in self._pins)
-        return next((node for uids, node in pins if pod.uid in uids), None)
+        pins = [self._pins[key] for key in pod.claim_keys if key in self._pins]
+        if not pins:
+            return None
+        mine = {pod.uid, hold.of_pod(pod).uid}
+        return next((node for uids, node in pins if mine & uids), None)
 
     def _weigh(self, name: ids.NodeName) -> bool:
         """Whether the pods of a node take something else than before."""
@@ -104,6 +111,10 @@ class Load:
         before, after = self._use.get(name), weigh(there.values(), self._arriving)
         self._use[name] = after
         return before != after
+
+
+def _bound_to(pod: pods.Pod | None) -> ids.NodeName | None:
+    return None if pod is None or pod.finished else pod.node
 
 
 def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:

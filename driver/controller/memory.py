@@ -6,22 +6,10 @@ Owned by the decider's thread alone.
 from dataclasses import dataclass, field
 
 from driver import ids, reasons
-from driver.controller import turn, writers
+from driver.controller import refusals, releases, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import explanation
 from driver.controller.waiting import candidates
-
-FIRST_BACK_OFF_S = 60.0
-LONGEST_BACK_OFF_S = 600.0
-
-
-@dataclass(slots=True)
-class BackOff:
-    """A node that the scheduler refused for a pod: until when it is left out, and its words."""
-
-    until: float
-    lasts_s: float
-    words: str
 
 
 @dataclass(slots=True)
@@ -36,13 +24,19 @@ class Memory:
     nearest fit is still to be told. `explained` is the last answer to each pod in full, for as long
     as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
+    `unbound` are pods that were seen without a node, `astray` since when bound pods were seen away
+    from their claims. `refused` are nodes that kube-scheduler refused, `released` when claims lost
+    their allocation.
     """
 
     in_flight: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
     writing: set[ids.Key] = field(default_factory=set)
     in_doubt: dict[ids.Key, writers.Decision] = field(default_factory=dict)
     placed: dict[ids.PodUid, turn.Placed] = field(default_factory=dict)
-    backed_off: dict[ids.PodUid, dict[ids.NodeName, BackOff]] = field(default_factory=dict)
+    refused: refusals.Refusals = field(default_factory=refusals.Refusals)
+    released: releases.Releases = field(default_factory=releases.Releases)
+    unbound: set[ids.PodUid] = field(default_factory=set)
+    astray: dict[ids.PodUid, float] = field(default_factory=dict)
     told: dict[ids.PodUid, str] = field(default_factory=dict)
     why: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
     explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
@@ -64,7 +58,8 @@ class Memory:
         uid = self.uids.pop(key, None)
         if uid is not None:
             self.placed.pop(uid, None)
-            self.backed_off.pop(uid, None)
+            self.unbound.discard(uid)
+            self.astray.pop(uid, None)
             self.hush(uid)
 
     def hush(self, uid: ids.PodUid) -> None:
@@ -73,25 +68,6 @@ class Memory:
         self.why.pop(uid, None)
         self.explained.pop(uid, None)
         self.unadvised.discard(uid)
-
-    def back_off(self, uid: ids.PodUid, node: ids.NodeName, words: str, now: float) -> float:
-        """Leave a node out for a pod, each time for longer; how long."""
-        of_pod = self.backed_off.setdefault(uid, {})
-        before = of_pod.get(node)
-        lasts = min(before.lasts_s * 2, LONGEST_BACK_OFF_S) if before else FIRST_BACK_OFF_S
-        of_pod[node] = BackOff(now + lasts, lasts, words)
-        return lasts
-
-    def avoided(self, uid: ids.PodUid, now: float) -> dict[ids.NodeName, str]:
-        """The nodes to leave out for a pod now, with the scheduler's words."""
-        return {
-            node: one.words for node, one in self.backed_off.get(uid, {}).items() if one.until > now
-        }
-
-    def next_end(self, uid: ids.PodUid, now: float) -> float | None:
-        """When the first of a pod's back-offs ends."""
-        ends = [one.until for one in self.backed_off.get(uid, {}).values() if one.until > now]
-        return min(ends, default=None)
 
     def fly(self, decision: cluster.InFlight) -> None:
         """A decision is being written; no other in flight writes one of its claims."""

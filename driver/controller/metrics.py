@@ -59,7 +59,10 @@ EVICTIONS: Final = (
 )
 OTHER: Final = "Other"
 _WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
-_RESULTS = ("allocated", "no_fit", "waits", "write_failed", "taken_back", "nudged", "evicted")
+_RESULTS = (
+    *("allocated", "no_fit", "waits", "write_failed"),
+    *("taken_back", "repaired", "nudged", "evicted"),
+)
 
 
 class Metrics:

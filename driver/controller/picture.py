@@ -80,6 +80,13 @@ class _Shown:
         """The pods of a node, those on their way to it included."""
         return self._load.on(node)
 
+    def state_of(self, node: ids.NodeName, across_nodes: bool) -> object:  # noqa: FBT001
+        """The Node and its bound pods, or the bindings of all: equal while neither changed."""
+        if across_nodes:
+            return self._nodes.get(node), self._load.bindings
+        bound = (pod.uid for pod in self._load.on(node).values() if pod.node is not None)
+        return self._nodes.get(node), frozenset(bound)
+
     @property
     def volumes(self) -> Mapping[ids.Key, selectors.NodeSelector]:
         """The nodes that reach a bound PersistentVolumeClaim's volume, where not all do."""

@@ -113,14 +113,13 @@ class Reconciler:
         self._replacing = replacing.Replacing(known, room.book, self._reserving, placer, deciding)
         self._feed.follow("unit", (found.pods, wiring.but(room.book.put_pod, settings.on_demand)))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("release", (found.claims, known.put_release))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
-        self._head = head.Head(known, room.book, deciding, settings.backfill)
-        self._serving = serving.Serving(
-            known, charges, self._singles, self._gangs, room, self._head
-        )
-        self.answering = answering.Answering(known, items, placer, settings.deciding, self._serving)
+        first = self._head = head.Head(known, room.book, deciding, settings.backfill)
+        self._serving = serving.Serving(known, charges, self._singles, self._gangs, room, first)
+        self.answering = answering.Answering(known, items, placer, deciding, self._serving)
         self._bringing: bringing.Bringing | None = None
         self._marking: marking.Marking | None = None
         if settings.on_demand is not None:
@@ -308,6 +307,8 @@ class Reconciler:
         gang = roster.key_of(pod)
         if gang is not None:
             self._items.add(writers.Item("gang", gang))
+        if gang is not None and pod.node is None:
+            self._memory.unbound.add(pod.uid)
             return None
         return self._single(item, pod)
 

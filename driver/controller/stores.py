@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import ids
+from driver.controller import hold
 from driver.kube import store
 from driver.resources import (
     budgets,
@@ -83,13 +84,14 @@ def claims_of(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
 
 
 def users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
-    """The pods that have reserved a claim and are there."""
-    there = found.claims.get(claim)
-    for entry in there.consumers if there is not None else ():
-        key = ids.Key(f"{claim.partition('/')[0]}/{entry.name}")
-        pod = found.pods.get(key) if entry.is_pod else None
-        if pod is not None and pod.uid == entry.uid:
-            yield pod
+    """The live pods that have reserved a claim, or for which it is held; each once."""
+    held = found.claims.get(claim)
+    users: dict[ids.PodUid, pods.Pod] = {}
+    for entry in held.consumers if held is not None else ():
+        pod = hold.consumer(held, entry, found.pods.get) if held is not None else None
+        if pod is not None:
+            users[pod.uid] = pod
+    yield from users.values()
 
 
 class PodsByClaim:

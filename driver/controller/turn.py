@@ -1,14 +1,15 @@
-"""What is due for a pod or a claim, now. Pure: objects and remembered moments in, a turn out.
+"""Next action for a pod or a claim. Pure: objects and remembered moments in, a turn out.
 
-A pod's turn: decide for it, wait, or take its unbound allocation back (D5). A claim's turn: drop
-holds that have served, or clear an allocation that nobody uses. Moments are monotonic seconds.
+A pod's turn: decide for it, wait, or take its unbound allocation back (D5, ADR 18); pods that are
+bound are `bound`'s. A claim's turn: drop holds that have served, or clear an allocation that nobody
+uses. Moments are monotonic seconds.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from driver import ids, names
-from driver.controller import hold
+from driver.controller import hold, unschedulable
 from driver.controller import view as cluster
 from driver.resources import claims, pods
 
@@ -20,8 +21,9 @@ STALE_WAIT_S = 1.0
 class Patience:
     """How long to leave an unbound allocation alone, in seconds.
 
-    `refused_s` after the scheduler was seen to refuse the pod since our write; `silent_s` after
-    our write when its words did not change; `unreserved_s` while no pod is in reservedFor.
+    `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
+    leaves open whether our node was meant; `silent_s` after our write when the message did not
+    change; `unreserved_s` while reservedFor is empty.
     """
 
     refused_s: float = 30.0
@@ -72,11 +74,18 @@ class TakeBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Take the pod out of these claims first: a binding that saw it there would not write."""
+
+    claims: tuple[claims.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ungate:
     """Nothing of the pod is left to allocate here: our scheduling gate goes."""
 
 
-Turn = Nothing | Decide | Look | TakeBack | Ungate
+Turn = Nothing | Decide | Look | TakeBack | Part | Ungate
 
 
 def observe(placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float) -> Placed:
@@ -103,7 +112,7 @@ def of_pod(
     now: float,
     patience: Patience,
 ) -> Turn:
-    """The turn of a pod whose claims are all there; nothing under another's gate (D23)."""
+    """The turn of an unbound pod whose claims are all there; nothing under another's gate (D23)."""
     if pod.node is not None or pod.deleting or pod.finished or _waits_for_another(pod):
         return Nothing()
     open_claims = tuple(claim for claim in found if claim.allocation is None)
@@ -131,17 +140,28 @@ def _unbound(
     now: float,
     patience: Patience,
 ) -> Turn:
-    if placed.refused_at is not None:
-        due = placed.refused_at + patience.refused_s
-    else:
-        due = placed.written_at + patience.silent_s
     if pod.nominated == placed.node:
         return Look(patience.refused_s)
+    if placed.refused_at is not None:
+        open_ended = not unschedulable.definite(pod.verdict.message)
+        due = placed.refused_at + (patience.refused_s if open_ended else 0.0)
+    else:
+        due = placed.written_at + patience.silent_s
     if now < due:
         return Look(due - now)
     if not pod.verdict.refused:
         return Look(patience.silent_s)
-    return TakeBack(held, placed.node, pod.verdict.message)
+    return _release(pod, held, placed.node)
+
+
+def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Turn:
+    """Clear what nobody has reserved; a pod that another binding may count on is parted first."""
+    if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
+        return Nothing()  # another pod has it; its end changes the claim
+    reserved = tuple(claim for claim in held if hold.reserves(claim, pod))
+    if reserved:
+        return Part(reserved)
+    return TakeBack(held, node, pod.verdict.message)
 
 
 def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
@@ -178,7 +198,7 @@ def of_claim(
     served = tuple(
         one
         for one in claim.consumers
-        if one.is_hold and _served(one, find(ids.Key(f"{claim.namespace}/{one.name}")))
+        if one.is_hold and _served(claim, one, find(ids.Key(f"{claim.namespace}/{one.name}")))
     )
     if served and len(served) == len(claim.consumers):
         # kube-controller-manager frees a claim only when it empties reservedFor itself.
@@ -191,18 +211,21 @@ def of_claim(
     return Look(left) if left > 0 else ClearUnused()
 
 
-def _served(entry: claims.Consumer, pod: pods.Pod | None) -> bool:
-    if pod is None or not hold.is_of(entry, pod):
+def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
+    """Tell whether a hold is over: of a bound pod, once the pod has reserved the claim."""
+    if pod is None or not hold.is_of(entry, pod) or pod.finished:
         return True
-    return pod.node is not None or pod.finished or pod.deleting
+    if pod.node is None:
+        return pod.deleting
+    return hold.reserves(claim, pod)
 
 
 def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
-    """Whether an allocation of ours names no pod; a hold does not count.
+    """Whether an allocation of ours is for nobody: reservedFor is empty.
 
     Ours: every result is a device of our driver that only the controller allocates.
     """
-    if claim.allocation is None or any(not one.is_hold for one in claim.consumers):
+    if claim.allocation is None or claim.consumers:
         return False
     results = claim.allocation.results
     return bool(results) and all(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from driver import errors, ids, reasons
-from driver.controller import commit, metrics, ports, telling
+from driver.controller import commit, hold, metrics, ports, telling
 from driver.controller.allocation import outcome, words
 from driver.kube import backoff, workqueue
 from driver.resources import claims, nodes, pods
@@ -159,6 +159,25 @@ class Writers:
         """Take allocations back."""
         for claim in found:
             self._submit(claim, self._tools.commit.clear)
+
+    def release(self, pod: pods.Pod, held: tuple[claims.Claim, ...]) -> None:
+        """Clear an unbound pod's allocations; those that it has reserved lose the pod first.
+
+        What changes then brings the pod back, for the rest.
+        """
+        reserved = tuple(claim for claim in held if hold.reserves(claim, pod))
+        self.part(pod, reserved)
+        self.clear(tuple(claim for claim in held if not hold.is_reserved(claim)))
+
+    def clear_bound(self, astray: tuple[claims.Claim, ...]) -> None:
+        """Take allocations back whose only pod is bound to another node."""
+        for claim in astray:
+            self._submit(claim, self._tools.commit.clear_bound)
+
+    def part(self, pod: pods.Pod, reserved: tuple[claims.Claim, ...]) -> None:
+        """Take an unbound pod out of the reservedFor of its claims."""
+        for claim in reserved:
+            self._submit(claim, lambda held: self._tools.commit.part(held, pod))
 
     def condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
         """Say on a Node how its GPUs are."""

@@ -13,6 +13,7 @@ from driver.api import node_shapes
 from driver.controller import (
     commit,
     config,
+    hold,
     metrics,
     reconcile,
     saying,
@@ -208,6 +209,15 @@ class World:
         node = status.pop("node", None)
         spec = {**pod["spec"], **({"nodeName": node} if node else {})}
         self.add({**pod, "spec": spec, "status": {**pod["status"], **status}})
+
+    def scheduled(self, name: str = "pod", node: str = "node-0", *found: str) -> None:
+        """Do as kube-scheduler does: reserve the pod's claims (PreBind), then bind it."""
+        entry = claims.render_consumer(hold.pod_entry(objects.pod(name)))
+        for claim in found or ("claim",):
+            body = {"status": {"reservedFor": [entry]}}
+            raw = self.server.claims[f"default/{claim}"]
+            self.add(patches.strategic(raw, body))
+        self.change_pod(name, node=node)
 
     def settle(self, seconds: float = 1.0) -> None:
         """Let time pass and the decider work until it has nothing more to do."""

@@ -151,7 +151,8 @@ def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answe
     """Whether a node has what a workload wants; as nodes that are alike told, where they did."""
     if not reaches(question, node):
         return None
-    refused = nodefit.refusal(question.view, node, question.workload)
+    bound = question.workload.bound
+    refused = None if bound else nodefit.refusal(question.view, node, question.workload)
     if refused is not None:
         return refused
     return of_devices(question, node) if told is None else told.of(question, node)

@@ -15,13 +15,15 @@ class Workload:
     """A pod with its claims: the unit of decision (D4).
 
     `open` are the claims to allocate, `settled` those that are allocated already and so say where
-    the pod can go. `avoid` are nodes to leave out, with the words to give for it.
+    the pod can go. `avoid` are nodes to leave out, with the words to give for it. `bound`: the pod
+    is on its node already, so that no filter of kube-scheduler counts any more.
     """
 
     pod: pods.Pod
     open: tuple[claims.Claim, ...]
     settled: tuple[claims.Claim, ...] = ()
     avoid: Mapping[ids.NodeName, str] = field(default_factory=dict)
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from driver.controller import view as cluster
 from driver.controller.gangs import roster
 from driver.resources import claims, pods
 
+LOST_S = 30.0
+"""A pod that kube-scheduler has not taken out of reservedFor by then was forgotten by it."""
 HEARD_S = 6.0
 """kube-scheduler looks at binding conditions every 5 s (dynamicresources.go, 1.36 and 1.37)."""
 SILENT_S = 15.0
@@ -45,6 +47,11 @@ class Member:
     def written(self) -> tuple[claims.Claim, ...]:
         """Claims that we allocated and that are held for the pod until it is bound."""
         return tuple(one for one in self.settled if hold.stands(one, self.pod))
+
+    @property
+    def reserved(self) -> tuple[claims.Claim, ...]:
+        """Written claims that the pod has reserved: kube-scheduler has begun to bind it."""
+        return tuple(claim for claim in self.written if hold.reserves(claim, self.pod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +104,20 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Take these out of reservedFor: kube-scheduler should have, and did not."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Look again in `after_s` seconds."""
 
     after_s: float
 
 
-Turn = Nothing | Wait | Seat | Ungate | Ready | Fail | Clear | Look
+Turn = Nothing | Wait | Seat | Ungate | Ready | Fail | Clear | Part | Look
 
 
 def of_gang(gang: roster.Gang, members: Sequence[Member], now: dt.datetime) -> Turn:
@@ -112,8 +126,7 @@ def of_gang(gang: roster.Gang, members: Sequence[Member], now: dt.datetime) -> T
     written = tuple(one for one in unbound if one.written)
     failed = _failed_at(written)
     if failed is not None:
-        left = HEARD_S - (now - failed).total_seconds()
-        return Look(min(left, HEARD_S)) if left > 0 else Clear(written)
+        return _given_up(written, (now - failed).total_seconds())
     short = _not_yet(gang, members, unbound)
     begun = bool(written) and all(_is_ready(one) for one in written)
     if short and begun:
@@ -128,6 +141,16 @@ def of_gang(gang: roster.Gang, members: Sequence[Member], now: dt.datetime) -> T
     if lacking and not (enough and written):
         return Seat(lacking)
     return _written(gang, members, written, now) if written else Nothing()
+
+
+def _given_up(written: tuple[Member, ...], age_s: float) -> Turn:
+    """Free the devices once kube-scheduler has let go of the pods: it unreserves each of them."""
+    if age_s < HEARD_S:
+        return Look(min(HEARD_S - age_s, HEARD_S))
+    reserved = tuple(member for member in written if member.reserved)
+    if not reserved:
+        return Clear(written)
+    return Part(reserved) if age_s >= LOST_S else Look(_LOOK_S)
 
 
 def _not_yet(gang: roster.Gang, members: Sequence[Member], unbound: Iterable[Member]) -> str:

@@ -113,8 +113,7 @@ class Answering:
         return without.Without(self._known.view, [planned.KEY])
 
     def _fresh(self, work: outcome.Workload) -> outcome.Workload:
-        moment = self._known.clock.monotonic()
-        return replace(work, avoid=self._known.memory.avoided(work.pod.uid, moment))
+        return replace(work, avoid=self._known.avoided(work.pod))
 
     def _of_gang(
         self, pod: ids.Key, candidate: candidates.Candidate, view: cluster.ClusterView

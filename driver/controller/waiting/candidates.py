@@ -24,6 +24,8 @@ class Served(Enum):
     """There is one, and its queue may not have it; or others are leaving for it."""
     RESTING = auto()
     """It was refused a short while ago, and not looked at again."""
+    STRANDED = auto()
+    """The pod is bound to a node that has no room for its claims: nothing else would help it."""
 
 
 Vet = Callable[[Iterable[claims.Result]], str]
@@ -55,6 +57,11 @@ class Candidate:
     def first(self) -> pods.Pod:
         """The pod that stands for all."""
         return self.workloads[0].pod
+
+    @property
+    def is_bound(self) -> bool:
+        """True for a pod that is on its node already."""
+        return self.workloads[0].bound
 
     @property
     def priority(self) -> int:

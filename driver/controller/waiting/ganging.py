@@ -107,8 +107,8 @@ class Gangs:
         return False
 
     def _workloads(self, candidate: candidates.Candidate) -> tuple[outcome.Workload, ...]:
-        now, avoided = self._known.clock.monotonic(), self._known.memory.avoided
-        return tuple(replace(one, avoid=avoided(one.pod.uid, now)) for one in candidate.workloads)
+        avoided = self._known.avoided
+        return tuple(replace(work, avoid=avoided(work.pod)) for work in candidate.workloads)
 
     def _place(
         self,
@@ -155,8 +155,11 @@ class Gangs:
 
     def _candidate(
         self, item: writers.Item, gang: roster.Gang, due: gang_turn.Seat
-    ) -> candidates.Candidate | None:
+    ) -> candidates.Candidate | float | None:
         workloads = []
+        settles_s = max(self._known.settles_s(one.pod, one.open) for one in due.members)
+        if settles_s > 0:
+            return settles_s
         for one in due.members:
             if any(claim.key in self._known.memory.writing for claim in one.open):
                 return None
@@ -191,14 +194,21 @@ class Gangs:
             case gang_turn.Fail():
                 self._fail(due)
                 return gang_turn.HEARD_S
-            case gang_turn.Clear(members=gone):
-                for one in gone:
-                    self._writers.clear(one.written)
+            case gang_turn.Clear() | gang_turn.Part():
+                return self._let_go(due)
             case gang_turn.Look(after_s=after_s):
                 return after_s
             case _:
                 pass
         return None
+
+    def _let_go(self, due: gang_turn.Clear | gang_turn.Part) -> float:
+        for member in due.members:
+            if isinstance(due, gang_turn.Part):
+                self._writers.part(member.pod, member.reserved)
+            else:
+                self._writers.clear(member.written)
+        return gang_turn.HEARD_S
 
     def _wait(self, members: Sequence[gang_turn.Member], why: str) -> float | None:
         """Told once it stays so for a moment: the pods of a gang are made one after the other."""
@@ -224,12 +234,11 @@ class Gangs:
     def _fail(self, due: gang_turn.Fail) -> None:
         _log.info("gang given up", pods=[one.pod.key for one in due.members], why=due.why)
         self._say(due.members, failed=due.why)
-        now = self._known.clock.monotonic()
         for one in due.members:
             self._placing.tell(one.pod, one.written, reasons.Reason.GANG_RELEASED, due.why)
             node, verdict = turn.held_node(one.pod, one.written), one.pod.verdict
             if node is not None and verdict.refused and one.pod.nominated != node:
-                self._known.memory.back_off(one.pod.uid, node, verdict.message, now)
+                self._known.refused(one.pod, node, verdict.message)
         for one in due.started:
             if one.pod.owner is not None and one.has:
                 self._writers.evict(one.has[0], one.pod, f"its gang was given up: {due.why}")

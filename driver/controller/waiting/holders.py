@@ -1,13 +1,14 @@
 """Names of those who have devices that a refused pod lacks: a pod, a plan, a Reservation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from driver import ids
-from driver.controller import state, underway
+from driver.controller import hold, state, underway
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, takers
 from driver.controller.reservations import term
 from driver.controller.waiting import planned
+from driver.resources import claims
 
 _MOST_PODS = 2
 
@@ -51,10 +52,16 @@ class Holders:
         if reservation is not None:
             return f"held by Reservation {reservation}"
         claim = self._claims.claim(key)
-        users = sorted(entry.name for entry in claim.consumers if entry.is_pod) if claim else []
+        users = sorted({*self._users(claim)}) if claim is not None else []
         if claim is None or not users:
             return f"taken by claim {key}, which no pod uses"
-        shown = ", ".join(f"{claim.namespace}/{name}" for name in users[:_MOST_PODS])
+        shown = ", ".join(users[:_MOST_PODS])
         rest = len(users) - _MOST_PODS
         more = f" and {rest} more" if rest > 0 else ""
         return f"taken by pod{'s' if len(users) > 1 else ''} {shown}{more} (claim {claim.name})"
+
+    def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
+        for entry in claim.consumers:
+            pod = hold.consumer(claim, entry, self._known.stores.pods.get)
+            if pod is not None:
+                yield pod.key

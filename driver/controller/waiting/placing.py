@@ -85,7 +85,7 @@ class Placing:
         self._tools.metrics.decided("no_fit")
         self._tools.metrics.refused(answer.reasons)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
-        self._writers.clear(half)
+        self._writers.release(pod, half)
 
     def wait(
         self,

@@ -24,6 +24,8 @@ from driver.resources import claims, reservations
 Guard = Callable[[writers.Item], AbstractContextManager[None]]
 """Keeps the fault of one turn from the others."""
 _PLACED = candidates.Served.PLACED
+_STRANDED_S = 5.0
+"""Between two looks at a bound pod whose node has no room for its claims."""
 _PATIENT = 10.0
 """A gang that was refused is looked at again after so many times what that took."""
 
@@ -191,8 +193,11 @@ class Serving:
 
     def _again_s(self, one: candidates.Candidate) -> float | None:
         """Until a node is not left out any more, a gang has rested, or others may go for it."""
+        if one.is_bound:
+            return _STRANDED_S
         now = self._known.clock.monotonic()
-        ends = [self._known.memory.next_end(work.pod.uid, now) for work in one.workloads]
+        refusals = self._known.memory.refused
+        ends = [refusals.next_end(work.pod, now) for work in one.workloads]
         starves_in = self._starves_in(one)
         more = (
             self._rest.get(one.item),
@@ -227,7 +232,7 @@ class Serving:
         if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
             return _PLACED
         if served is not candidates.Served.REFUSED:
-            return served
+            return served  # of a bound pod too: preemption and reservations are for those that wait
         lent = self._reserving.lent_to(one)
         if (lent and self._attempt(one, lent, vet)) or self._before_head(one, vet):
             return _PLACED

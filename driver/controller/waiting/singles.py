@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import structlog
 
-from driver import reasons
+from driver import ids, reasons
 from driver.controller import state, turn, writers
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, outcome, ownership, settings
-from driver.controller.waiting import candidates, placing
+from driver.controller.allocation import allocate, outcome, ownership, settings, words
+from driver.controller.reservations import without
+from driver.controller.waiting import bound_pods, candidates, placing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
@@ -34,6 +35,7 @@ class Singles:
         self._allocator = allocate.Allocator(deciding)
         self._patience = patience
         self._owners = ownership.Owners()
+        self._bound = bound_pods.BoundPods(known, hands, tools, placer)
 
     def look(
         self, item: writers.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
@@ -42,14 +44,18 @@ class Singles:
 
         A number is the seconds until it is to be looked at again.
         """
+        if pod.node is not None:
+            return self._look_bound(item, pod, found, stale=stale)
         now = self._known.clock.monotonic()
+        self._known.memory.unbound.add(pod.uid)
         placed = self._placed(pod, found, now)
         due = turn.of_pod(pod, found, placed, now, self._patience)
         if isinstance(due, turn.Decide):
             if any(claim.key in self._known.memory.writing for claim in due.open):
                 return None  # another pod's decision; the claim's change brings this pod back
-            if stale:
-                return turn.STALE_WAIT_S
+            wait_s = turn.STALE_WAIT_S if stale else self._known.settles_s(pod, due.open)
+            if wait_s > 0:
+                return wait_s
             mine = self.mine(pod, due.open)
             if isinstance(mine, outcome.NoFit):
                 self._known.memory.waiting[item] = None
@@ -60,10 +66,36 @@ class Singles:
             due = turn.of_pod(pod, due.settled, placed, now, self._patience)
         self._known.memory.waiting.pop(item, None)
         self._placing.settled(pod, found)
-        return self._act(pod, due, now)
+        return self._act(pod, due)
+
+    def _look_bound(
+        self, item: writers.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
+    ) -> candidates.Candidate | float | None:
+        """A candidate where a bound pod's claims are to be allocated on its node."""
+        due = self._bound.look(item, pod, held, stale=stale)
+        if not isinstance(due, candidates.Candidate):
+            self._known.memory.waiting.pop(item, None)
+            self._placing.settled(pod, held)
+        return due
+
+    def _serve_bound(
+        self, candidate: candidates.Candidate, vet: candidates.Vet
+    ) -> candidates.Served:
+        """Allocate on the pod's own node, or tell why not."""
+        (workload,) = candidate.workloads
+        node = str(workload.pod.node)
+        view = without.Without(self._known.view, (), [ids.NodeName(node)])
+        answer = allocate.allocate(view, workload, self._deciding)
+        if isinstance(answer, outcome.Placement):
+            placed = self._place(candidate, workload, answer, vet)
+            return candidates.Served.PLACED if placed else candidates.Served.STRANDED
+        self._bound.stranded(workload.pod, workload.open, words.no_fit(answer))
+        return candidates.Served.STRANDED
 
     def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:
         """Decide for a candidate, and have it written or told."""
+        if candidate.is_bound:
+            return self._serve_bound(candidate, vet)
         workload = self._workload(candidate)
         with self._tools.metrics.decision_seconds.time():
             answer = self._allocator.decide(self._known.view, workload)
@@ -78,6 +110,8 @@ class Singles:
         self, candidate: candidates.Candidate, view: cluster.ClusterView, vet: candidates.Vet
     ) -> bool:
         """Decide on another view than everybody's; without a place nothing is told."""
+        if candidate.is_bound:
+            return False
         workload = self._workload(candidate)
         answer = allocate.allocate(view, workload, self._deciding)
         if isinstance(answer, outcome.Placement):
@@ -86,8 +120,7 @@ class Singles:
 
     def _workload(self, candidate: candidates.Candidate) -> outcome.Workload:
         (asked,) = candidate.workloads
-        now = self._known.clock.monotonic()
-        return replace(asked, avoid=self._known.memory.avoided(asked.pod.uid, now))
+        return replace(asked, avoid=self._known.avoided(asked.pod))
 
     def _place(
         self,
@@ -120,24 +153,27 @@ class Singles:
         self._known.memory.placed[pod.uid] = placed
         return placed
 
-    def _act(self, pod: pods.Pod, due: turn.Turn, now: float) -> float | None:
+    def _act(self, pod: pods.Pod, due: turn.Turn) -> float | None:
         match due:
             case turn.Look(after_s=after_s):
                 return after_s
             case turn.TakeBack() as back:
-                self._take_back(pod, back, now)
+                self._take_back(pod, back)
+            case turn.Part(claims=reserved):
+                self._known.memory.placed.pop(pod.uid, None)
+                self._writers.part(pod, reserved)
             case turn.Ungate():
                 self._writers.ungate(pod)
             case _:
                 pass
         return None
 
-    def _take_back(self, pod: pods.Pod, back: turn.TakeBack, now: float) -> None:
-        lasts = self._known.memory.back_off(pod.uid, back.node, back.words, now)
+    def _take_back(self, pod: pods.Pod, back: turn.TakeBack) -> None:
+        lasts_s = self._known.refused(pod, back.node, back.words)
         self._known.memory.placed.pop(pod.uid, None)
         message = (
-            f"Freed the devices on {back.node}, left out for {lasts:.0f} s: "
-            f'the scheduler refused the pod there: "{back.words}"'
+            f"Freed the devices on {back.node}, left out for {lasts_s:.0f} s at least: "
+            f'kube-scheduler refused the pod there: "{back.words}"'
         )
         reason = reasons.Reason.ALLOCATION_CLEARED
         self._tools.tell.warning(pod, back.claims, reason, message)

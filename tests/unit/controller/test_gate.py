@@ -123,7 +123,4 @@ def test_the_schedulers_patience_begins_when_the_gate_has_gone() -> None:
     assert world.device()
     world.add(objects.a_pod(status=objects.refused("0/1 nodes are available: 1 too many pods.")))
     world.settle()
-    world.settle(20.0)
-    assert world.device()
-    world.settle(15.0)
     assert ("claim", "status", "MERGE") in world.server.written

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from driver import errors, ids, names
-from driver.controller import advising, hold, writers
+from driver.controller import advising, hold, releases, writers
 from driver.resources import claims
 from tests import objects
 from tests.fakes.deciding import World
@@ -27,8 +27,7 @@ def test_a_claim_is_written_finalizer_first_then_one_status_patch_with_the_hold(
     assert claim.finalizers == (names.CLAIM_FINALIZER,)
     assert claim.allocation is not None
     assert claim.allocation.stamped
-    pod = objects.pod()
-    assert claim.consumers == (hold.pod_entry(pod), hold.of_pod(pod))
+    assert claim.consumers == (hold.of_pod(objects.pod()),)
 
 
 def test_a_claim_that_no_patch_can_be_made_of_gets_its_finalizer_byte_for_byte() -> None:
@@ -168,6 +167,7 @@ def test_a_half_decision_that_cannot_be_completed_is_freed_and_decided_anew() ->
     world.add(objects.a_claim("one", status=status), objects.a_claim("two"))
     world.add(objects.a_pod("pod", "one", "two"))
     world.settle()
+    world.settle(releases.SETTLE_S)
     nodes_now = {world.claim(name).allocation.selector for name in ("one", "two")}  # type: ignore[union-attr]
     assert nodes_now == {claims.parse(_on("node-1")).allocation.selector}  # type: ignore[union-attr]
 
@@ -180,9 +180,19 @@ def test_the_hold_goes_when_the_pod_is_bound() -> None:
     world = World()
     world.add(objects.a_claim(), objects.a_pod())
     world.settle()
-    world.add(objects.a_pod(nodeName="node-0"))
+    world.scheduled()
     world.settle()
-    assert [one.is_hold for one in world.claim().consumers] == [False]
+    assert world.claim().consumers == (hold.pod_entry(objects.pod()),)
+
+
+def test_the_hold_of_a_bound_pod_stays_until_the_pod_has_reserved_the_claim() -> None:
+    world = World()
+    world.add(objects.a_claim(), objects.a_pod())
+    world.settle()
+    world.add(objects.a_pod(nodeName="node-0"))
+    world.settle(60)
+    assert world.device() == "gpu-0"
+    assert world.claim().consumers == (hold.of_pod(objects.pod()),)
 
 
 def test_a_refused_pod_gives_its_gpu_back_and_is_placed_elsewhere_with_the_words_told() -> None:
@@ -193,7 +203,7 @@ def test_a_refused_pod_gives_its_gpu_back_and_is_placed_elsewhere_with_the_words
     world.add(objects.a_pod(status=objects.refused("0/2 nodes are available: mystery")))
     world.settle()
     world.settle(40)
-    world.settle(1)
+    world.settle(releases.SETTLE_S)
     cleared = [message for _, reason, message in world.told.lines if reason == "AllocationCleared"]
     assert '"0/2 nodes are available: mystery"' in cleared[0]
     allocation = world.claim().allocation

@@ -12,8 +12,12 @@ NODE = ids.NodeName("node-a")
 
 
 def held_by(pod: pods.Pod, name: str = "claim") -> claims.Claim:
-    entries = [claims.render_consumer(e) for e in (hold.pod_entry(pod), hold.of_pod(pod))]
-    return objects.claim(name, status=objects.allocated("node-a", "gpu-0", reserved=entries))
+    return reserved_by(name, hold.of_pod(pod))
+
+
+def reserved_by(name: str, *entries: claims.Consumer) -> claims.Claim:
+    rendered = [claims.render_consumer(entry) for entry in entries]
+    return objects.claim(name, status=objects.allocated("node-a", "gpu-0", reserved=rendered))
 
 
 def due(pod: pods.Pod, placed: turn.Placed | None, now: float, *found: claims.Claim) -> turn.Turn:
@@ -92,6 +96,32 @@ def test_new_words_of_the_scheduler_are_a_refusal_since_our_write() -> None:
     assert back == turn.TakeBack((held_by(pod),), NODE, "1 node(s) were unschedulable")
 
 
+def test_a_definite_refusal_of_our_node_is_acted_on_at_once() -> None:
+    placed = turn.Placed(NODE, 0.0, "cannot allocate all claims")
+    message = (
+        "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
+        "2 resourceclaim not available on the node. no new claims to deallocate"
+    )
+    pod = objects.pod(status=objects.refused(message))
+    seen = turn.observe(placed, pod, NODE, 3.0)
+    assert due(pod, seen, 3.0) == turn.TakeBack((held_by(pod),), NODE, message)
+
+
+def test_a_claim_that_its_unbound_pod_has_reserved_is_parted_from_it_first() -> None:
+    pod = objects.pod(status=objects.refused("new words"))
+    reserved = reserved_by("one", hold.of_pod(pod), hold.pod_entry(pod))
+    placed = turn.Placed(NODE, 0.0, "before", refused_at=0.0)
+    held = held_by(pod, "two")
+    assert due(pod, placed, 40.0, reserved, held) == turn.Part((reserved,))
+
+
+def test_a_claim_that_another_pod_has_reserved_is_never_taken_back() -> None:
+    pod = objects.pod(status=objects.refused("new words"))
+    shared = reserved_by("one", hold.of_pod(pod), hold.pod_entry(objects.pod("other")))
+    placed = turn.Placed(NODE, 0.0, "before", refused_at=0.0)
+    assert due(pod, placed, 40.0, shared) == turn.Nothing()
+
+
 def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
     placed = turn.Placed(NODE, 0.0, "before", refused_at=3.0)
     pod = objects.pod(status=objects.refused("other words"))
@@ -131,12 +161,19 @@ def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:
     assert claim_due(held_by(pod), pod) == turn.Nothing()
 
 
-def test_a_hold_is_dropped_once_its_pod_is_bound_finished_or_gone() -> None:
+def test_a_hold_is_dropped_once_its_pod_runs_and_has_reserved_the_claim() -> None:
     pod = objects.pod()
-    dropped = turn.DropHolds((hold.of_pod(pod),))
-    assert claim_due(held_by(pod), objects.pod(nodeName="node-a")) == dropped
-    assert claim_due(held_by(pod), objects.pod(status={"phase": "Failed"})) == dropped
-    assert claim_due(held_by(pod)) == dropped
+    claim = reserved_by("claim", hold.of_pod(pod), hold.pod_entry(pod))
+    bound = objects.pod(nodeName="node-a")
+    assert claim_due(claim, bound) == turn.DropHolds((hold.of_pod(pod),))
+    assert claim_due(held_by(pod), bound) == turn.Nothing()
+
+
+def test_a_hold_alone_is_cleared_once_its_pod_is_finished_or_gone() -> None:
+    pod = objects.pod()
+    finished = objects.pod(status={"phase": "Failed"})
+    assert claim_due(held_by(pod), finished) == turn.ClearUnused()
+    assert claim_due(held_by(pod)) == turn.ClearUnused()
 
 
 def test_the_last_entry_is_not_dropped_but_the_allocation_cleared() -> None:
@@ -150,7 +187,8 @@ def test_a_hold_of_an_older_pod_of_the_same_name_is_dropped() -> None:
     raw = objects.a_pod()
     raw["metadata"]["uid"] = objects.uid_of("the one before")
     older = pods.parse(raw)
-    assert claim_due(held_by(older), objects.pod()) == turn.DropHolds((hold.of_pod(older),))
+    claim = reserved_by("claim", hold.of_pod(older), hold.of_pod(objects.pod()))
+    assert claim_due(claim, objects.pod()) == turn.DropHolds((hold.of_pod(older),))
 
 
 def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from driver import ids
+from driver.controller import hold
 from driver.controller import view as cluster
 from driver.resources import claims, pods, pool
 
@@ -122,14 +123,13 @@ class Tenants:
             return None
         users: set[str] = set()
         there: list[pods.Pod] = []
-        for one in claim.consumers:
-            if one.is_hold:  # it goes with its pod (D5)
-                continue
-            pod = self._find_pod(ids.Key(f"{claim.namespace}/{one.name}")) if one.is_pod else None
-            alive = pod is not None and pod.uid == one.uid and not pod.finished
-            if pod is not None and alive:
-                there.append(pod)
-            if alive or not one.is_pod:
-                users.add(one.uid)
+        for entry in claim.consumers:
+            pod = hold.consumer(claim, entry, self._find_pod)
+            if pod is not None and not pod.finished:
+                if pod.uid not in users:
+                    there.append(pod)
+                users.add(pod.uid)
+            elif not (entry.is_pod or entry.is_hold):
+                users.add(entry.uid)
         lease = Lease(key, claim.allocation.results, frozenset(users))
         return (lease, tuple(there)) if there else None

@@ -1,0 +1,119 @@
+"""Repairs pods that are bound away from their claims: `bound` decides, this acts (ADR 18)."""
+
+from collections.abc import Iterable
+
+from driver import reasons
+from driver.controller import bound, pacing, state, turn, writers
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome, ownership
+from driver.controller.waiting import candidates, placing
+from driver.resources import claims, pods
+
+_AGAIN_S = 1.0
+_NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
+"""Owners whose next pod is for the same node (of a static pod: the mirror of the node's own)."""
+_OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
+"""kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
+
+
+class BoundPods:
+    """Pods with a node whose claims have none, or another."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: writers.Writers,
+        tools: writers.Tools,
+        placer: placing.Placing,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._tools = tools
+        self._placing = placer
+        self._owners = ownership.Owners()
+        self._pacing = pacing.Pacing()
+
+    def look(
+        self, item: writers.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
+    ) -> candidates.Candidate | float | None:
+        """Return a candidate for the pod's own node, or the seconds until the next look."""
+        node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
+        due = bound.state(pod, tuple(self._of_ours(found)), node)
+        if isinstance(due, bound.Whole):
+            self._known.memory.astray.pop(pod.uid, None)
+            return None
+        now = self._known.clock.monotonic()
+        left_s = self._known.memory.astray.setdefault(pod.uid, now) + bound.GRACE_S - now
+        if left_s > 0 or stale:
+            return max(left_s, turn.STALE_WAIT_S if stale else 0.0)
+        if node is None:
+            self._tell(pod, found, reasons.Reason.NODE_NOT_FOUND, f"no node is called {pod.node}")
+            return None
+        match due:
+            case bound.Blocked(claim=claim, why=why):
+                words = f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {why}"
+                return self._give_up(pod, (claim,), words)
+            case bound.Astray(claims=astray):
+                self._clear(pod, astray)
+                return _AGAIN_S
+            case bound.Open():
+                return self._candidate(item, pod, due)
+
+    def stranded(self, pod: pods.Pod, found: tuple[claims.Claim, ...], words: str) -> float | None:
+        """Tell that the pod's node has no room for its claims; evict where that helps.
+
+        Returns the seconds until an eviction is allowed, None where there will be none.
+        """
+        return self._give_up(pod, found, words)
+
+    def _of_ours(self, found: Iterable[claims.Claim]) -> Iterable[claims.Claim]:
+        """Claims that are the controller's: to allocate, or allocated with its devices alone."""
+        view = self._known.view
+        for claim in found:
+            if claim.allocation is None:
+                if self._owners.of(view, claim) in _OURS:
+                    yield claim
+            elif cluster.all_ours(view, (result.device for result in claim.allocation.results)):
+                yield claim
+
+    def _candidate(
+        self, item: writers.Item, pod: pods.Pod, due: bound.Open
+    ) -> candidates.Candidate | None:
+        if any(claim.key in self._known.memory.writing for claim in due.open):
+            return None  # its end brings the pod back
+        workload = outcome.Workload(pod, due.open, due.settled, bound=True)
+        return candidates.Candidate(item, (workload,))
+
+    def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
+        elsewhere = ", ".join(sorted({str(cluster.pinned_node(claim)) for claim in astray}))
+        words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
+        self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
+        self._tools.metrics.decided("repaired")
+        self._writers.clear_bound(astray)
+
+    def _give_up(self, pod: pods.Pod, found: tuple[claims.Claim, ...], words: str) -> float | None:
+        """A pod that kube-scheduler bound gets another from its owner, at the owner's pace.
+
+        One that names its node itself would meet the same again.
+        """
+        self._tell(
+            pod, found, reasons.Reason.BOUND_AWAY, f"The pod is bound to {pod.node}: {words}"
+        )
+        owner = pod.owner
+        scheduled = pod.uid in self._known.memory.unbound
+        if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and found):
+            return None
+        now = self._known.clock.monotonic()
+        left_s = self._pacing.left_s(owner.uid, now)
+        if left_s <= 0:
+            self._pacing.evicted(owner.uid, now)
+            text = f"Evicted, so that {owner.kind} {owner.name} makes another: {words}"
+            self._writers.evict(found[0], pod, text)
+            left_s = self._pacing.left_s(owner.uid, now)
+        return left_s
+
+    def _tell(
+        self, pod: pods.Pod, found: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
+    ) -> None:
+        if self._known.memory.told.get(pod.uid) != words:
+            self._placing.tell(pod, found, reason, words)
