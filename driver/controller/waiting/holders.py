@@ -38,10 +38,10 @@ class Holders:
         if plan is None:
             return ""
         free = planned.idle(plan, self._known.view)
-        whom = "it" if own else plan.key
+        words = planned.OWN if own else f"Kept for {plan.key} until"
         parts = (f"{takers.gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
-        return f"Kept for {whom} until {plan.end}: {listed or 'no GPU yet'}"
+        return f"{words} {plan.end}: {listed or 'no GPU yet'}"
 
     def name(self, key: ids.Key) -> str:
         """`taken by pod team/a`, `kept for team/b until ...`, `held by Reservation team/c`."""

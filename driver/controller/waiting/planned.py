@@ -18,6 +18,8 @@ from driver.resources import reservations
 
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
+OWN: Final = "Kept for it until"
+"""Begins the sentence on a pod's condition by which the API alone tells that it has a plan."""
 
 
 class Why(enum.StrEnum):
