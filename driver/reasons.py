@@ -309,8 +309,8 @@ class Reason(StrEnum):
     COUNTERS_TAKEN = (
         "CountersTaken",
         (
-            "Another face of the same GPU is in use, or kept for somebody, and what is left of the GPU "
-            "is too little: the message says by whom."
+            "Another face of the same GPU is in use, or kept for somebody, and what is left of the "
+            "GPU is too little: the message says by whom."
         ),
     )
     DEVICE_TAINTED = ("DeviceTainted", "The device has a taint that the request does not tolerate.")

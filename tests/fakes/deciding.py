@@ -46,10 +46,23 @@ from tests.fakes.apiserver import patches
 
 
 class Inline(futures.Executor):
-    """Runs what is submitted at once, on the caller's thread."""
+    """Runs what is submitted at once, on the caller's thread; while it is `slow`, at `catch_up`."""
+
+    def __init__(self) -> None:
+        self.slow = False
+        self._later: list[Callable[[], Any]] = []
+
+    def catch_up(self) -> None:
+        """Run what was submitted while it was slow."""
+        later, self._later, self.slow = self._later, [], False
+        for act in later:
+            act()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         done: futures.Future[Any] = futures.Future()
+        if self.slow:
+            self._later.append(lambda: fn(*args, **kwargs))
+            return done
         done.set_result(fn(*args, **kwargs))
         return done
 
@@ -106,6 +119,7 @@ class World:
     ) -> None:
         self.clock = clocks.FakeClock()
         self.stale = False
+        self.pool = Inline()
         self.server = server_side.Server()
         self.told = Told()
         self.pods: dict[str, dict[str, Any]] = {}
@@ -136,7 +150,7 @@ class World:
         tools = writers.Tools(
             self.server,
             commit.Commit(self.server, self.stores.observe_claim),
-            Inline(),
+            self.pool,
             telling.Teller(self.told, self.saying),
             self.metrics,
         )

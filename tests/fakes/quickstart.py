@@ -70,8 +70,9 @@ def a_pod(like: str, name: str = "", **spec: Any) -> list[Raw]:
     claim = objects.a_claim(f"{name}-gpu")
     claim["spec"]["devices"] = _asks()[like]
     pod = _pod(name, spec)
-    if name in _asks():
-        pod["metadata"]["creationTimestamp"] = f"2026-11-21T09:00:{pod_names().index(name):02}Z"
+    # After the example's own, which came in order.
+    second = pod_names().index(name) if name in _asks() else len(_asks())
+    pod["metadata"]["creationTimestamp"] = f"2026-11-21T09:00:{second:02}Z"
     return [claim, pod]
 
 
@@ -87,7 +88,12 @@ def _pod(name: str, spec: Raw) -> Raw:
 
 
 def arrive(made: World, names: Iterable[str]) -> None:
-    """Pods of the example come one after the other, a second apart."""
+    """Pods of the example come one after the other; who has devices is bound, and runs."""
     for name in names:
         made.add(*a_pod(name))
         made.settle()
+        node = made.node_of(f"{name}-gpu")
+        if node is not None:
+            start = made.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            made.change_pod(name, node=node, phase="Running", startTime=start)
+            made.settle()

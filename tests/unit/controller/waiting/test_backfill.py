@@ -46,7 +46,7 @@ def test_the_demo_and_eight_more_pods_of_every_mode_run_beside_one_that_waits() 
     world = quickstart.world()
     quickstart.arrive(world, quickstart.pod_names())
     assert placed(world, quickstart.TOO_BIG) == []
-    more = [name for name in quickstart.pod_names() if name not in {"training", "too-big"}]
+    more = [name for name in quickstart.pod_names() if name not in {"notebook-b", "too-big"}]
     assert len(more) == 8
     for _ in range(4):
         world.settle(60.0)
@@ -76,6 +76,7 @@ def test_a_gang_beside_one_that_waits_is_told_how_many_of_it_fit() -> None:
     for number in range(4):
         found = quickstart.whole(f"worker-{number}", 2)
         found[1]["metadata"]["labels"] = {names.GANG_LABEL: "train", names.GANG_SIZE: "4"}
+        found[1]["metadata"]["creationTimestamp"] = "2026-11-21T09:01:00Z"
         world.add(*found)
     world.settle(5.0)
     assert "at most 3 of 4" in told(world, "worker-0")

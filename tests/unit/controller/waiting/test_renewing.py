@@ -48,9 +48,27 @@ def test_all_that_is_told_of_too_big_names_the_node_and_the_pod_in_its_way(toget
         for name in pods[start : start + together]:
             world.add(*quickstart.a_pod(name))
         world.settle()
-    for text in everything_told(world, quickstart.TOO_BIG):
+    events = [text for _, _, text in world.told.lines if "of 8 devices fit" in text]
+    for text in [*events, *everything_told(world, quickstart.TOO_BIG)]:
         assert "best is node-1: 6 free; freeing pod default/either would do" in text
         assert "2 GPUs of node-1 are taken by pod default/either" in text
+
+
+def test_a_pod_that_is_being_written_is_in_the_way_already() -> None:
+    world = quickstart.world()
+    pods = quickstart.pod_names()
+    quickstart.arrive(world, pods[:-2])
+    world.pool.slow = True
+    world.add(*quickstart.a_pod(quickstart.EITHER))
+    world.settle()
+    world.add(*quickstart.a_pod(quickstart.TOO_BIG))
+    world.settle()
+    (text,) = {text for kind, _, text in world.told.lines if "of 8 devices fit" in text}
+    assert "best is node-1: 6 free; freeing pod default/either would do" in text
+    world.pool.catch_up()
+    world.settle()
+    for text in everything_told(world, quickstart.TOO_BIG):
+        assert "best is node-1: 6 free; freeing pod default/either would do" in text
 
 
 def replaced() -> World:
