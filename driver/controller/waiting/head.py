@@ -154,7 +154,7 @@ class Head:
         if look is None or look.again <= self._known.clock.monotonic():
             if self._looked >= _DEPTH:
                 return None
-            look = self._looks[candidate.item] = self._look(candidate)
+            look = self._looks[candidate.item] = self._look(candidate, starves=starves)
         elif candidate.item == self.item:
             return self.plan
         else:
@@ -167,14 +167,21 @@ class Head:
             return None
         return self._bounded(candidate.item, answer)
 
-    def _look(self, candidate: candidates.Candidate) -> _Look:
+    def _look(self, candidate: candidates.Candidate, *, starves: bool) -> _Look:
         self._looked += 1
         self._stale.discard(candidate.item)
         view, begun = self._known.view, self._known.clock.monotonic()
-        people = (person for unit in self._book.all(view).values() for person in unit.people)
-        ask = wanted.Ask(view, candidate.workloads, self._deciding, candidate.near)
         now = self._known.clock.now()
-        answer = soonest.soonest(ask, people, now, asking.Meter(_STEPS))
+        people = [
+            person
+            for unit in self._book.all(view).values()
+            for person in unit.people
+            if starves or soonest.end(person.pod, now) is not None
+        ]
+        ask = wanted.Ask(view, candidate.workloads, self._deciding, candidate.near)
+        answer = None
+        if people:  # else what was refused just now starts at no known time
+            answer = soonest.soonest(ask, people, now, asking.Meter(_STEPS))
         ended = self._known.clock.monotonic()
         pause = _PATIENT * _DEPTH * (ended - begun)
         if candidate.item == self.item:

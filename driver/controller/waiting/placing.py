@@ -68,9 +68,13 @@ class Placing:
         """Say why, for each new answer and once its rest is old; free what is half decided."""
         message = words.no_fit(answer)
         uid, view = pod.uid, self._known.view
-        new = self._known.memory.told.get(uid) != message
+        # Counts change with every pod that comes or goes: they are renewed, as the rest is.
+        gist = (answer.blocker, answer.detail, answer.reasons)
+        new = self._known.memory.gist.get(uid) != gist
+        new |= self._known.memory.why.get(uid) is None
         if new:
             self._known.memory.hush(uid)
+            self._known.memory.gist[uid] = gist
         if new or self._is_owed(pod, workload) or self._is_old(uid, reasons.Reason.NO_FIT):
             near = self._nearest(workload, answer)
             rest = self.rest_of(answer, near, note() if note is not None else "")
@@ -122,6 +126,8 @@ class Placing:
         The pod's condition names what of an `answer` holds on every node.
         """
         self._known.memory.told[pod.uid] = same_as or message
+        if not same_as:
+            self._known.memory.gist.pop(pod.uid, None)
         self.renewals.prune(self._known.memory.told)
         self._known.memory.why[pod.uid] = reason
         self._tools.tell.warning(pod, found, reason, message)
