@@ -1,7 +1,7 @@
 """Renewal of what waiting pods were told, once the cluster is another: bounded in age and in rate.
 
-A first answer and a change of it are told at once; a change in the rest of the sentence (nearest
-fit, holders, plans) is told within a minute, each pod at most every `RENEW_S`.
+A first answer and another reason are told at once; a change in the rest of the sentence (counts,
+nearest fit, holders, plans) is told within a minute, each pod at most every `RENEW_S`.
 """
 
 from collections.abc import Collection
