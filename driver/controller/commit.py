@@ -176,9 +176,27 @@ class Commit:
         """
         self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
 
+    def clear_unbound(self, claim: claims.Claim, pod: pods.Pod) -> None:
+        """Take the allocation of a waiting pod back. Raises Conflict where it is bound by now."""
+        self._refuse_bound(pod)
+        self.clear(claim)
+
     def part(self, claim: claims.Claim, pod: pods.Pod) -> None:
-        """Take an unbound pod out of reservedFor: its next binding has to write there again."""
+        """Take an unbound pod out of reservedFor: its next binding has to write there again.
+
+        Raises Conflict where the pod is bound by now.
+        """
+        self._refuse_bound(pod)
         self._patch_status(claim, parted(claim, pod), client.PatchType.STRATEGIC)
+
+    def _refuse_bound(self, pod: pods.Pod) -> None:
+        """Ask the API server: the watch of pods may be behind that of claims."""
+        try:
+            current = pods.parse(self._writer.get(resource.PODS, pod.name, pod.namespace))
+        except errors.NotFound:
+            return
+        if current.uid == pod.uid and current.node is not None:
+            raise errors.Conflict(409, "Conflict", f"pod {pod.key} is bound to {current.node}")
 
     def withdraw(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
         """Clear whichever of the claims was written for the pod, answered or not.

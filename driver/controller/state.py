@@ -33,6 +33,10 @@ class State:
         created = candidates.moment(pod.created)
         return self.memory.released.left_s(open_claims, created, self.clock.now().timestamp())
 
+    def parts_s(self, held: Iterable[claims.Claim]) -> float:
+        """Seconds until allocations that lost their pod's entry may be cleared; 0 or less: now."""
+        return self.memory.released.parts_s(held, self.clock.now().timestamp())
+
     def avoided(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
         """The nodes to leave out for a pod, with kube-scheduler's words."""
         now = self.clock.monotonic()

@@ -156,7 +156,7 @@ class Writers:
             self._tools.tell.warning(workload.pod, workload.open, reason, str(failure))
 
     def clear(self, found: tuple[claims.Claim, ...]) -> None:
-        """Take allocations back."""
+        """Take allocations back whose pods are gone."""
         for claim in found:
             self._submit(claim, self._tools.commit.clear)
 
@@ -167,7 +167,9 @@ class Writers:
         """
         reserved = tuple(claim for claim in held if hold.reserves(claim, pod))
         self.part(pod, reserved)
-        self.clear(tuple(claim for claim in held if not hold.is_reserved(claim)))
+        for claim in held:
+            if not hold.is_reserved(claim):
+                self._submit(claim, lambda waiting: self._tools.commit.clear_unbound(waiting, pod))
 
     def clear_bound(self, astray: tuple[claims.Claim, ...]) -> None:
         """Take allocations back whose only pod is bound to another node."""

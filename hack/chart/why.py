@@ -69,9 +69,10 @@ WHY: dict[Rule, Why] = {
     Rule("controller", _CORE, "namespaces", "get"): Why(
         "The label that keeps its pods from being converted: those that wait in vain are told."
     ),
-    Rule("controller", _CORE, "pods", "patch"): Why(
-        "The annotation at which the kubelet tries a pod again, and the scheduling gate that goes "
-        "when its claims are allocated; narrowed by the policy `pods`."
+    Rule("controller", _CORE, "pods", "get, patch"): Why(
+        "Whether a pod is bound, before devices are taken from it; the annotation at which the "
+        "kubelet tries a pod again, and the scheduling gate that goes when its claims are "
+        "allocated; narrowed by the policy `pods`."
     ),
     Rule("controller", _CORE, "pods/status", "patch"): Why(
         "The condition `ration.dev/Allocated`: why a pod waits; narrowed by a policy."

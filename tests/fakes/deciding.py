@@ -172,6 +172,7 @@ class World:
         self.server.show_pod = self._show_pod
         self.server.show_node = lambda node: self.stores.nodes.apply(json.loads(json.dumps(node)))
         self.server.said_of_pods = self._said_of_pods
+        self.server.read_pod = self._read_pod
         self.server.now = lambda: clock.rfc3339(self.clock.now())
         found.guards.read_with(budgets.parse, _bad)
         found.groups.read_with(pod_groups.parse, _bad)
@@ -205,6 +206,11 @@ class World:
 
     def _show_pod(self, obj: dict[str, Any], *, deleted: bool) -> None:
         self.stores.pods.apply(json.loads(json.dumps(obj)), deleted=deleted)
+
+    def _read_pod(self, name: str) -> dict[str, Any]:
+        if name not in self.pods:
+            raise errors.NotFound(404, "NotFound", name)
+        return self.pods[name]
 
     def _said_of_pods(self, name: str, body: dict[str, Any]) -> None:
         if name not in self.pods:

@@ -59,6 +59,7 @@ class Server:
     show_node: Callable[[dict[str, Any]], None] = lambda _obj: None
     maps: dict[str, dict[str, Any]] = field(default_factory=dict)
     show_pod: Callable[..., None] = lambda _obj, deleted: None  # noqa: ARG005
+    read_pod: Callable[[str], dict[str, Any]] = lambda _name: {}
     said_of_pods: Callable[[str, dict[str, Any]], None] = lambda _name, _body: None
 
     def create(
@@ -147,6 +148,8 @@ class Server:
     ) -> dict[str, Any]:
         if kind_of is resource.CONFIG_MAPS:
             return self._map(name, namespace)
+        if kind_of is resource.PODS:
+            return self.read_pod(name)
         assert kind_of is resource.RESOURCE_CLAIMS
         return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
 

@@ -207,7 +207,7 @@ class Gangs:
             if isinstance(due, gang_turn.Part):
                 self._writers.part(member.pod, member.reserved)
             else:
-                self._writers.clear(member.written)
+                self._writers.release(member.pod, member.written)
         return gang_turn.HEARD_S
 
     def _wait(self, members: Sequence[gang_turn.Member], why: str) -> float | None:

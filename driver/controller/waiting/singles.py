@@ -158,7 +158,7 @@ class Singles:
             case turn.Look(after_s=after_s):
                 return after_s
             case turn.TakeBack() as back:
-                self._take_back(pod, back)
+                return self._take_back(pod, back)
             case turn.Part(claims=reserved):
                 self._known.memory.placed.pop(pod.uid, None)
                 self._writers.part(pod, reserved)
@@ -168,7 +168,10 @@ class Singles:
                 pass
         return None
 
-    def _take_back(self, pod: pods.Pod, back: turn.TakeBack) -> None:
+    def _take_back(self, pod: pods.Pod, back: turn.TakeBack) -> float | None:
+        wait_s = self._known.parts_s(back.claims)
+        if wait_s > 0:
+            return wait_s
         lasts_s = self._known.refused(pod, back.node, back.words)
         self._known.memory.placed.pop(pod.uid, None)
         message = (
@@ -179,4 +182,5 @@ class Singles:
         self._tools.tell.warning(pod, back.claims, reason, message)
         self._tools.metrics.decided("taken_back")
         _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
-        self._writers.clear(back.claims)
+        self._writers.release(pod, back.claims)
+        return None
