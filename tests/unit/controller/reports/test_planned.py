@@ -1,5 +1,7 @@
 """What backfill keeps, in every report: by the decider's plan, through the caches."""
 
+import re
+
 import prometheus_client
 import pytest
 
@@ -10,7 +12,7 @@ from driver.controller.reports import reading
 from driver.controller.waiting import planned
 from driver.controller.web import looking
 from driver.telemetry import shown
-from tests import objects
+from tests import objects, pages
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
 from tests.unit.controller.waiting.test_serving import a_queue
@@ -102,3 +104,20 @@ def test_when_nobody_waits_nothing_is_kept_in_any_report(world: World) -> None:
     world.add(objects.a_claim("large-gpu"))
     world.settle(5.0)
     assert source.now().fleet().modes == {"free": 6, "whole": 10}
+
+
+def test_the_page_shows_them_and_their_end(world: World) -> None:
+    page = pages.an_application(pages.Fixed(reports(world).now())).test_client()
+    overview, listed = page.get("/").text, page.get("/queues").text
+    assert overview.count('<rect class="kept"') == 8
+    assert overview.count('title="for pod default/large until ') == 6
+    assert re.search(r'<span title="until [^"]+">6</span>', listed)
+
+
+def test_the_page_of_a_gpu_says_for_whom_it_is_kept(world: World) -> None:
+    found = reports(world).now()
+    gpu = next(one for node in found.nodes().items for one in node.gpus if one.mode == "kept")
+    page = pages.an_application(pages.Fixed(found)).test_client()
+    text = page.get(f"/nodes/{gpu.node}/gpus/{gpu.name}").text
+    assert "pod default/large" in text
+    assert "(backfill)" in text
