@@ -328,10 +328,19 @@ class Reason(StrEnum):
             "another GPU of a container that has one."
         ),
     )
-    DEVICE_TAKEN = ("DeviceTaken", "The device is allocated to another claim.")
+    DEVICE_TAKEN = (
+        "DeviceTaken",
+        (
+            "The device is allocated to another claim, or kept for somebody by a Reservation or by "
+            "backfill: the message says by whom, and until when."
+        ),
+    )
     COUNTERS_TAKEN = (
         "CountersTaken",
-        "Another face of the same GPU is in use, and what is left of the GPU is too little.",
+        (
+            "Another face of the same GPU is in use, or kept for somebody, and what is left of the "
+            "GPU is too little: the message says by whom."
+        ),
     )
     DEVICE_TAINTED = ("DeviceTainted", "The device has a taint that the request does not tolerate.")
     DEVICE_CORDONED = (

@@ -11,7 +11,8 @@ from driver.controller.reports import model, reading
 
 HELP = (
     "Show every GPU: its mode, what is given out of it, to whom, and how it is.\n\n"
-    "Modes: free, whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
+    "Modes: free; kept for somebody (KEPT FOR: a Reservation's holder, or the first in line and "
+    "until when); whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
     "somebody's wish; unhealthy, something is wrong with it (-o wide says what).\n\n"
     "  ration devices\n\n"
     "  ration devices gpu-1 -o wide\n\n"
@@ -25,6 +26,7 @@ class Mode(enum.StrEnum):
 
     ANY = ""
     FREE = "free"
+    KEPT = "kept"
     WHOLE = "whole"
     MIG = "mig"
     MPS = "mps"
@@ -53,11 +55,11 @@ _COLUMNS = (
     out.Column("COMPUTE", blank="0%"),
     out.Column("CLAIMS"),
     out.Column("HEALTH", styles=words.HEALTH),
+    out.Column("KEPT FOR"),
     out.Column("TAINTS", wide=True),
     out.Column("ALLOCATOR", wide=True),
     out.Column("NUMA", wide=True),
     out.Column("NVLINK", wide=True),
-    out.Column("KEPT FOR", wide=True),
     out.Column("UUID", wide=True),
 )
 
@@ -95,10 +97,10 @@ def _row(gpu: model.Gpu) -> tuple[str, ...]:
         f"{gpu.compute_allocated}%",
         words.several(claims),
         gpu.health,
+        words.several(dict.fromkeys(map(words.kept, gpu.kept))),
         words.taints(gpu.taints),
         gpu.allocator,
         "" if gpu.numa is None else str(gpu.numa),
         ",".join(map(str, gpu.nvlink)),
-        words.several(one.holder for one in gpu.kept),
         gpu.uuid,
     )

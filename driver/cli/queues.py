@@ -6,7 +6,8 @@ from driver.controller.reports import model
 
 HELP = (
     "Show queues: what each deserves, has, borrows, and what waits in it. GPUs are counted.\n\n"
-    "FAIR is what is fair now, by all who want some; BORROWED what it has beyond what it deserves. "
+    "FAIR is what is fair now, by all who want some; BORROWED what it has beyond what it deserves, "
+    "KEPT what backfill keeps idle for its first pod or gang. "
     "A queue that is left out says why with -o wide.\n\n"
     "  ration queues\n\n"
     "  ration queues -o wide\n\n"
@@ -21,6 +22,7 @@ _COLUMNS = (
     out.Column("DESERVED"),
     out.Column("LIMIT"),
     out.Column("BORROWED", blank="0"),
+    out.Column("KEPT", blank="0"),
     out.Column("WAITING"),
     out.Column("OLDEST"),
     out.Column("ACCEPTED", styles={"no": "red"}),
@@ -55,6 +57,7 @@ def _row(one: model.Queue) -> tuple[str, ...]:
         one.deserved_share,
         one.limit.gpus,
         one.borrowed,
+        f"{one.kept} until {one.kept_until}" if one.kept else "",
         str(one.waiting),
         one.oldest_wait,
         "yes" if one.accepted else "no",

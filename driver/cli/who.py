@@ -11,6 +11,7 @@ from driver.controller.reports import model
 
 HELP = (
     "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.\n\n"
+    "MODE kept is for somebody who comes (Reservations) or is first in line (backfill). "
     "Of all namespaces, unless one is named. USE is the load of the last minute, or how long "
     "nothing ran; MIG devices are not told of (NVML samples none).\n\n"
     "  ration who\n\n"
@@ -52,6 +53,12 @@ def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
         for part in gpu.parts
         if not namespace or part.claim.startswith(f"{namespace}/")
     ]
+    kept = [
+        (gpu, entry)
+        for gpu in gpus(of, where)
+        for entry in gpu.kept
+        if gpu.mode == "kept" and _is_in(entry, namespace)
+    ]
     document = [
         {
             "node": gpu.node,
@@ -61,7 +68,17 @@ def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
         }
         for gpu, part in found
     ]
+    document += [
+        {
+            "node": gpu.node,
+            "gpu": gpu.name,
+            "uuid": gpu.uuid,
+            "kept": entry.model_dump(mode="json", by_alias=True),
+        }
+        for gpu, entry in kept
+    ]
     rows = [row for gpu, part in found for row in _rows(gpu, part, at)]
+    rows += [_kept_row(gpu, entry, at) for gpu, entry in kept]
     return out.Answer(document, (out.Table(_COLUMNS, sorted(rows), "nobody has any"),))
 
 
@@ -92,3 +109,16 @@ def _rows(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[tuple[str, ...]
             "" if part.ready is None else "yes" if part.ready else part.problem,
             gpu.uuid,
         )
+
+
+def _is_in(entry: model.Kept, namespace: str) -> bool:
+    """Tell if something is kept for a namespace; "" for any."""
+    key = entry.reservation or entry.holder.partition(" ")[2]
+    return not namespace or key.startswith(f"{namespace}/")
+
+
+def _kept_row(gpu: model.Gpu, entry: model.Kept, now: str) -> tuple[str, ...]:
+    until = f"until {entry.until}" if entry.until else ""
+    since = words.age(entry.since, now)
+    head = (entry.holder, entry.reservation, gpu.node, gpu.name, "kept", until, "", since)
+    return (*head, "", "", entry.device, "", gpu.uuid)

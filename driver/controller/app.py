@@ -185,6 +185,7 @@ class App:
             turn.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
             on_demand=self._demand,
+            backfill=self._config.backfill,
         )
         return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
 
@@ -208,9 +209,14 @@ class App:
             looking.standing_by(self._leading.is_set, self._leader.pod)
             looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
 
-        explain = explaining.by(decider.explained)
+        explain = explaining.by(decider.answering.now)
         minded = looking.Minded(
-            away, lambda: _silent(reflectors), explain, self._told.newest, decider.offer
+            away,
+            lambda: _silent(reflectors),
+            explain,
+            self._told.newest,
+            decider.offer,
+            decider.planned,
         )
         return looking.Looking(self._stores, config.driver_name, minded, self._clock)
 

@@ -7,6 +7,7 @@ import pydantic
 
 from driver import errors, names
 from driver.controller.allocation import policies, ranking
+from driver.controller.waiting import planned
 from driver.controller.web import config
 
 
@@ -40,6 +41,30 @@ class ControllerConfig(config.PageSettings):
         default=30.0,
         gt=0,
         description="Free an unbound allocation so long after the scheduler refused the pod.",
+    )
+    starvation_seconds: float = pydantic.Field(
+        default=3600.0,
+        ge=0,
+        description="Where there are Queues: a pod that waits longer than this for work of which "
+        "no run time is known has devices kept idle for it, in rounds (backfill); 0: never. Work "
+        "with known run times is waited for in any case.",
+    )
+    starvation_without_queues: bool = pydantic.Field(
+        default=False,
+        description="--starvation-seconds counts where there are no Queues, too.",
+    )
+    backfill_hold_seconds: float = pydantic.Field(
+        default=900.0,
+        gt=0,
+        description="One round: devices are kept so long for a pod past --starvation-seconds, then "
+        "nothing is for as long.",
+    )
+    backfill_max_fraction: float = pydantic.Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="The most of the fleet's GPUs that such a round keeps; for a pod that asks "
+        "more nothing is kept.",
     )
     relist_seconds: float = pydantic.Field(
         default=900.0,
@@ -87,6 +112,16 @@ class ControllerConfig(config.PageSettings):
         description="Keys of node taints that say that a node is about to be taken away: gangs on "
         "it, and pods that ask for it, go elsewhere.",
     )
+
+    @property
+    def backfill(self) -> planned.Rules:
+        """Bounds of what is kept for the first in line."""
+        return planned.Rules(
+            self.starvation_seconds,
+            self.backfill_hold_seconds,
+            self.backfill_max_fraction,
+            self.starvation_without_queues,
+        )
 
     @pydantic.field_validator("interruption_taints")
     @classmethod

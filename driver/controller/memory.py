@@ -20,9 +20,9 @@ class Memory:
 
     `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
     gang's condition is being written.
-    `told` is why a pod found no place, `why` the reason of it, `unadvised` are those to whom the
-    nearest fit is still to be told. `explained` is the last answer to each pod in full, for as long
-    as the pod is there.
+    `told` is why a pod found no place, `why` the reason of it, `gist` what of it is told at once,
+    `unadvised` are those to whom the nearest fit is still to be told. `explained` is the last
+    answer to each pod in full, for as long as the pod is there.
     `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
     `unbound` are pods that were seen without a node, `astray` since when bound pods were seen away
     from their claims. `refused` are nodes that kube-scheduler refused, `released` when claims lost
@@ -39,6 +39,7 @@ class Memory:
     astray: dict[ids.PodUid, float] = field(default_factory=dict)
     told: dict[ids.PodUid, str] = field(default_factory=dict)
     why: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
+    gist: dict[ids.PodUid, object] = field(default_factory=dict)
     explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Memory:
         """What a pod was told does not hold any more."""
         self.told.pop(uid, None)
         self.why.pop(uid, None)
+        self.gist.pop(uid, None)
         self.explained.pop(uid, None)
         self.unadvised.discard(uid)
 

@@ -151,6 +151,8 @@ class Picture(_Shown):
         super().__init__(driver, signs)
         self._leaving = signs.leaving
         self._stirred: dict[ids.Key, None] = {}
+        self.freed = 0
+        """Another number whenever a claim lost its devices."""
 
     def put_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
@@ -202,6 +204,7 @@ class Picture(_Shown):
     def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """A claim came, changed or went."""
         allocation = claim.allocation if claim else None
+        self.freed += allocation is None and self._held.allocation(key) is not None
         self._charge(self._held.put(key, allocation))
         self._touch(self._load.put_claim(key, claim))
         self._stirred[key] = None

@@ -13,7 +13,6 @@ import structlog
 
 from driver import clock, ids
 from driver.controller import (
-    advising,
     attending,
     feed,
     memory,
@@ -36,10 +35,13 @@ from driver.controller.queueing import engine
 from driver.controller.room import marking, preemption, reclaiming, replacing, reserving
 from driver.controller.waiting import (
     accounting,
+    answering,
     candidates,
     charging,
     ganging,
+    head,
     placing,
+    planned,
     serving,
     singles,
 )
@@ -66,6 +68,7 @@ class Settings:
     patience: turn.Patience = field(default_factory=turn.Patience)
     evict_over_share: bool = False
     on_demand: terms.OnDemand | None = None
+    backfill: planned.Rules = field(default_factory=planned.Rules)
 
 
 class Reconciler:
@@ -90,10 +93,10 @@ class Reconciler:
         self._roster = roster.Roster()
         self._feed = feed.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
-        adviser = advising.Adviser(settings.deciding, found.claims.get, found.pods.get)
-        placer = placing.Placing(known, self._writers, tools, adviser)
+        deciding = settings.deciding
+        placer = placing.make(known, self._writers, tools, deciding, self.planned)
         self._singles = singles.Singles(
-            known, self._writers, tools, placer, settings.deciding, settings.patience
+            known, self._writers, tools, placer, deciding, settings.patience
         )
         self._gangs = ganging.Gangs(
             known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
@@ -105,18 +108,18 @@ class Reconciler:
         self._reserving = reserving.Reserving(
             known, hands, charges, settings.deciding, fair.leaf_of, brought
         )
-        room = preemption.Preemption(known, fair, self._reserving, placer, settings.deciding)
+        room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
         self._reclaiming = reclaiming.Reclaiming(known, fair, room.book, hands)
-        self._replacing = replacing.Replacing(
-            known, room.book, self._reserving, placer, settings.deciding
-        )
+        self._replacing = replacing.Replacing(known, room.book, self._reserving, placer, deciding)
         self._feed.follow("unit", (found.pods, wiring.but(room.book.put_pod, settings.on_demand)))
         self._feed.follow("stake", (found.claims, room.book.put_claim))
         self._feed.follow("release", (found.claims, known.put_release))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
         self._accounting = accounting.Accounting(known, fair, charges, hands, tools.metrics)
-        self._serving = serving.Serving(known, fair, charges, self._singles, self._gangs, room)
+        first = self._head = head.Head(known, room.book, deciding, settings.backfill)
+        self._serving = serving.Serving(known, charges, self._singles, self._gangs, room, first)
+        self.answering = answering.Answering(known, items, placer, deciding, self._serving)
         self._bringing: bringing.Bringing | None = None
         self._marking: marking.Marking | None = None
         if settings.on_demand is not None:
@@ -140,8 +143,11 @@ class Reconciler:
 
     def explained(self, pod: ids.Key) -> explanation.Explanation | None:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
-        uid = self._memory.uids.get(pod)
-        return None if uid is None else self._memory.explained.get(uid)
+        return self.answering.last(pod)
+
+    def planned(self) -> planned.Planned | None:
+        """Devices planned for the first in line; from any thread."""
+        return self._head.plan
 
     def offer(self) -> offering.Offer | None:
         """The kinds of node that can be asked for; None: none are. From any thread."""
@@ -157,6 +163,7 @@ class Reconciler:
             len(self._roster),
             len(memory.in_flight),
             len(memory.in_doubt),
+            self._head.plan,
         )
 
     def _more(self) -> list[writers.Item]:
@@ -224,6 +231,8 @@ class Reconciler:
                         yield from self._handle(one)
                 for key in self._reserving.pending():
                     self._items.add(writers.Item("reservation", key))
+            case answering.KIND:
+                self.answering.answer(item.key)
             case writers.PROVISIONING.kind:
                 return  # once all are served
             case _:

@@ -24,6 +24,7 @@ from driver.controller import (
 )
 from driver.controller import view as cluster
 from driver.controller.provisioning import terms
+from driver.controller.waiting import planned
 from driver.kube import events, resource, workqueue
 from driver.resources import (
     budgets,
@@ -46,10 +47,23 @@ from tests.fakes.apiserver import patches
 
 
 class Inline(futures.Executor):
-    """Runs what is submitted at once, on the caller's thread."""
+    """Runs what is submitted at once, on the caller's thread; while it is `slow`, at `catch_up`."""
+
+    def __init__(self) -> None:
+        self.slow = False
+        self._later: list[Callable[[], Any]] = []
+
+    def catch_up(self) -> None:
+        """Run what was submitted while it was slow."""
+        later, self._later, self.slow = self._later, [], False
+        for act in later:
+            act()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         done: futures.Future[Any] = futures.Future()
+        if self.slow:
+            self._later.append(lambda: fn(*args, **kwargs))
+            return done
         done.set_result(fn(*args, **kwargs))
         return done
 
@@ -74,9 +88,10 @@ _GOOD = {
 
 @dataclass
 class Told:
-    """Events, as told."""
+    """Events, as told; `last` is the newest of each object, by kind and name."""
 
     lines: list[tuple[str, str, str]] = field(default_factory=list)
+    last: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def event(
         self,
@@ -90,6 +105,7 @@ class Told:
         assert related is None
         assert warning is (reason not in _GOOD)
         self.lines.append((regarding.kind, reason, message))
+        self.last[regarding.kind, regarding.name] = reason, message
 
 
 class World:
@@ -100,9 +116,11 @@ class World:
         *gpus_by_node: int,
         evict_over_share: bool = False,
         demanded: terms.OnDemand | None = None,
+        backfill: planned.Rules | None = None,
     ) -> None:
         self.clock = clocks.FakeClock()
         self.stale = False
+        self.pool = Inline()
         self.server = server_side.Server()
         self.told = Told()
         self.pods: dict[str, dict[str, Any]] = {}
@@ -119,6 +137,7 @@ class World:
             lambda: self.stale,
             evict_over_share=evict_over_share,
             on_demand=demanded,
+            backfill=backfill or planned.Rules(),
         )
         self.decider = self.make_decider()
         self.stores.classes.apply(objects.a_class())
@@ -132,7 +151,7 @@ class World:
         tools = writers.Tools(
             self.server,
             commit.Commit(self.server, self.stores.observe_claim),
-            Inline(),
+            self.pool,
             telling.Teller(self.told, self.saying),
             self.metrics,
         )
@@ -180,6 +199,7 @@ class World:
         return self.server.newer(one)
 
     def remove_pod(self, name: str) -> None:
+        self.pods.pop(name, None)
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
 
     def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:

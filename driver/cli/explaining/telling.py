@@ -162,7 +162,8 @@ def _node_lines(one: model.Node, at: str) -> Iterator[str]:
             pods = words.several(part.pods) or "no pod"
             yield f"    {part.claim}  {words.part(part)}  {pods}" + (f"  {use}" if use else "")
         for kept in gpu.kept:
-            yield f"    kept for {kept.holder} by Reservation {kept.reservation}"
+            by = f" by Reservation {kept.reservation}" if kept.reservation else ""
+            yield f"    kept for {words.kept(kept)}{by}"
 
 
 def _wrapped(head: str, text: str) -> Iterator[str]:

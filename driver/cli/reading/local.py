@@ -1,7 +1,7 @@
 """Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from driver.cli.reading import offered
 from driver.controller import picture
 from driver.controller.reports import reading, seen, working
 from driver.controller.simulation import dump
+from driver.controller.waiting import planned
 from driver.kube import client, resource
 from driver.resources import fields, queues, reservations
 
@@ -138,11 +139,22 @@ def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str)
     kept = _parsed(known, "Reservation", reservations.parse, problems)
     objects = objects_of(driver, read.caches, teams, kept)
     kinds = offered.read(known, driver, problems)
+    problems += _unseen_plans(objects)
     return reading.Reading(
         seen.Seen(replace(objects, missing=tuple(problems), offer=kinds)),
         at,
         working.Working(driver, read.caches, at),
     )
+
+
+def _unseen_plans(objects: seen.Objects) -> Iterator[str]:
+    """Plans of backfill: devices are kept in the controller's memory, and the API names whom for.
+
+    A pod's condition tells it, at most a minute late.
+    """
+    for key, pod in sorted(objects.pods.items()):
+        if pod.waits is not None and planned.OWN in pod.waits.message:
+            yield f"GPUs kept for pod {key} (backfill); --source controller shows which"
 
 
 def objects_of(

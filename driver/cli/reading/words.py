@@ -16,6 +16,7 @@ MODES = {
     "mps": "cyan",
     "time-slicing": "yellow",
     "free": "",
+    "kept": "blue",
     "monitor": "",
 }
 HEALTH = {"unhealthy": "red", "cordoned": "yellow"}
@@ -68,6 +69,11 @@ def part(one: model.Part) -> str:
     if one.mode in {"mps", "time-slicing"}:
         return f"{memory(one.memory)} {one.compute}%"
     return one.mode
+
+
+def kept(entry: model.Kept) -> str:
+    """`gang train`, `pod team/a until 2026-11-22T12:00:00Z`."""
+    return f"{entry.holder} until {entry.until}" if entry.until else entry.holder
 
 
 def use(one: model.Use | None, at: str) -> str:

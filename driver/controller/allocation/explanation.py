@@ -22,6 +22,8 @@ class Explanation:
     at: str
     answer: Answer
     near: nearest.Nearest | None = None
+    text: str = ""
+    """A refusal in words, with all that is said beside it."""
 
     def document(self) -> dict[str, Any]:
         """All of it."""

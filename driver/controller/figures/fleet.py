@@ -7,14 +7,15 @@ from typing import Final
 from driver.controller.reports import model
 from driver.telemetry.families import Family, Figures
 
-FREE, TAINTED, CORDONED = "free", "tainted", "cordoned"
-MODES: Final = (FREE, "whole", "mig", "mps", "time-slicing", TAINTED, CORDONED)
+FREE, KEPT, TAINTED, CORDONED = "free", "kept", "tainted", "cordoned"
+_UNUSED: Final = (FREE, KEPT)
+MODES: Final = (FREE, KEPT, "whole", "mig", "mps", "time-slicing", TAINTED, CORDONED)
 _KEPT: Final = {"unhealthy": TAINTED, "cordoned": CORDONED}
 GPUS: Final = Family(
     "dra_gpu_fleet_gpus",
-    "GPUs by product and by how claims have them; of those that nobody has, free ones, and ones "
-    "kept from new claims: tainted, as they are ill, and cordoned. Whether nodes take pods does "
-    "not count.",
+    "GPUs by product and by how claims have them; of those that nobody has, free ones, ones kept "
+    "for somebody (Reservations, backfill), and ones kept from new claims: tainted, as they are "
+    "ill, and cordoned. Whether nodes take pods does not count.",
     ("modelName", "mode"),
 )
 MEMORY: Final = Family("dra_gpu_fleet_memory_bytes", "Memory of all GPUs.", ("modelName",))
@@ -45,11 +46,11 @@ class _Sum:
     def count(self, gpu: model.Gpu) -> None:
         """One more."""
         self.memory += gpu.memory
-        mode = gpu.mode if gpu.mode != FREE else _KEPT.get(gpu.health, FREE)
+        mode = _KEPT.get(gpu.health, gpu.mode) if gpu.mode in _UNUSED else gpu.mode
         self.gpus[mode] += 1
-        if gpu.mode != FREE:
+        if gpu.mode not in _UNUSED:
             self.pieces += max(0, gpu.memory - gpu.memory_allocated)
-        elif mode == FREE:
+        elif mode in _UNUSED:
             self.whole += gpu.memory
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from driver import ids, reasons
 from driver.controller import writers
-from driver.controller.waiting import candidates
+from driver.controller.waiting import candidates, planned
 from driver.resources import reservations
 from driver.telemetry.families import ALONE, Family, Figures
 
@@ -41,7 +41,17 @@ DOUBT: Final = Family(
     "Of these, those that failed without an answer and are to be written again.",
 )
 RESERVED: Final = Family("dra_gpu_controller_reservations", "Reservations by phase.", ("phase",))
-FAMILIES: Final = (PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED)
+BACKFILL: Final = Family(
+    "dra_gpu_controller_backfill_gpus",
+    "GPUs kept for the first pod or gang in line, those that others still use included, by why: "
+    "known-end, all in its way declares when it ends; starved, it has waited too long.",
+    ("why",),
+)
+BACKFILL_END: Final = Family(
+    "dra_gpu_controller_backfill_end_timestamp_seconds",
+    "Until when they are kept, in Unix time; 0 where none are.",
+)
+FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
 Waits = tuple[writers.Item, candidates.Candidate | None]
 
 
@@ -55,6 +65,7 @@ class Standing:
     gangs: int = 0
     in_flight: int = 0
     in_doubt: int = 0
+    plan: planned.Planned | None = None
 
 
 def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -> Figures:
@@ -69,7 +80,14 @@ def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -
         FLIGHT.name: {ALONE: found.in_flight},
         DOUBT.name: {ALONE: found.in_doubt},
         RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
+        BACKFILL.name: {(why.value,): _planned(found.plan, why) for why in planned.Why},
+        BACKFILL_END.name: {ALONE: found.plan.until.timestamp() if found.plan else 0.0},
     }
+
+
+def _planned(plan: planned.Planned | None, why: planned.Why) -> int:
+    """GPUs of a plan on such grounds."""
+    return sum(map(len, plan.gpus.values())) if plan is not None and plan.why is why else 0
 
 
 def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:

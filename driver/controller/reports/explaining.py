@@ -13,11 +13,13 @@ _MOST_REFUSALS = 50
 
 
 def by(answers: Answers) -> Callable[[ids.Key], model.Explanation | None]:
-    """The decider's last answer to a pod (`Reconciler.explained`) as a document."""
+    """The decider's answer to a pod as a document."""
 
     def explain(pod: ids.Key) -> model.Explanation | None:
         found = answers(pod)
-        return of(found.answer, found.at, found.near) if found else None
+        if found is None:
+            return None
+        return of(found.answer, found.at, found.near).model_copy(update={"message": found.text})
 
     return explain
 

@@ -1,14 +1,14 @@
 """GPUs and nodes as documents: who has what of each. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from driver import ids, names
+from driver import clock, ids, names
 from driver.controller.reports import model, published, reserved, seen
 from driver.resources import claims, device_status, nodes
 
-_Mode = model.Mode | Literal["free"]
+_Mode = model.Mode | Literal["free", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ def _gpu(
     key = node_name, shell.name
     parts = _laid([*_parts(found, shell, found.taken.get(key, ()))])
     given = [one for one in parts if not one.admin and one.mode != "monitor"]
-    mode: _Mode = given[0].mode if given else "free"
+    kept = tuple(_kept(found, shell, key))
+    mode: _Mode = given[0].mode if given else "kept" if kept else "free"
     return model.Gpu(
         node=node_name,
         name=shell.name,
@@ -94,7 +95,7 @@ def _gpu(
         compute_allocated=sum(one.compute for one in given),
         nvlink=tuple(bit for bit in range(total) if shell.peers >> bit & 1),
         parts=tuple(parts),
-        kept=tuple(_kept(shell, found.promised.get(key, ()))),
+        kept=kept,
     )
 
 
@@ -197,13 +198,28 @@ def _laid(found: list[model.Part]) -> list[model.Part]:
     return made
 
 
-def _kept(shell: published.Shell, found: Iterable[seen.Promised]) -> Iterator[model.Kept]:
-    for one in found:
-        slot = shell.slots.get(one.held.device.device)
+def _kept(cluster: seen.Seen, shell: published.Shell, key: tuple[str, str]) -> Iterator[model.Kept]:
+    """List entries of Reservations, then of backfill."""
+    for promised in cluster.promised.get(key, ()):
+        slot = shell.slots.get(promised.held.device.device)
         if slot is not None:
             yield model.Kept(
-                reservation=one.reservation.key,
-                holder=reserved.holder(one.reservation.holder),
+                reservation=promised.reservation.key,
+                holder=reserved.holder(promised.reservation.holder),
+                device=slot.device,
+                mode=slot.mode,
+                start=slot.start,
+                width=slot.width,
+            )
+    plan = cluster.objects.plan
+    for held in cluster.planned.get(key, ()):
+        slot = shell.slots.get(held.device.device)
+        if slot is not None and plan is not None:
+            yield model.Kept(
+                holder=f"{plan.kind} {plan.key}",
+                since=clock.rfc3339(plan.since),
+                until=plan.end,
+                why=plan.why.value,
                 device=slot.device,
                 mode=slot.mode,
                 start=slot.start,

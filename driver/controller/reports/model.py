@@ -76,10 +76,17 @@ class Part(Document):
 
 
 class Kept(Document):
-    """What of a GPU is kept for somebody who is coming, by a Reservation."""
+    """What of a GPU is kept for somebody: by a Reservation, or by backfill (`reservation` "").
 
-    reservation: str
+    Backfill keeps it for a pod or gang that waits, `since` and `until` times, and says `why`:
+    "known-end", all in its way declares when it ends, or "starved", it has waited too long.
+    """
+
+    reservation: str = ""
     holder: str
+    since: str = ""
+    until: str = ""
+    why: str = ""
     device: str
     mode: Mode
     start: int
@@ -89,9 +96,10 @@ class Kept(Document):
 class Gpu(Document):
     """One physical GPU. `index` is its place in PCI order on the node, which `nvlink` refers to.
 
-    `mode` is "free" where nobody has any of it. `memory_slices` 0: no MIG. `offers` are the modes
-    of the devices that it is published as now. `memory_allocated` and `compute_allocated` are what
-    claims have been given; a GPU that is given whole is given in full.
+    `mode` is "free" where nobody has any of it, "kept" where some of that is kept for somebody.
+    `memory_slices` 0: no MIG. `offers` are the modes of the devices that it is published as now.
+    `memory_allocated` and `compute_allocated` are what claims have been given; a GPU that is given
+    whole is given in full.
     """
 
     node: str
@@ -104,7 +112,7 @@ class Gpu(Document):
     numa: int | None = None
     memory: int = 0
     memory_slices: int = 0
-    mode: Mode | Literal["free"]
+    mode: Mode | Literal["free", "kept"]
     allocator: Literal["controller", "scheduler"]
     offers: tuple[Mode, ...] = ()
     health: Health = "healthy"
@@ -148,7 +156,7 @@ class Product(Document):
 
 
 class Fleet(Document):
-    """All of it in figures. `modes` counts GPUs by mode, "free" among them.
+    """All of it in figures. `modes` counts GPUs by mode, "free" and "kept" among them.
 
     `idle` counts claims that do nothing with a device that they have. `missing` names kinds of
     objects that could not be read, in words: the figures leave them out.
@@ -268,12 +276,14 @@ class Considered(Document):
 class Explanation(Document):
     """Why a pod is where it is, or is nowhere: by the controller's last answer, or worked out now.
 
-    `reason` and `detail` are of what holds on every node.
+    `reason` and `detail` are of what holds on every node; `message` is a refusal in a sentence,
+    with who has the devices.
     """
 
     at: str = ""
     why: str = ""
     node: str = ""
+    message: str = ""
     reason: str = ""
     detail: str = ""
     considered: tuple[Considered, ...] = ()
@@ -324,7 +334,8 @@ class Amounts(Document):
 class Queue(Document):
     """A Queue, how it stands by its status, and what is in it. GPUs as text, "12.5".
 
-    `accepted` false: it is left out, `problem` says why. `depth` 0: no parent.
+    `accepted` false: it is left out, `problem` says why. `depth` 0: no parent. `kept` are GPUs that
+    backfill keeps idle for its first pod or gang, until a time; "" for none.
     """
 
     name: str
@@ -342,6 +353,8 @@ class Queue(Document):
     fair_share: str = ""
     deserved_share: str = ""
     borrowed: str = ""
+    kept: str = ""
+    kept_until: str = ""
     waiting: int = 0
     oldest_wait: str = ""
     members: tuple[str, ...] = ()

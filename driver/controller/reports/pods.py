@@ -11,6 +11,7 @@ from driver.resources import claims, pods
 _State: TypeAlias = Literal["waiting", "placed", "running", "finished", "leaving"]
 _Word = tuple[str, str]
 """A reason and a message; ("", "") where there is nothing to say."""
+_RENEWED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_ANSWERED.value})
 _NOTHING: _Word = ("", "")
 
 
@@ -47,6 +48,9 @@ def state(found: seen.Seen, pod: pods.Pod) -> _State:
 def pod(found: seen.Seen, one: pods.Pod, explained: model.Explanation | None = None) -> model.Pod:
     """One pod, with an explanation where there is one."""
     reason, message = why(found, one)
+    if explained is not None and explained.message and reason in _RENEWED:
+        # What was written on the pod may be some seconds older.
+        reason, message = reasons.Reason.NO_FIT.value, explained.message
     known = reasons.KNOWN.get(reason)
     claims_of = found.claims_of(one)
     stamped = [claim.allocation.stamped for claim in claims_of if claim.allocation]

@@ -38,6 +38,7 @@ def _of(found: seen.Seen, one: queues.Queue) -> model.Queue:
     fault = tree.faults.get(one.name)
     path = tree.path(one.name) if one.name in tree.accepted else (one.name,)
     waiting = told.get("waiting")
+    idle, until = _planned(found, one.name)
     return model.Queue(
         name=one.name,
         parent=one.parent,
@@ -54,12 +55,22 @@ def _of(found: seen.Seen, one: queues.Queue) -> model.Queue:
         fair_share=_text(told, "fairShare"),
         deserved_share=_text(told, "deserved"),
         borrowed=_text(told, "borrowed"),
+        kept=idle,
+        kept_until=until,
         waiting=waiting if isinstance(waiting, int) else 0,
         oldest_wait=_text(told, "oldestWait"),
         members=tuple(_member(member) for member in one.members),
         borrowing=one.borrowing,
         preemptible=one.preemptible,
     )
+
+
+def _planned(cluster: seen.Seen, name: str) -> tuple[str, str]:
+    """GPUs that backfill keeps idle for a queue, and until when; "" for none."""
+    plan = cluster.objects.plan
+    if plan is None or cluster.planned_queue != name:
+        return "", ""
+    return str(sum(key not in cluster.taken for key in cluster.planned)), plan.end
 
 
 def _text(told: fields.Raw, key: str) -> str:

@@ -13,6 +13,7 @@ from driver import ids
 from driver.controller.provisioning import offering
 from driver.controller.queueing import tree
 from driver.controller.reports import published
+from driver.controller.waiting import planned
 from driver.resources import claims as resource_claims
 from driver.resources import (
     classes,
@@ -33,6 +34,7 @@ class Objects:
     """Parsed objects by key. `missing`: kinds that could not be read, and why, in words.
 
     `offer` are the kinds of node that can be asked for; None where none are, as far as is known.
+    `plan` is what backfill keeps; None where nothing is, or the reader is not the controller.
     """
 
     driver: str
@@ -46,6 +48,7 @@ class Objects:
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
     offer: offering.Offer | None = None
+    plan: planned.Planned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,32 @@ class Seen:
             for held in one.held if one.phase == "Held" else ():
                 found.setdefault(self._place(held.device), []).append(Promised(one, held))
         return {key: tuple(several) for key, several in found.items()}
+
+    @functools.cached_property
+    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.Held, ...]]:
+        """Devices that backfill keeps for the first in line, by pool and GPU."""
+        plan = self.objects.plan
+        by_gpu: dict[tuple[str, str], list[reservations.Held]] = {}
+        for held in plan.devices if plan is not None else ():
+            by_gpu.setdefault(self._place(held.device), []).append(held)
+        return {key: tuple(several) for key, several in by_gpu.items()}
+
+    @functools.cached_property
+    def planned_queue(self) -> str:
+        """The queue of the pod or gang that backfill keeps devices for; "" for none."""
+        plan = self.objects.plan
+        if plan is None:
+            return ""
+        if plan.kind == "pod":
+            pod = self.objects.pods.get(plan.key)
+            return self.queue_of(pod) if pod is not None else ""
+        namespace, _, gang = plan.key.partition("/")
+        members = (
+            pod
+            for _, pod in sorted(self.objects.pods.items())
+            if (pod.namespace, pod.gang) == (namespace, gang)
+        )
+        return next(map(self.queue_of, members), "")
 
     def _place(self, device: resource_claims.DeviceId) -> tuple[str, str]:
         return device.pool, published.gpu_of(device.device)

@@ -84,7 +84,7 @@ class Preemption:
         self._known = known
         self._engine = fair
         self.reserving = kept
-        self._placer = placer
+        self.placer = placer
         self.deciding = deciding
         self.book = units.Book()
         self._planner = plan.Planner(deciding)
@@ -133,7 +133,7 @@ class Preemption:
         if found.barred and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
-                self._placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
+                self.placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
 
     def _may(self, one: candidates.Candidate) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
@@ -184,7 +184,7 @@ class Preemption:
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
         self.reserving.begin(made, held, departing.Words(said))
         for work in one.workloads:
-            self._placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+            self.placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(

@@ -14,7 +14,7 @@ class Charging:
     def __init__(self, found: stores.Stores, view: picture.Picture, fair: engine.Engine) -> None:
         self._stores = found
         self._view = view
-        self._engine = fair
+        self._engine = self.engine = fair
         self._leaves: dict[ids.Key, str] = {}
         self._kept: dict[ids.Key, str] = {}
         self._leaving: dict[ids.Key, frozenset[ids.Key]] = {}

@@ -1,15 +1,16 @@
-"""Acting on answers: a placement is written, a refusal is told, once for each new one."""
+"""Acting on answers: a placement is written; a refusal is told, and renewed once it is another."""
 
 from collections.abc import Callable, Iterable
 
 import structlog
 
-from driver import clock, names, reasons
-from driver.controller import advising, state, turn, writers
+from driver import clock, ids, names, reasons
+from driver.controller import advising, state, turn, underway, writers
 from driver.controller import view as cluster
-from driver.controller.allocation import assemble, explanation, outcome, words
+from driver.controller.allocation import assemble, explanation, outcome, settings, words
 from driver.controller.allocation.whatif import nearest
 from driver.controller.allocation.whatif import words as whatif_words
+from driver.controller.waiting import holders, planned, renewing
 from driver.resources import claims, pods
 
 _log = structlog.get_logger(__name__)
@@ -24,11 +25,14 @@ class Placing:
         hands: writers.Writers,
         tools: writers.Tools,
         adviser: advising.Adviser,
+        named: holders.Holders,
     ) -> None:
         self._known = known
         self._writers = hands
         self._tools = tools
-        self._adviser = adviser
+        self.adviser = adviser
+        self.holders = named
+        self.renewals = renewing.Renewals(known.clock)
 
     def place(
         self,
@@ -49,7 +53,7 @@ class Placing:
         memory.fly(decision)
         view.fly(decision)
         memory.hush(pod.uid)
-        self._explain(pod, placement)
+        self.explain(pod, placement)
         self._writers.allocate(item, writers.Decision(workload, placement, made))
 
     def refuse(
@@ -61,17 +65,27 @@ class Placing:
         *,
         note: Callable[[], str] | None = None,
     ) -> None:
-        """Say why, once for each new answer; free what half a decision left behind."""
+        """Say why, for each new answer and once its rest is old; free what is half decided."""
         message = words.no_fit(answer)
-        new = self._known.memory.told.get(pod.uid) != message
+        uid, view = pod.uid, self._known.view
+        # Counts change with every pod that comes or goes: they are renewed, as the rest is.
+        gist = (answer.blocker, answer.detail, answer.reasons)
+        new = self._known.memory.gist.get(uid) != gist
+        new |= self._known.memory.why.get(uid) is None
         if new:
-            self._known.memory.hush(pod.uid)
-        near = self._nearest(workload, answer) if new or self._is_owed(pod, workload) else None
-        if new or near:
-            told = whatif_words.joined(message, whatif_words.of(near) if near else "")
-            told = whatif_words.joined(told, note() if note is not None else "")
-            self._explain(pod, answer, near)
-            self.tell(pod, due.open, reasons.Reason.NO_FIT, told, same_as=message, answer=answer)
+            self._known.memory.hush(uid)
+            self._known.memory.gist[uid] = gist
+        if new or self._is_owed(pod, workload) or self._is_old(uid, reasons.Reason.NO_FIT):
+            near = self._nearest(workload, answer)
+            rest = self.rest_of(answer, near, note() if note is not None else "")
+            owed = uid in self._known.memory.unadvised
+            text = whatif_words.joined(message, rest)
+            if new or (not owed and self.renewals.hold(uid, text, view)):
+                self.renewals.hold(uid, text, view)
+                self.explain(pod, answer, near, text)
+                self.tell(
+                    pod, due.open, reasons.Reason.NO_FIT, text, same_as=message, answer=answer
+                )
         self._tools.metrics.decided("no_fit")
         self._tools.metrics.refused(answer.reasons)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
@@ -88,10 +102,14 @@ class Placing:
         """Say why a pod is not placed that was not even tried, once for each new answer."""
         self._tools.metrics.decided("waits")
         self._tools.metrics.refused((reason,))
-        if self._known.memory.told.get(pod.uid) != message:
-            self._known.memory.hush(pod.uid)
-            told = whatif_words.joined(message, note)
-            self.tell(pod, open_claims, reason, told, same_as=message)
+        uid, view = pod.uid, self._known.view
+        new = self._known.memory.told.get(uid) != message
+        if new:
+            self._known.memory.hush(uid)
+        text = whatif_words.joined(message, note)
+        if new or (self._is_old(uid, reason) and self.renewals.hold(uid, text, view)):
+            self.renewals.hold(uid, text, view)
+            self.tell(pod, open_claims, reason, text, same_as=message)
 
     def tell(
         self,
@@ -108,6 +126,9 @@ class Placing:
         The pod's condition names what of an `answer` holds on every node.
         """
         self._known.memory.told[pod.uid] = same_as or message
+        if not same_as:
+            self._known.memory.gist.pop(pod.uid, None)
+        self.renewals.prune(self._known.memory.told)
         self._known.memory.why[pod.uid] = reason
         self._tools.tell.warning(pod, found, reason, message)
         if pod.node is None and answer is not None and answer.blocker is not None:
@@ -156,12 +177,40 @@ class Placing:
     def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
         return workload is not None and pod.uid in self._known.memory.unadvised
 
-    def _explain(
-        self, pod: pods.Pod, answer: explanation.Answer, near: nearest.Nearest | None = None
-    ) -> None:
-        at = clock.rfc3339(self._known.clock.now())
-        explained = explanation.Explanation(pod.key, at, answer, near)
-        self._known.memory.explained[pod.uid] = explained
+    def _is_old(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
+        """Words that another room has followed, such as nodes on their way, are left to it."""
+        return self._known.memory.why.get(uid) is reason and self.renewals.is_due(
+            uid, self._known.view
+        )
+
+    def rest_of(
+        self,
+        answer: outcome.NoFit,
+        near: nearest.Nearest | None,
+        note: str = "",
+        view: cluster.ClusterView | None = None,
+    ) -> str:
+        """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
+        node = near.node if near is not None else None
+        parts = (
+            self.holders.of_refusal(view or self._known.view, answer, node),
+            whatif_words.of(near) if near is not None else "",
+            note,
+        )
+        return ". ".join(part for part in parts if part)
+
+    def explain(
+        self,
+        pod: pods.Pod,
+        answer: explanation.Answer,
+        near: nearest.Nearest | None = None,
+        text: str = "",
+    ) -> explanation.Explanation:
+        """Remember an answer in full, for readers."""
+        now = clock.rfc3339(self._known.clock.now())
+        full = explanation.Explanation(pod.key, now, answer, near, text)
+        self._known.memory.explained[pod.uid] = full
+        return full
 
     def _nearest(
         self, workload: outcome.Workload | None, answer: outcome.NoFit
@@ -170,8 +219,21 @@ class Placing:
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
-        if not self._adviser.affords(self._known.view, workload):
+        if not self.adviser.affords(self._known.view, workload):
             self._known.memory.unadvised.add(uid)
             return None
         self._known.memory.unadvised.discard(uid)
-        return self._adviser.advise(self._known.view, workload, answer)
+        return self.adviser.advise(self._known.view, workload, answer)
+
+
+def make(
+    state_now: state.State,
+    hands: writers.Writers,
+    tools: writers.Tools,
+    deciding: settings.Settings,
+    plan: Callable[[], planned.Planned | None],
+) -> Placing:
+    """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
+    current = underway.Underway(state_now)
+    adviser = advising.Adviser(deciding, current.claim, state_now.stores.pods.get)
+    return Placing(state_now, hands, tools, adviser, holders.Holders(state_now, current, plan))

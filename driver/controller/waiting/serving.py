@@ -7,10 +7,18 @@ from dataclasses import replace
 
 from driver.controller import state, writers
 from driver.controller import view as cluster
-from driver.controller.queueing import amounts, engine, order, words
+from driver.controller.queueing import amounts, order, words
 from driver.controller.reservations import without
 from driver.controller.room import preemption
-from driver.controller.waiting import candidates, charging, ganging, head, singles
+from driver.controller.waiting import (
+    candidates,
+    charging,
+    ganging,
+    head,
+    planned,
+    renewing,
+    singles,
+)
 from driver.resources import claims, reservations
 
 Guard = Callable[[writers.Item], AbstractContextManager[None]]
@@ -28,24 +36,27 @@ class Serving:
     def __init__(
         self,
         known: state.State,
-        fair: engine.Engine,
         charges: charging.Charging,
         alone: singles.Singles,
         together: ganging.Gangs,
         room: preemption.Preemption,
+        first: head.Head,
     ) -> None:
         self._known = known
-        self._engine = fair
+        self._engine = charges.engine
         self._charges = charges
         self._singles = alone
         self._gangs = together
         self._reserving = room.reserving
+        self._placing = room.placer
         self._preemption = room
+        self._head = first
         self._rest: dict[writers.Item, float] = {}
         self._again: dict[writers.Item, float] = {}
         self._used: list[writers.Item] = []
-        self._head = head.Head(known, room.book, room.deciding)
         self._kept_at: writers.Item | None = None
+        self._freed = 0
+        self._passed = -1
 
     def serve(
         self, due: Sequence[candidates.Candidate], guard: Guard
@@ -54,25 +65,56 @@ class Serving:
         waiting = self._known.memory.waiting
         for one in due:
             waiting[one.item] = one
-        if self._head.renew():
-            # What was kept for it is for the next one in order, whoever is due now.
+        self._known.bring()
+        if self._head.renew() or self._may_overtake(due):
+            # What is free now is for the first in order, whoever is due.
             yield writers.WAKE, 0.0
             return
+        yield from self._pass(due, guard)
+        if waiting and (self._known.view.mark != self._passed or self._placing.renewals.behind):
+            # Nothing may wake those who wait, and what they were told may be old.
+            yield writers.WAKE, renewing.RENEW_S
+
+    def _may_overtake(self, due: Sequence[candidates.Candidate]) -> bool:
+        """Tell, once for what became free, if others wait for it that are not due."""
+        freed = self._known.view.freed
+        if not due or freed == self._freed:
+            return False
+        self._freed = freed
+        return not self._is_all(due)
+
+    def _is_all(self, due: Sequence[candidates.Candidate]) -> bool:
+        waiting = self._known.memory.waiting
+        return len(due) >= sum(candidate is not None for candidate in waiting.values())
+
+    def _pass(
+        self, due: Sequence[candidates.Candidate], guard: Guard
+    ) -> Iterator[tuple[writers.Item, float]]:
+        """One round of turns, in order."""
         if not due:
             return
-        self._known.bring()
+        complete = self._is_all(due)
+        if complete:
+            self._placing.renewals.behind = False
         self._charges.bring(self._now())
         self._head.lift()
-        for one, later in self._beside_head(due):
+        placed = False
+        for candidate, later in self._beside_head(due):
             served = candidates.Served.LIMITED
-            with guard(one.item):
-                served = self._turn(one)
-                self._keep_behind(one, served, later=later)
-            again_s = self._again_s(one)
+            with guard(candidate.item):
+                served = self._turn(candidate)
+                self._keep_behind(candidate, served, later=later)
+            placed |= served is _PLACED
+            again_s = self._again_s(candidate)
             if again_s is not None and served is not _PLACED:
-                yield one.item, again_s
+                yield candidate.item, again_s
             self._charges.bring(self._now())
         self._head.settle()
+        if complete and not placed:
+            self._passed = self._known.view.mark
+        turns_in = self._head.turns_in()
+        if turns_in is not None:
+            yield writers.WAKE, turns_in
         used, self._used = self._used, []
         yield from ((item, 0.0) for item in used)
 
@@ -93,15 +135,25 @@ class Serving:
     def _keep_behind(
         self, one: candidates.Candidate, served: candidates.Served, *, later: bool
     ) -> None:
-        """The first that finds no place keeps that where it starts soonest."""
+        """The first that finds no place has that planned for it where it starts soonest."""
         if one.item == self._head.item:
             if served is candidates.Served.RESTING:
                 self._head.settle()
                 self._kept_at = one.item
             elif served is not candidates.Served.REFUSED:
                 self._head.drop()
-        if served is candidates.Served.REFUSED and not later and self._head.keep(one):
+        if served is not candidates.Served.REFUSED or later:
+            return
+        if self._head.keep(one, starves=self._starves_in(one) == 0.0):
             self._kept_at = one.item
+
+    def _starves_in(self, candidate: candidates.Candidate) -> float | None:
+        """Seconds until a candidate is past its starvation bound, 0 from then on; None: never."""
+        bound = self._head.rules.bound_s(queues=not self._engine.tree.is_plain)
+        if bound is None:
+            return None
+        since = candidates.moment(self._reserving.since(candidate))
+        return max(since + bound - self._now(), 0.0)
 
     def line(self) -> list[candidates.Candidate]:
         """All that waits for a place, in the order in which it would be served if all were."""
@@ -146,7 +198,13 @@ class Serving:
         now = self._known.clock.monotonic()
         refusals = self._known.memory.refused
         ends = [refusals.next_end(work.pod, now) for work in one.workloads]
-        more = (self._rest.get(one.item), self._again.pop(one.item, None))
+        starves_in = self._starves_in(one)
+        more = (
+            self._rest.get(one.item),
+            self._again.pop(one.item, None),
+            self._head.next_look(one.item),
+            now + starves_in if starves_in else None,
+        )
         known = [end for end in (*ends, *more) if end is not None and end > now]
         return min(known) - now if known else None
 
@@ -170,7 +228,7 @@ class Serving:
             return _PLACED
         if any(each.evicting for each in kept):
             return candidates.Served.LIMITED  # others are leaving for it
-        served = self._served(replace(one, note=functools.partial(self._note, leaf)), vet)
+        served = self._served(replace(one, note=functools.partial(self.note_of, one)), vet)
         if served is candidates.Served.LIMITED and self._of_other_models(one, leaf, vet):
             return _PLACED
         if served is not candidates.Served.REFUSED:
@@ -245,11 +303,21 @@ class Serving:
             self._rest[one.item] = ended + _PATIENT * (ended - begun)
         return served
 
-    def _note(self, leaf: str) -> str:
-        """How a queue stands."""
+    @property
+    def plan(self) -> planned.Planned | None:
+        """Devices planned for the first in line."""
+        return self._head.plan
+
+    def note_of(self, candidate: candidates.Candidate) -> str:
+        """Sentences on a candidate's queue, and on a plan for it or in its gang's way."""
+        own = candidate.item == self._head.item
+        meets = candidate.gang is not None and self._kept_at is not None
+        leaf = self.leaf_of(candidate)
+        plan = self._placing.holders.of_plan(own=own) if own or meets else ""
         if self._engine.tree.is_plain:
-            return ""
-        return words.share(leaf, self._engine.standing_of(leaf))
+            return plan
+        share = words.share(leaf, self._engine.standing_of(leaf))
+        return ". ".join(part for part in (share, plan) if part)
 
     def _vet(self, leaf: str) -> candidates.Vet:
         def vet(found: Iterable[claims.Result]) -> str:

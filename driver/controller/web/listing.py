@@ -44,7 +44,7 @@ def is_meant(gpu: model.Gpu, wanted: queries.Nodes) -> bool:
 
 _STATES: dict[str, Callable[[model.Gpu], bool]] = {
     "free": lambda gpu: gpu.mode == "free" and gpu.health == "healthy",
-    "used": lambda gpu: gpu.mode != "free",
+    "used": lambda gpu: gpu.mode not in {"free", "kept"},
     "idle": lambda gpu: any(part.use and part.use.idle_since for part in gpu.parts),
     "kept": lambda gpu: bool(gpu.kept),
     "cordoned": lambda gpu: gpu.health == "cordoned",

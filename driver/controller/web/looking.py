@@ -8,6 +8,7 @@ from driver import clock
 from driver.controller import stores
 from driver.controller.provisioning import offering
 from driver.controller.reports import fleet, model, reading, seen
+from driver.controller.waiting import planned
 from driver.controller.web import ports
 
 LOOK_S = 1.0
@@ -20,7 +21,8 @@ class Minded:
     """What is known beside the caches.
 
     `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
-    heard of for long; `offer` are the kinds of node that can be asked for.
+    heard of for long; `offer` are the kinds of node that can be asked for; `plan` is what backfill
+    keeps.
     """
 
     away: Callable[[], None]
@@ -28,6 +30,7 @@ class Minded:
     explain: reading.Explain
     moments: Callable[[], Sequence[model.Moment]]
     offer: Callable[[], offering.Offer | None] = lambda: None
+    plan: Callable[[], planned.Planned | None] = lambda: None
 
 
 class Looking:
@@ -83,6 +86,7 @@ class Looking:
             reservations=found.reserved.snapshot(),
             missing=tuple(self._minded.stale()),
             offer=self._minded.offer(),
+            plan=self._minded.plan(),
         )
         at, minded = clock.rfc3339(self._clock.now()), self._minded
         made = reading.Reading(seen.Seen(objects, before), at, minded.explain, minded.moments())

@@ -11,7 +11,7 @@ from driver.controller.reports import paging
 MOMENTS = 200
 State = Literal["", "free", "used", "idle", "kept", "cordoned", "unhealthy"]
 Health = Literal["", "healthy", "cordoned", "unhealthy"]
-Mode = Literal["", "free", "whole", "mig", "mps", "time-slicing", "monitor"]
+Mode = Literal["", "free", "kept", "whole", "mig", "mps", "time-slicing", "monitor"]
 T = TypeVar("T", bound="Query")
 
 

@@ -9,6 +9,7 @@ _MODES = {
     "time-slicing": "Time slicing",
     "monitor": "Monitoring",
     "free": "Free",
+    "kept": "Kept",
 }
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024.0

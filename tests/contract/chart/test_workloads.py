@@ -9,6 +9,7 @@ from driver import settings
 from driver.api import offerings, workloads
 from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
+from driver.controller.waiting import planned
 from driver.devices import faces
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
@@ -90,6 +91,7 @@ def test_the_controller_takes_every_value() -> None:
         True,
     )
     assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
+    assert found.backfill == planned.Rules(1800.0, 300.0, 0.25, without_queues=True)
     assert found.label_nodes
     assert found.pod_groups
     assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")

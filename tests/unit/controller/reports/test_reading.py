@@ -17,9 +17,16 @@ def part(index: int, claim: str) -> model.Part:
 def test_the_fleet_is_counted_by_mode_and_health() -> None:
     fleet = R.fleet()
     assert (fleet.nodes, fleet.nodes_ready, fleet.gpus) == (3, 2, 24)
-    assert fleet.modes == {"free": 19, "mig": 1, "mps": 1, "time-slicing": 1, "whole": 2}
+    assert fleet.modes == {
+        "free": 18,
+        "kept": 1,
+        "mig": 1,
+        "mps": 1,
+        "time-slicing": 1,
+        "whole": 2,
+    }
     assert (fleet.unhealthy, fleet.cordoned, fleet.idle, fleet.waiting) == (1, 1, 2, 3)
-    assert fleet.products[0].free == 17
+    assert fleet.products[0].free == 16
 
 
 def test_a_mig_device_lies_at_its_memory_slices() -> None:

@@ -26,7 +26,7 @@ def blocked(*nodes: int, most: str = "") -> World:
 
 
 def test_small_work_that_would_delay_the_head_waits() -> None:
-    world = blocked(2)
+    world = blocked(2, most="1h")
     world.add(*a_pod("small"))
     world.settle()
     assert not has(world, "small")
@@ -49,7 +49,7 @@ def test_small_work_runs_where_the_head_cannot() -> None:
 
 
 def test_the_head_runs_once_what_it_waits_for_is_over() -> None:
-    world = blocked(2)
+    world = blocked(2, most="1h")
     world.add(*a_pod("small"))
     world.settle()
     leaves(world, "first")
@@ -58,7 +58,7 @@ def test_the_head_runs_once_what_it_waits_for_is_over() -> None:
 
 
 def test_when_the_head_is_gone_nothing_is_kept() -> None:
-    world = blocked(2)
+    world = blocked(2, most="1h")
     world.add(*a_pod("small"))
     world.settle()
     world.remove_pod("large")
@@ -78,7 +78,7 @@ def test_what_never_fits_keeps_nothing() -> None:
 
 
 def test_more_important_work_takes_what_is_kept_for_the_head() -> None:
-    world = blocked(2)
+    world = blocked(2, most="1h")
     found = a_pod("urgent")
     found[1]["spec"]["priority"] = 10
     world.add(*found)

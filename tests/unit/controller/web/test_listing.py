@@ -59,7 +59,7 @@ def test_what_happened_is_found_by_whom_it_happened_to_and_what() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"mode": "quick"}, "query: mode is 'quick': input should be '', 'free', 'whole'"),
+        ({"mode": "quick"}, "query: mode is 'quick': input should be '', 'free', 'kept'"),
         ({"limit": "0"}, "query: limit is '0': input should be greater than or equal to 1"),
         ({"limit": "many"}, "query: limit is 'many'"),
         ({"colour": "red"}, "query: colour is not known; there are continue, health, limit, live"),

@@ -1,0 +1,99 @@
+"""The quickstart on a fake fleet: two nodes of 8 H100 with every face, and its own pods."""
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from driver.resources import publish
+from hack.chart import helm
+from tests import objects
+from tests.fakes import simulated_pool
+from tests.fakes.deciding import World
+
+_EXAMPLE = Path(__file__).parents[2] / "examples/quickstart/quickstart.yaml"
+TOO_BIG, EITHER = "too-big", "either"
+NODES = ("node-0", "node-1")
+Raw = dict[str, Any]
+
+
+@functools.cache
+def _asks() -> dict[str, Raw]:
+    """The claim of each pod of the example: `spec.devices`, by the pod's name, in order."""
+    documents = [*yaml.safe_load_all(_EXAMPLE.read_text())]
+    templates = {
+        one["metadata"]["name"]: one["spec"]["spec"]["devices"]
+        for one in documents
+        if one["kind"] == "ResourceClaimTemplate"
+    }
+    return {
+        one["metadata"]["name"]: templates[
+            one["spec"]["resourceClaims"][0]["resourceClaimTemplateName"]
+        ]
+        for one in documents
+        if one["kind"] == "Pod"
+    }
+
+
+def pod_names() -> tuple[str, ...]:
+    """The example's pods, in order; `too-big` is the last."""
+    return tuple(_asks())
+
+
+def _slices(node: str) -> Iterable[Raw]:
+    pool = simulated_pool.of_machine(node, "controller")
+    owner = publish.Owner(simulated_pool.node_name(node), objects.uid_of(node))
+    for number, one in enumerate(publish.render(pool, owner, 2)):
+        made = dict(one)
+        made["metadata"] = {"name": f"{node}-{number}", "resourceVersion": "2"}
+        yield made
+
+
+def world(**more: Any) -> World:
+    """A decider over the two nodes, and the chart's DeviceClasses."""
+    made = World(0, 0, **more)
+    for one in helm.usual("DeviceClass"):
+        meta = {**one["metadata"], "resourceVersion": "2"}
+        made.stores.classes.apply({**one, "metadata": meta})
+    for node in NODES:
+        made.put_node(node)
+        for one in _slices(node):
+            made.stores.slices.apply(one)
+    return made
+
+
+def a_pod(like: str, name: str = "", **spec: Any) -> list[Raw]:
+    """A pod that asks what one of the example asks, with its claim `NAME-gpu`."""
+    name = name or like
+    claim = objects.a_claim(f"{name}-gpu")
+    claim["spec"]["devices"] = _asks()[like]
+    pod = _pod(name, spec)
+    # After the example's own, which came in order.
+    second = pod_names().index(name) if name in _asks() else len(_asks())
+    pod["metadata"]["creationTimestamp"] = f"2026-11-21T09:00:{second:02}Z"
+    return [claim, pod]
+
+
+def whole(name: str, gpus: int = 1, **spec: Any) -> list[Raw]:
+    """A pod that asks whole GPUs."""
+    claim = objects.a_claim(f"{name}-gpu", objects.a_request("gpu", gpus))
+    return [claim, _pod(name, spec)]
+
+
+def _pod(name: str, spec: Raw) -> Raw:
+    """It asks no CPU, as the example's do."""
+    return objects.a_pod(name, f"{name}-gpu", **{"containers": [{"name": "main"}], **spec})
+
+
+def arrive(made: World, names: Iterable[str]) -> None:
+    """Pods of the example come one after the other; who has devices is bound, and runs."""
+    for name in names:
+        made.add(*a_pod(name))
+        made.settle()
+        node = made.node_of(f"{name}-gpu")
+        if node is not None:
+            start = made.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            made.change_pod(name, node=node, phase="Running", startTime=start)
+            made.settle()

@@ -1,0 +1,82 @@
+"""What waiting pods are told, after any history, is what a fresh controller would tell."""
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver import ids
+from driver.controller import writers
+from driver.controller.waiting import renewing
+from tests import objects
+from tests.fakes import quickstart
+from tests.fakes.deciding import World
+
+NODES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pod of so many GPUs comes, or one of those there goes; then so many seconds pass."""
+
+    comes: int
+    goes: int
+    seconds: float
+
+
+STEPS = st.lists(
+    st.builds(Step, st.integers(0, 4), st.integers(0, 20), st.sampled_from([0.0, 1.0, 7.0, 40.0])),
+    min_size=1,
+    max_size=12,
+)
+
+
+def run(world: World, steps: list[Step]) -> list[str]:
+    """The pods that are there at the end."""
+    there: list[str] = []
+    for number, step in enumerate(steps):
+        if step.comes:
+            name = f"pod-{number:02}"
+            world.add(*quickstart.whole(name, step.comes))
+            there.append(name)
+        elif there:
+            name = there.pop(step.goes % len(there))
+            world.remove_pod(name)
+            world.add(objects.a_claim(f"{name}-gpu"))
+        world.settle(step.seconds)
+    world.settle(2 * renewing.RENEW_S)
+    world.settle(2 * renewing.RENEW_S)
+    return there
+
+
+def waiting(world: World, there: list[str]) -> list[str]:
+    return [name for name in there if world.device(f"{name}-gpu") is None]
+
+
+@settings(max_examples=60, deadline=None)
+@given(NODES, STEPS)
+def test_what_is_told_after_any_history_is_what_a_fresh_controller_would_tell(
+    sizes: list[int], steps: list[Step]
+) -> None:
+    world = World(*sizes)
+    line = waiting(world, run(world, steps))
+    events = {name: world.told.last["Pod", name] for name in line}
+    conditions = {name: world.waiting_for(name) for name in line}
+    answers = {}
+    for name in line:
+        answer = world.decider.answering.ask(ids.Key(f"default/{name}"))
+        world.settle(0.0)
+        full = answer.result(0)
+        assert full is not None
+        answers[name] = full.text
+    world.decider = world.make_decider()
+    for name in line:
+        world.items.add(writers.Item("pod", ids.Key(f"default/{name}")))
+    world.settle()
+    for name in line:
+        fresh = world.told.last["Pod", name]
+        assert events[name] == fresh
+        assert answers[name] == fresh[1]
+        told = conditions[name]
+        assert told is not None
+        assert (told.reason, told.message) == fresh
