@@ -108,10 +108,11 @@ def delayed(ground: Ground, folder: Path, seed: int) -> Iterator[list[proxy.Faul
             )
             kinds = (*plan.WRITES, plan.Kind.GET)
             chooser = plan.Seeded(seed + index, dict.fromkeys(kinds, odds))
-            own = ends.enter_context(proxy.FaultProxy(server, chooser, authority))
+            token = _token(ground.cluster, name)
+            own = ends.enter_context(proxy.FaultProxy(server, chooser, authority, token))
             below = folder / name
             below.mkdir()
-            kubeconfig = own.kubeconfig(below, _token(ground.cluster, below, name))
+            kubeconfig = own.kubeconfig(below)
             ends.enter_context(ground.cluster.with_flags(name, f"--kubeconfig={kubeconfig}"))
             between.append(own)
         yield between
@@ -128,17 +129,13 @@ def _server(cluster: api.Cluster, folder: Path) -> tuple[str, Path]:
     return server.strip(), authority
 
 
-def _token(cluster: api.Cluster, folder: Path, component: str) -> Path:
-    """Write a token for a component: the proxy passes on tokens, not certificates."""
-    path = folder / "token"
+def _token(cluster: api.Cluster, component: str) -> str:
+    """Return a token for a component: the proxy passes on tokens, not certificates."""
+    account = ("ration-controller", "-n", "ration-system")
     if component == _SCHEDULER:
         _grant(cluster)
-        words = ("create", "token", _ACCOUNT, "-n", "kube-system", "--duration=4h")
-        path.write_text(cluster.kubectl(*words).strip())
-    else:
-        words = ("create", "token", "ration-controller", "-n", "ration-system", "--duration=4h")
-        path.write_text(cluster.kubectl(*words).strip())
-    return path
+        account = (_ACCOUNT, "-n", "kube-system")
+    return cluster.kubectl("create", "token", *account, "--duration=4h").strip()
 
 
 def _grant(cluster: api.Cluster) -> None:

@@ -31,11 +31,15 @@ Peer: TypeAlias = Any
 class FaultProxy:
     """`with FaultProxy(url, chooser, authority) as proxy: proxy.kubeconfig(folder, token_file)`.
 
-    `authority` is a file with the server's certificate authority, for an https `url`.
+    `authority` is a file with the server's certificate authority, for an https `url`. `token` goes
+    with requests that bring none: clients in Go send theirs over TLS alone.
     """
 
-    def __init__(self, url: str, chooser: plan.Chooser, authority: Path | None = None) -> None:
+    def __init__(
+        self, url: str, chooser: plan.Chooser, authority: Path | None = None, token: str = ""
+    ) -> None:
         self._url = url
+        self._token = token
         self._chooser = chooser
         trusted = None if authority is None else str(authority)
         self.pool = urllib3.PoolManager(maxsize=64, retries=False, ca_certs=trusted)
@@ -139,6 +143,8 @@ class FaultProxy:
     def send(self, asked: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
         """Forward a request; the answer's body is unread."""
         headers = {k: v for k, v in asked.headers.items() if k.lower() not in _HOP}
+        if self._token:
+            headers.setdefault("Authorization", f"Bearer {self._token}")
         answer = self.pool.request(
             asked.command, self._url + asked.path, headers=headers, body=body or None,
             preload_content=False, decode_content=False, timeout=PATIENCE,
