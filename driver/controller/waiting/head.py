@@ -201,11 +201,11 @@ class Head:
             return None
         since, last = now, self.plan
         if last is not None and why is last.why:
-            # A round is one for all; an end that moves while the same work is in the way was never
-            # known.
+            # A round is one for all; an end that moves while some of the same work is in the way
+            # was never known, whatever short work comes and goes beside it.
             mine = item == self.item
             since = last.since if mine else now
-            if why is planned.Why.STARVED or (mine and users == self._users):
+            if why is planned.Why.STARVED or (mine and users & self._users):
                 until = min(until, last.until)
         self._start, self._users = answer.start, users
         return planned.Planned(item.kind, item.key, devices, since, until, why)

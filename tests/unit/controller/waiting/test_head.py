@@ -84,3 +84,19 @@ def test_more_important_work_takes_what_is_kept_for_the_head() -> None:
     world.add(*found)
     world.settle()
     assert has(world, "urgent")
+
+
+def test_short_work_on_what_is_kept_prolongs_it_for_nobody() -> None:
+    world = World(3)
+    world.add(*a_pod("never-starts", most="1h"))
+    world.settle()
+    world.add(*a_pod("large", 3), *a_pod("z-long"))
+    for number in range(8):
+        world.add(*a_pod(f"short-{number}", most="10m"))
+        world.settle(300.0)
+        world.remove_pod(f"short-{number}")
+        world.stores.claims.apply(
+            world._newer(objects.a_claim(f"short-{number}-gpu")), deleted=True
+        )
+        world.settle(300.0)
+    assert world.device("z-long-gpu")
