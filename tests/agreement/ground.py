@@ -113,7 +113,10 @@ def delayed(ground: Ground, folder: Path, seed: int) -> Iterator[list[proxy.Faul
             below = folder / name
             below.mkdir()
             kubeconfig = own.kubeconfig(below)
-            ends.enter_context(ground.cluster.with_flags(name, f"--kubeconfig={kubeconfig}"))
+            flags = [f"--kubeconfig={kubeconfig}"]
+            if name == _SCHEDULER:  # the proxy reads watches line by line
+                flags.append("--kube-api-content-type=application/json")
+            ends.enter_context(ground.cluster.with_flags(name, *flags))
             between.append(own)
         yield between
 
