@@ -1,4 +1,4 @@
-"""What pods take of nodes, those on their way included. Pure."""
+"""The resources that pods take of nodes, those on their way included. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -122,11 +122,11 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
     return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
 
 
-def together(one: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
-    """What two sets of pods take of a node."""
-    total = dict(one.requests)
+def together(use: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
+    """Add up what two sets of pods take of a node."""
+    total = dict(use.requests)
     for resource, amount in other.requests.items():
         total[resource] = total.get(resource, 0) + amount
     return cluster.NodeUse(
-        total, one.ports | other.ports, one.count + other.count, one.arriving + other.arriving
+        total, use.ports | other.ports, use.count + other.count, use.arriving + other.arriving
     )

@@ -26,18 +26,18 @@ class Kind:
 
     @property
     def objects(self) -> bool:
-        """Whether such a pod keeps others away (required anti-affinity)."""
+        """Tell whether such a pod keeps others away (required anti-affinity)."""
         return bool(self.affinity.anti)
 
     @property
     def draws(self) -> bool:
-        """Whether such a pod counts in the scores of others (InterPodAffinity)."""
+        """Tell whether such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 
 
 Members = tuple[Kind, Mapping[ids.NodeName, int]]
-"""How many pods of a kind each node has; a layer may say fewer by a negative number."""
+"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
 
 
 class Population(Protocol):
@@ -71,12 +71,12 @@ class Population(Protocol):
         ...
 
     def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
+        """Count how many placed pods mount a PersistentVolumeClaim."""
         ...
 
     @property
     def awaited(self) -> bool:
-        """Whether any pod is nominated."""
+        """Tell whether any pod is nominated."""
         ...
 
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
@@ -85,17 +85,17 @@ class Population(Protocol):
 
     @property
     def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
+        """Tell whether any pod has required anti-affinity."""
         ...
 
     @property
     def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
+        """Tell whether any pod counts in the scores of others."""
         ...
 
     @property
     def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
+        """Tell whether any node has a taint PreferNoSchedule."""
         ...
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -108,7 +108,7 @@ class Population(Protocol):
 
 
 class Remembering:
-    """What was computed of a population, until its mark changes."""
+    """Values computed of a population, until its mark changes."""
 
     def __init__(self) -> None:
         self._stamp: Hashable = None
@@ -128,8 +128,8 @@ class Remembering:
 class Placed:
     """Told of every change; `mark` counts them. `found` are the nodes as they change."""
 
-    def __init__(self, found: Mapping[ids.NodeName, nodes.Node]) -> None:
-        self._nodes = found
+    def __init__(self, by_name: Mapping[ids.NodeName, nodes.Node]) -> None:
+        self._nodes = by_name
         self._mark = 0
         self._kinds: dict[Hashable, Kind] = {}
         self._counts: dict[str, dict[Kind, dict[ids.NodeName, int]]] = {}
@@ -153,17 +153,17 @@ class Placed:
 
     @property
     def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
+        """Tell whether any pod has required anti-affinity."""
         return bool(self._objectors)
 
     @property
     def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
+        """Tell whether any pod counts in the scores of others."""
         return bool(self._drawing)
 
     @property
     def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
+        """Tell whether any node has a taint PreferNoSchedule."""
         return bool(self._shunned)
 
     @property
@@ -191,12 +191,12 @@ class Placed:
         return self._drawing.items()
 
     def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
+        """Count how many placed pods mount a PersistentVolumeClaim."""
         return self._users.get(claim, 0)
 
     @property
     def awaited(self) -> bool:
-        """Whether any pod is nominated."""
+        """Tell whether any pod is nominated."""
         return bool(self._room)
 
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
@@ -241,35 +241,35 @@ class Placed:
         placed = pod if pod is not None and node is not None else None
         kind = self._kind(placed) if placed is not None else None
         self._use(key, shared_claims(placed) if placed is not None else ())
-        before = self._of.get(key)
+        previous = self._of.get(key)
         after = (node, kind) if node is not None and kind is not None else None
         concerned = self._nominate(key, pod if node is None else None)
-        if before == after:
+        if previous == after:
             return concerned
         self._mark += 1
-        if before is not None:
+        if previous is not None:
             del self._of[key]
-            self._count(*before, -1)
+            self._count(*previous, -1)
         if after is not None:
             self._of[key] = after
             self._count(*after, 1)
-        return [*concerned, *(one[0] for one in (before, after) if one is not None)]
+        return [*concerned, *(entry[0] for entry in (previous, after) if entry is not None)]
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
-        wanted = pod.nominated if pod is not None and not pod.finished else None
-        before = self._room_of.get(key)
-        if before is None and wanted is None:
+        target = pod.nominated if pod is not None and not pod.finished else None
+        previous = self._room_of.get(key)
+        if previous is None and target is None:
             return []
         self._mark += 1
-        if before is not None:
+        if previous is not None:
             del self._room_of[key]
-            del self._room[before][key]
-            if not self._room[before]:
-                del self._room[before]
-        if pod is not None and wanted is not None:
-            self._room_of[key] = wanted
-            self._room.setdefault(wanted, {})[key] = pod
-        return [name for name in (before, wanted) if name is not None]
+            del self._room[previous][key]
+            if not self._room[previous]:
+                del self._room[previous]
+        if pod is not None and target is not None:
+            self._room_of[key] = target
+            self._room.setdefault(target, {})[key] = pod
+        return [name for name in (previous, target) if name is not None]
 
     def _use(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
         if not claims and key not in self._uses:
@@ -342,10 +342,10 @@ class Layered:
         self,
         below: Population,
         gone: Iterable[tuple[pods.Pod, ids.NodeName]] = (),
-        found: Mapping[ids.NodeName, nodes.Node] | None = None,
+        by_name: Mapping[ids.NodeName, nodes.Node] | None = None,
     ) -> None:
         self._below = below
-        self._nodes = found
+        self._nodes = by_name
         self._changes: list[tuple[int, Members]] = []
         self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
         self._number = 0
@@ -387,13 +387,13 @@ class Layered:
         yield from (members for _, members in self._changes if members[0].draws)
 
     def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
+        """Count how many placed pods mount a PersistentVolumeClaim."""
         more = sum(number for claims, number in self._mounts if claim in claims)
         return self._below.users(claim) + more
 
     @property
     def awaited(self) -> bool:
-        """Whether any pod is nominated."""
+        """Tell whether any pod is nominated."""
         return self._below.awaited
 
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
@@ -412,17 +412,17 @@ class Layered:
 
     @property
     def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
+        """Tell whether any pod has required anti-affinity."""
         return self._below.objects or any(members[0].objects for _, members in self._changes)
 
     @property
     def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
+        """Tell whether any pod counts in the scores of others."""
         return self._below.draws or any(members[0].draws for _, members in self._changes)
 
     @property
     def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
+        """Tell whether any node has a taint PreferNoSchedule."""
         return self._below.shuns
 
     def push(self, pod: pods.Pod, node: ids.NodeName) -> None:

@@ -33,7 +33,7 @@ class Imagined(layer.Layer):
         return MappingProxyType(self._nodes)
 
     def _counted(self) -> placed_pods.Layered:
-        return placed_pods.Layered(self._below.population, found=self._nodes)
+        return placed_pods.Layered(self._below.population, by_name=self._nodes)
 
     @property
     def world(self) -> int:

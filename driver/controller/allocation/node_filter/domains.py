@@ -20,7 +20,7 @@ from driver.resources import nodes, pods
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """What both plugins computed before they filter."""
+    """The states of both plugins, computed before they filter."""
 
     view: cluster.ClusterView
     pod: pods.Pod
@@ -34,7 +34,7 @@ class Domains:
         return replace(self, spread=None)
 
     def refusal(self, node: nodes.Node) -> outcome.Refusal | None:
-        """Why the node does not do; both with and without the pods nominated to it."""
+        """Say why the node does not do; both with and without the pods nominated to it."""
         if self.claimed:
             return outcome.Refusal(reasons.Reason.NODE_VOLUME_IN_USE, self.claimed)
         refused = _refusal(node, self.spread, self.affinity)
@@ -54,19 +54,19 @@ def _refusal(
     uneven = spread.objection(node) if spread is not None else ""
     if uneven:
         return outcome.Refusal(reasons.Reason.NODE_TOPOLOGY_SPREAD, uneven)
-    told = affinity.objection(node) if affinity is not None else None
-    return None if told is None else outcome.Refusal(*told)
+    objection = affinity.objection(node) if affinity is not None else None
+    return None if objection is None else outcome.Refusal(*objection)
 
 
 def limits_itself(pod: pods.Pod) -> bool:
-    """Whether pods like this one may keep each other from a node."""
+    """Tell whether pods like this one may keep each other from a node."""
     terms = pod.pod_affinity
     spread = any(constraint.required for constraint in pod.spread)
     return bool(terms.required or terms.anti or spread)
 
 
 def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
-    """Whether pods of other nodes may decide about a node for this one."""
+    """Tell whether pods of other nodes may decide about a node for this one."""
     return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
 
 
@@ -77,8 +77,9 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:
         return None
     placed = view.population
     own = _own_node(view, workload)
-    made: Domains | None = placed.remembered(_key(view, pod, own), lambda: _made(view, pod, own))
-    return made
+    key = _key(view, pod, own)
+    computed: Domains | None = placed.remembered(key, lambda: _made(view, pod, own))
+    return computed
 
 
 def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:

@@ -25,7 +25,7 @@ class Absence(layer.Ignoring):
         self._leaving = leaving
 
     def _counted(self) -> placed_pods.Layered:
-        gone = ((one.pod, one.node) for one in self._leaving)
+        gone = ((tenant.pod, tenant.node) for tenant in self._leaving)
         return placed_pods.Layered(self._below.population, gone)
 
     @property
