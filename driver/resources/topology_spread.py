@@ -8,7 +8,7 @@ from driver.resources import fields, label_selectors
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The evenness with which pods that a selector matches are spread over the values of a node label.
+    """The evenness of the pods that a selector matches over the values of a node label.
 
     `required` is DoNotSchedule. `honors_affinity` and `honors_taints` are the node inclusion
     policies (KEP-3094). The selector asks for the pod's own values of `matchLabelKeys` as well.
