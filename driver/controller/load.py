@@ -77,9 +77,13 @@ class Load:
         pod, before = self._pods.get(key), self._placed.get(key)
         node = None if pod is None or pod.finished else self._node(pod)
         after = (node, pod) if pod is not None and node is not None else None
+        if before == after and (after is not None or not self._population.nominates(key, pod)):
+            return []
         concerned = self._population.put(key, pod, node)
         if before == after:
             return concerned
+        if before is not None and after is not None and _is_other(before[1], after[1]):
+            concerned.append(after[0])
         touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
@@ -108,6 +112,11 @@ class Load:
         before, after = self._use.get(name), weigh(there.values(), self._arriving)
         self._use[name] = after
         return before != after
+
+
+def _is_other(before: pods.Pod, after: pods.Pod) -> bool:
+    """Tell whether a pod is of another kind for filters, whatever it takes."""
+    return before.labels != after.labels or before.deleting != after.deleting
 
 
 def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:

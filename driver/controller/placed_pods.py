@@ -40,6 +40,9 @@ Members = tuple[Kind, Mapping[ids.NodeName, int]]
 """Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
 
 
+_Place = tuple[ids.NodeName, pods.Pod]
+
+
 class Population(Protocol):
     """The placed pods of a view; of one kind there may be several members, which add up."""
 
@@ -139,6 +142,8 @@ class Placed:
         self._room: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._room_of: dict[ids.Key, ids.NodeName] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._pending: dict[ids.Key, _Place | None] = {}
+        self._special: set[ids.Key] = set()
         self._users: dict[ids.Key, int] = {}
         self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
@@ -178,6 +183,7 @@ class Placed:
 
     def members(self, namespace: str | None = None) -> Iterable[Members]:
         """The kinds of a namespace, or of all."""
+        self._catch_up()
         if namespace is not None:
             return self._counts.get(namespace, {}).items()
         return (members for kinds in self._counts.values() for members in kinds.items())
@@ -234,18 +240,42 @@ class Placed:
             self._namespaces[name] = labels
         return True
 
+    def nominates(self, key: ids.Key, pod: pods.Pod | None) -> bool:
+        """Tell whether a pod without a node is nominated to one, or was."""
+        return (pod is not None and pod.nominated is not None) or key in self._room_of
+
     def put(
         self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
     ) -> list[ids.NodeName]:
-        """A pod is on a node now, or on none; the nodes for which filters see another picture."""
-        placed = pod if pod is not None and node is not None else None
-        kind = self._kind(placed) if placed is not None else None
-        self._use(key, shared_claims(placed) if placed is not None else ())
-        previous = self._of.get(key)
-        after = (node, kind) if node is not None and kind is not None else None
+        """A pod is on a node now, or on none; the nodes for which it is more than a plain pod.
+
+        Plain pods are counted when somebody looks at them: most come and go unseen.
+        """
+        if key not in self._special and (pod is None or _is_plain(pod)):
+            self._mark += 1
+            if pod is not None and node is not None:
+                self._pending[key] = (node, pod)
+            elif key in self._of:
+                self._pending[key] = None
+            else:
+                self._pending.pop(key, None)
+            return []
+        self._pending.pop(key, None)
+        if pod is None or _is_plain(pod):
+            self._special.discard(key)
+        else:
+            self._special.add(key)
         concerned = self._nominate(key, pod if node is None else None)
+        placed = (node, pod) if pod is not None and node is not None else None
+        return [*concerned, *self._settle(key, placed)]
+
+    def _settle(self, key: ids.Key, placed: _Place | None) -> list[ids.NodeName]:
+        mounts = placed is not None and placed[1].volume_claims
+        self._use(key, shared_claims(placed[1]) if placed is not None and mounts else ())
+        previous = self._of.get(key)
+        after = (placed[0], self._kind(placed[1])) if placed is not None else None
         if previous == after:
-            return concerned
+            return []
         self._mark += 1
         if previous is not None:
             del self._of[key]
@@ -253,7 +283,16 @@ class Placed:
         if after is not None:
             self._of[key] = after
             self._count(*after, 1)
-        return [*concerned, *(entry[0] for entry in (previous, after) if entry is not None)]
+        return [entry[0] for entry in (previous, after) if entry is not None]
+
+    def _catch_up(self) -> None:
+        """Count the plain pods that came and went since somebody looked."""
+        mark, pending = self._mark, self._pending
+        if pending:
+            self._pending = {}
+            for key, placed in pending.items():
+                self._settle(key, placed)
+            self._mark = mark  # it was raised when they came
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         target = pod.nominated if pod is not None and not pod.finished else None
@@ -315,6 +354,12 @@ class Placed:
             self._drawing[kind] = counts
 
 
+def _is_plain(pod: pods.Pod) -> bool:
+    """Tell whether a pod decides nothing about others but by its labels."""
+    special = pod.volume_claims or pod.nominated is not None
+    return not special and pod.pod_affinity is interpod_affinity.NONE
+
+
 def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
     """The PersistentVolumeClaims of a pod that another could mount, by key."""
     named = (name for name in pod.volume_claims if name not in pod.ephemeral_claims)
@@ -328,11 +373,15 @@ def kind_of(pod: pods.Pod) -> Kind:
 
 def kind_key(pod: pods.Pod) -> Hashable:
     """The same for pods of one kind."""
-    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, pod.pod_affinity
+    terms = pod.pod_affinity
+    plain = terms is interpod_affinity.NONE
+    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms
 
 
 def _key(kind: Kind) -> Hashable:
-    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity
+    terms = kind.affinity
+    plain = terms is interpod_affinity.NONE
+    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, None if plain else terms
 
 
 class Layered:

@@ -15,7 +15,7 @@ from driver.controller.allocation.node_filter import (
     pod_topology_spread,
     volume_restrictions,
 )
-from driver.resources import nodes, pods
+from driver.resources import interpod_affinity, nodes, pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ def _refusal(
 def limits_itself(pod: pods.Pod) -> bool:
     """Tell whether pods like this one may keep each other from a node."""
     terms = pod.pod_affinity
+    if not pod.spread and terms is interpod_affinity.NONE:
+        return False
     spread = any(constraint.required for constraint in pod.spread)
     return bool(terms.required or terms.anti or spread)
 

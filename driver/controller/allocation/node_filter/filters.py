@@ -109,6 +109,8 @@ def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
 def used(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUse:
     """Sum what its pods take of a node, and those nominated to it that come first."""
     use = view.use.get(node.name, _UNUSED)
+    if not view.population.awaited:
+        return use
     nominated = domains.rivals(view, node.name, pod)
     return load.together(use, load.weigh(nominated)) if nominated else use
 

@@ -63,6 +63,9 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Preferences | N
     """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
+    plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    if plain and not placed.shuns and not placed.draws:
+        return None
     wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
     anyway = any(not constraint.required for constraint in pod.spread)
     if not (wishes or anyway or placed.shuns or placed.draws):
