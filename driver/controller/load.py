@@ -114,9 +114,9 @@ class Load:
         return before != after
 
 
-def _is_other(before: pods.Pod, after: pods.Pod) -> bool:
+def _is_other(previous: pods.Pod, after: pods.Pod) -> bool:
     """Tell whether a pod is of another kind for filters, whatever it takes."""
-    return before.labels != after.labels or before.deleting != after.deleting
+    return previous.labels != after.labels or previous.deleting != after.deleting
 
 
 def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
