@@ -1,5 +1,5 @@
 from driver import ids
-from driver.controller import placed_pods
+from driver.controller import layered_pods, placed_pods
 from driver.resources import pods
 from tests import clusters
 
@@ -63,9 +63,9 @@ def test_a_layer_counts_more_pods_and_fewer() -> None:
     placed = placed_pods.Placed({})
     pod = clusters.a_pod("x", app="web")
     put(placed, pod, A)
-    without = placed_pods.Layered(placed, [(pod, A)])
+    without = layered_pods.Layered(placed, [(pod, A)])
     assert sum(on.get(A, 0) for _, on in without.members()) == 0
-    more = placed_pods.Layered(placed)
+    more = layered_pods.Layered(placed)
     mark = more.mark
     more.push(clusters.a_pod("y", app="web"), A)
     assert sum(on.get(A, 0) for _, on in more.members()) == 2

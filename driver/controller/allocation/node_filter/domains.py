@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from driver import ids, reasons
-from driver.controller import placed_pods
+from driver.controller import layered_pods, placed_pods
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome
 from driver.controller.allocation.node_filter import (
@@ -87,7 +87,7 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:
 def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
     placed: placed_pods.Population = view.population
     if own is not None:
-        placed = placed_pods.Layered(placed, [(view.pods_on(own)[pod.key], own)])
+        placed = layered_pods.Layered(placed, [(view.pods_on(own)[pod.key], own)])
     spread = pod_topology_spread.State.of(pod, placed)
     affinity = inter_pod_affinity.State.of(pod, placed)
     claimed = volume_restrictions.exclusive(view.stored, placed, pod)
