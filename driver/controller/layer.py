@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
-from driver.controller import changes, placed_pods, stored
+from driver.controller import changes, layered_pods, placed_pods, stored
 from driver.controller import view as cluster
 from driver.resources import claims, classes, nodes, pods, pool
 
@@ -18,7 +18,7 @@ class Layer:
     def __init__(self, below: cluster.ClusterView) -> None:
         self._below = below
         self._changes = changes.Changes()
-        self._lens: placed_pods.Layered | None = None
+        self._lens: layered_pods.Layered | None = None
 
     @property
     def driver(self) -> str:
@@ -51,8 +51,8 @@ class Layer:
             self._lens = self._counted()
         return self._lens
 
-    def _counted(self) -> placed_pods.Layered:
-        return placed_pods.Layered(self._below.population)
+    def _counted(self) -> layered_pods.Layered:
+        return layered_pods.Layered(self._below.population)
 
     @property
     def stored(self) -> stored.Stored:

@@ -1,4 +1,4 @@
-"""What pods take of nodes, those on their way included. Pure."""
+"""The resources that pods take of nodes, those on their way included. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -80,9 +80,13 @@ class Load:
         pod, before = self._pods.get(key), self._placed.get(key)
         node = None if pod is None or pod.finished else self._node(pod)
         after = (node, pod) if pod is not None and node is not None else None
+        if before == after and (after is not None or not self._population.nominates(key, pod)):
+            return []
         concerned = self._population.put(key, pod, node)
         if before == after:
             return concerned
+        if before is not None and after is not None and _is_other(before[1], after[1]):
+            concerned.append(after[0])
         touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
@@ -120,6 +124,11 @@ def _bound_to(pod: pods.Pod | None) -> ids.NodeName | None:
     return None if pod is None or pod.finished else pod.node
 
 
+def _is_other(previous: pods.Pod, after: pods.Pod) -> bool:
+    """Tell whether a pod is of another kind for filters, whatever it takes."""
+    return previous.labels != after.labels or previous.deleting != after.deleting
+
+
 def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
     """What pods of one node take together; placeholders are those of the namespace `arriving`."""
     total: dict[str, int] = {}
@@ -132,11 +141,11 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
     return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
 
 
-def together(one: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
-    """What two sets of pods take of a node."""
-    total = dict(one.requests)
+def together(use: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
+    """Add up what two sets of pods take of a node."""
+    total = dict(use.requests)
     for resource, amount in other.requests.items():
         total[resource] = total.get(resource, 0) + amount
     return cluster.NodeUse(
-        total, one.ports | other.ports, one.count + other.count, one.arriving + other.arriving
+        total, use.ports | other.ports, use.count + other.count, use.arriving + other.arriving
     )

@@ -226,9 +226,9 @@ class Picture(_Shown):
         """A pod came, changed or went."""
         self._touch(self._load.put_pod(key, pod))
 
-    def put_namespace(self, name: str, one: namespaces.Namespace | None) -> None:
+    def put_namespace(self, name: str, space: namespaces.Namespace | None) -> None:
         """A Namespace came, changed or went; nothing that a node answers depends on it."""
-        self._population.put_namespace(name, None if one is None else one.labels)
+        self._population.put_namespace(name, None if space is None else space.labels)
 
     def put_bound(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
@@ -238,9 +238,9 @@ class Picture(_Shown):
         """A PersistentVolume came, changed or went."""
         self._stow(self._stored.put_volume(name, volume))
 
-    def put_storage_class(self, name: str, one: storage.StorageClass | None) -> None:
+    def put_storage_class(self, name: str, maker: storage.StorageClass | None) -> None:
         """A StorageClass came, changed or went."""
-        self._stow(self._stored.put_class(name, one))
+        self._stow(self._stored.put_class(name, maker))
 
     def put_csi_node(self, name: str, node: storage.CSINode | None) -> None:
         """A CSINode came, changed or went."""
@@ -320,20 +320,20 @@ class Caches:
     attachments: Mapping[ids.Key, storage.Attachment] = field(default_factory=dict)
 
 
-def _put_named(made: Picture, caches: Caches) -> None:
+def _put_named(picture: Picture, caches: Caches) -> None:
     puts: Sequence[tuple[Mapping[ids.Key, Any], Callable[[Any, Any], None]]] = (
-        (caches.spaces, made.put_namespace),
-        (caches.bound_volumes, made.put_bound),
-        (caches.persistent_volumes, made.put_volume),
-        (caches.storage_classes, made.put_storage_class),
-        (caches.csi_nodes, made.put_csi_node),
-        (caches.csi_drivers, made.put_csi_driver),
-        (caches.capacities, made.put_capacity),
-        (caches.attachments, made.put_attachment),
+        (caches.spaces, picture.put_namespace),
+        (caches.bound_volumes, picture.put_bound),
+        (caches.persistent_volumes, picture.put_volume),
+        (caches.storage_classes, picture.put_storage_class),
+        (caches.csi_nodes, picture.put_csi_node),
+        (caches.csi_drivers, picture.put_csi_driver),
+        (caches.capacities, picture.put_capacity),
+        (caches.attachments, picture.put_attachment),
     )
-    for found, put in puts:
-        for key, one in found.items():
-            put(key, one)
+    for cache, put in puts:
+        for key, item in cache.items():
+            put(key, item)
 
 
 def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()) -> Picture:

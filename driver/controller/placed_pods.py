@@ -4,7 +4,7 @@ Filters that look beyond a node (InterPodAffinity, PodTopologySpread) count kind
 a cluster has far fewer than pods.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -26,18 +26,21 @@ class Kind:
 
     @property
     def objects(self) -> bool:
-        """Whether such a pod keeps others away (required anti-affinity)."""
+        """Tell whether such a pod keeps others away (required anti-affinity)."""
         return bool(self.affinity.anti)
 
     @property
     def draws(self) -> bool:
-        """Whether such a pod counts in the scores of others (InterPodAffinity)."""
+        """Tell whether such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 
 
 Members = tuple[Kind, Mapping[ids.NodeName, int]]
-"""How many pods of a kind each node has; a layer may say fewer by a negative number."""
+"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
+
+
+_Place = tuple[ids.NodeName, pods.Pod]
 
 
 class Population(Protocol):
@@ -71,12 +74,12 @@ class Population(Protocol):
         ...
 
     def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
+        """Count how many placed pods mount a PersistentVolumeClaim."""
         ...
 
     @property
     def awaited(self) -> bool:
-        """Whether any pod is nominated."""
+        """Tell whether any pod is nominated."""
         ...
 
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
@@ -85,17 +88,17 @@ class Population(Protocol):
 
     @property
     def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
+        """Tell whether any pod has required anti-affinity."""
         ...
 
     @property
     def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
+        """Tell whether any pod counts in the scores of others."""
         ...
 
     @property
     def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
+        """Tell whether any node has a taint PreferNoSchedule."""
         ...
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -108,7 +111,7 @@ class Population(Protocol):
 
 
 class Remembering:
-    """What was computed of a population, until its mark changes."""
+    """Values computed of a population, until its mark changes."""
 
     def __init__(self) -> None:
         self._stamp: Hashable = None
@@ -128,8 +131,8 @@ class Remembering:
 class Placed:
     """Told of every change; `mark` counts them. `found` are the nodes as they change."""
 
-    def __init__(self, found: Mapping[ids.NodeName, nodes.Node]) -> None:
-        self._nodes = found
+    def __init__(self, by_name: Mapping[ids.NodeName, nodes.Node]) -> None:
+        self._nodes = by_name
         self._mark = 0
         self._kinds: dict[Hashable, Kind] = {}
         self._counts: dict[str, dict[Kind, dict[ids.NodeName, int]]] = {}
@@ -139,6 +142,8 @@ class Placed:
         self._room: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._room_of: dict[ids.Key, ids.NodeName] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._pending: dict[ids.Key, _Place | None] = {}
+        self._special: set[ids.Key] = set()
         self._users: dict[ids.Key, int] = {}
         self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
@@ -153,17 +158,17 @@ class Placed:
 
     @property
     def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
+        """Tell whether any pod has required anti-affinity."""
         return bool(self._objectors)
 
     @property
     def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
+        """Tell whether any pod counts in the scores of others."""
         return bool(self._drawing)
 
     @property
     def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
+        """Tell whether any node has a taint PreferNoSchedule."""
         return bool(self._shunned)
 
     @property
@@ -178,6 +183,7 @@ class Placed:
 
     def members(self, namespace: str | None = None) -> Iterable[Members]:
         """The kinds of a namespace, or of all."""
+        self._catch_up()
         if namespace is not None:
             return self._counts.get(namespace, {}).items()
         return (members for kinds in self._counts.values() for members in kinds.items())
@@ -191,12 +197,12 @@ class Placed:
         return self._drawing.items()
 
     def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
+        """Count how many placed pods mount a PersistentVolumeClaim."""
         return self._users.get(claim, 0)
 
     @property
     def awaited(self) -> bool:
-        """Whether any pod is nominated."""
+        """Tell whether any pod is nominated."""
         return bool(self._room)
 
     def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
@@ -234,42 +240,75 @@ class Placed:
             self._namespaces[name] = labels
         return True
 
+    def nominates(self, key: ids.Key, pod: pods.Pod | None) -> bool:
+        """Tell whether a pod without a node is nominated to one, or was."""
+        return (pod is not None and pod.nominated is not None) or key in self._room_of
+
     def put(
         self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
     ) -> list[ids.NodeName]:
-        """A pod is on a node now, or on none; the nodes for which filters see another picture."""
-        placed = pod if pod is not None and node is not None else None
-        kind = self._kind(placed) if placed is not None else None
-        self._use(key, shared_claims(placed) if placed is not None else ())
-        before = self._of.get(key)
-        after = (node, kind) if node is not None and kind is not None else None
+        """A pod is on a node now, or on none; the nodes for which it is more than a plain pod.
+
+        Plain pods are counted when somebody looks at them: most come and go unseen.
+        """
+        if key not in self._special and (pod is None or _is_plain(pod)):
+            self._mark += 1
+            if pod is not None and node is not None:
+                self._pending[key] = (node, pod)
+            elif key in self._of:
+                self._pending[key] = None
+            else:
+                self._pending.pop(key, None)
+            return []
+        self._pending.pop(key, None)
+        if pod is None or _is_plain(pod):
+            self._special.discard(key)
+        else:
+            self._special.add(key)
         concerned = self._nominate(key, pod if node is None else None)
-        if before == after:
-            return concerned
+        placed = (node, pod) if pod is not None and node is not None else None
+        return [*concerned, *self._settle(key, placed)]
+
+    def _settle(self, key: ids.Key, placed: _Place | None) -> list[ids.NodeName]:
+        mounts = placed is not None and placed[1].volume_claims
+        self._use(key, shared_claims(placed[1]) if placed is not None and mounts else ())
+        previous = self._of.get(key)
+        after = (placed[0], self._kind(placed[1])) if placed is not None else None
+        if previous == after:
+            return []
         self._mark += 1
-        if before is not None:
+        if previous is not None:
             del self._of[key]
-            self._count(*before, -1)
+            self._count(*previous, -1)
         if after is not None:
             self._of[key] = after
             self._count(*after, 1)
-        return [*concerned, *(one[0] for one in (before, after) if one is not None)]
+        return [entry[0] for entry in (previous, after) if entry is not None]
+
+    def _catch_up(self) -> None:
+        """Count the plain pods that came and went since somebody looked."""
+        mark, pending = self._mark, self._pending
+        if pending:
+            self._pending = {}
+            for key, placed in pending.items():
+                self._settle(key, placed)
+            self._mark = mark  # it was raised when they came
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
-        wanted = pod.nominated if pod is not None and not pod.finished else None
-        before = self._room_of.get(key)
-        if before is None and wanted is None:
+        target = pod.nominated if pod is not None and not pod.finished else None
+        previous = self._room_of.get(key)
+        if previous is None and target is None:
             return []
         self._mark += 1
-        if before is not None:
+        if previous is not None:
             del self._room_of[key]
-            del self._room[before][key]
-            if not self._room[before]:
-                del self._room[before]
-        if pod is not None and wanted is not None:
-            self._room_of[key] = wanted
-            self._room.setdefault(wanted, {})[key] = pod
-        return [name for name in (before, wanted) if name is not None]
+            del self._room[previous][key]
+            if not self._room[previous]:
+                del self._room[previous]
+        if pod is not None and target is not None:
+            self._room_of[key] = target
+            self._room.setdefault(target, {})[key] = pod
+        return [name for name in (previous, target) if name is not None]
 
     def _use(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
         if not claims and key not in self._uses:
@@ -315,6 +354,12 @@ class Placed:
             self._drawing[kind] = counts
 
 
+def _is_plain(pod: pods.Pod) -> bool:
+    """Tell whether a pod decides nothing about others but by its labels."""
+    special = pod.volume_claims or pod.nominated is not None
+    return not special and pod.pod_affinity is interpod_affinity.NONE
+
+
 def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
     """The PersistentVolumeClaims of a pod that another could mount, by key."""
     named = (name for name in pod.volume_claims if name not in pod.ephemeral_claims)
@@ -328,152 +373,12 @@ def kind_of(pod: pods.Pod) -> Kind:
 
 def kind_key(pod: pods.Pod) -> Hashable:
     """The same for pods of one kind."""
-    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, pod.pod_affinity
+    terms = pod.pod_affinity
+    plain = terms is interpod_affinity.NONE
+    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms
 
 
 def _key(kind: Kind) -> Hashable:
-    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity
-
-
-class Layered:
-    """A population with pods more and pods fewer than the one below, or on other nodes."""
-
-    def __init__(
-        self,
-        below: Population,
-        gone: Iterable[tuple[pods.Pod, ids.NodeName]] = (),
-        found: Mapping[ids.NodeName, nodes.Node] | None = None,
-    ) -> None:
-        self._below = below
-        self._nodes = found
-        self._changes: list[tuple[int, Members]] = []
-        self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
-        self._number = 0
-        self._remembering = Remembering()
-        self._of_nodes = Remembering()
-        for pod, node in gone:
-            self._push(pod, node, -1)
-
-    @property
-    def mark(self) -> Hashable:
-        """Another value for other pods on top; the same again after they were taken off."""
-        return self._below.mark, self._changes[-1][0] if self._changes else 0
-
-    @property
-    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
-        """Every node of the cluster."""
-        return self._below.cluster_nodes if self._nodes is None else self._nodes
-
-    @property
-    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of each namespace."""
-        return self._below.namespaces
-
-    def members(self, namespace: str | None = None) -> Iterator[Members]:
-        """The kinds of a namespace, or of all."""
-        yield from self._below.members(namespace)
-        for _, (kind, counts) in self._changes:
-            if namespace is None or kind.namespace == namespace:
-                yield kind, counts
-
-    def objectors(self) -> Iterator[Members]:
-        """The kinds with required anti-affinity."""
-        yield from self._below.objectors()
-        yield from (members for _, members in self._changes if members[0].objects)
-
-    def drawing(self) -> Iterator[Members]:
-        """The kinds that count in the scores of others."""
-        yield from self._below.drawing()
-        yield from (members for _, members in self._changes if members[0].draws)
-
-    def users(self, claim: ids.Key) -> int:
-        """How many placed pods mount a PersistentVolumeClaim."""
-        more = sum(number for claims, number in self._mounts if claim in claims)
-        return self._below.users(claim) + more
-
-    @property
-    def awaited(self) -> bool:
-        """Whether any pod is nominated."""
-        return self._below.awaited
-
-    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
-        """Unbound pods for which room was made on a node, by key."""
-        return self._below.nominated(node)
-
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made once as long as `mark` stays."""
-        return self._remembering.of(self.mark, key, make)
-
-    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key that depends on nodes alone, made once for nodes as they are."""
-        if self._nodes is None:
-            return self._below.remembered_of_nodes(key, make)
-        return self._of_nodes.of(0, key, make)
-
-    @property
-    def objects(self) -> bool:
-        """Whether any pod has required anti-affinity."""
-        return self._below.objects or any(members[0].objects for _, members in self._changes)
-
-    @property
-    def draws(self) -> bool:
-        """Whether any pod counts in the scores of others."""
-        return self._below.draws or any(members[0].draws for _, members in self._changes)
-
-    @property
-    def shuns(self) -> bool:
-        """Whether any node has a taint PreferNoSchedule."""
-        return self._below.shuns
-
-    def push(self, pod: pods.Pod, node: ids.NodeName) -> None:
-        """A pod more, the last one for `pop`."""
-        self._push(pod, node, 1)
-
-    def pop(self) -> None:
-        """Without the last one."""
-        self._changes.pop()
-        self._mounts.pop()
-
-    def _push(self, pod: pods.Pod, node: ids.NodeName, more: int) -> None:
-        self._number += 1
-        self._changes.append((self._number, (kind_of(pod), {node: more})))
-        self._mounts.append((shared_claims(pod), more))
-
-
-class Nobody(Layered):
-    """Nobody is placed, on the nodes and in the namespaces of the one below."""
-
-    @property
-    def objects(self) -> bool:
-        """Nobody has any."""
-        return False
-
-    @property
-    def draws(self) -> bool:
-        """Nobody does."""
-        return False
-
-    def members(self, _namespace: str | None = None) -> Iterator[Members]:
-        """None."""
-        return iter(())
-
-    def objectors(self) -> Iterator[Members]:
-        """None."""
-        return iter(())
-
-    def drawing(self) -> Iterator[Members]:
-        """None."""
-        return iter(())
-
-    def users(self, _claim: ids.Key) -> int:
-        """None."""
-        return 0
-
-    @property
-    def awaited(self) -> bool:
-        """Nobody."""
-        return False
-
-    def nominated(self, _node: ids.NodeName) -> Sequence[pods.Pod]:
-        """None."""
-        return ()
+    terms = kind.affinity
+    plain = terms is interpod_affinity.NONE
+    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, None if plain else terms

@@ -78,18 +78,18 @@ class Stored:
 
     def put_volume(self, name: str, volume: volumes.Volume | None) -> bool:
         """A PersistentVolume came, changed or went; whether it is another."""
-        before = self._volumes.get(name)
+        previous = self._volumes.get(name)
         if not self._put(self._volumes, name, volume):
             return False
-        if before is not None:
-            del self._of_class[before.storage_class][name]
+        if previous is not None:
+            del self._of_class[previous.storage_class][name]
         if volume is not None:
             self._of_class.setdefault(volume.storage_class, {})[name] = volume
         return True
 
-    def put_class(self, name: str, one: storage.StorageClass | None) -> bool:
+    def put_class(self, name: str, entry: storage.StorageClass | None) -> bool:
         """A StorageClass came, changed or went; whether it is another."""
-        return self._put(self._classes, name, one)
+        return self._put(self._classes, name, entry)
 
     def put_node(self, name: str, node: storage.CSINode | None) -> bool:
         """A CSINode came, changed or went; whether it is another."""
@@ -105,21 +105,21 @@ class Stored:
 
     def put_attachment(self, name: str, attachment: storage.Attachment | None) -> bool:
         """A VolumeAttachment came, changed or went; whether it is another."""
-        before = self._attachments.get(name)
+        previous = self._attachments.get(name)
         if not self._put(self._attachments, name, attachment):
             return False
-        if before is not None:
-            del self._attached[before.node][name]
+        if previous is not None:
+            del self._attached[previous.node][name]
         if attachment is not None:
             self._attached.setdefault(attachment.node, {})[name] = attachment
         return True
 
-    def _put(self, found: dict[K, V], key: K, value: V | None) -> bool:
-        if found.get(key) == value:
+    def _put(self, objects: dict[K, V], key: K, value: V | None) -> bool:
+        if objects.get(key) == value:
             return False
         self._mark += 1
         if value is None:
-            del found[key]
+            del objects[key]
         else:
-            found[key] = value
+            objects[key] = value
         return True

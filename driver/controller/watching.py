@@ -97,15 +97,15 @@ class Watching:
             for prefix, kind, versions, target, parse in asked
         }
 
-    def _refining(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
+    def _refining(self, filled: stores.Stores, options: reflector.Options) -> Reflectors:
         """Kinds by which filters know more of nodes; without the right to them they know less."""
         kinds = (
-            (resource.NAMESPACES, found.spaces, namespaces.parse),
-            (resource.STORAGE_CLASSES, found.storage_classes, storage.parse_class),
-            (resource.CSI_NODES, found.csi_nodes, storage.parse_node),
-            (resource.CSI_DRIVERS, found.csi_drivers, storage.parse_driver),
-            (resource.STORAGE_CAPACITIES, found.capacities, storage.parse_capacity),
-            (resource.VOLUME_ATTACHMENTS, found.attachments, storage.parse_attachment),
+            (resource.NAMESPACES, filled.spaces, namespaces.parse),
+            (resource.STORAGE_CLASSES, filled.storage_classes, storage.parse_class),
+            (resource.CSI_NODES, filled.csi_nodes, storage.parse_node),
+            (resource.CSI_DRIVERS, filled.csi_drivers, storage.parse_driver),
+            (resource.STORAGE_CAPACITIES, filled.capacities, storage.parse_capacity),
+            (resource.VOLUME_ATTACHMENTS, filled.attachments, storage.parse_attachment),
         )
         return {
             kind.plural: reflector.Reflector(

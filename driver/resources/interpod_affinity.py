@@ -25,13 +25,13 @@ class Term:
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod is selected; `namespace_labels` are those of its namespace."""
+        """Tell whether a pod is selected; `namespace_labels` are those of its namespace."""
         if self.selector is None or not self.reaches(namespace, namespace_labels):
             return False
         return self.selector.matches(labels)
 
     def reaches(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether pods of a namespace may be selected."""
+        """Tell whether pods of a namespace may be selected."""
         if namespace in self.namespaces:
             return True
         chosen = self.namespace_selector
@@ -64,37 +64,37 @@ def parse(spec: fields.Raw, namespace: str) -> PodAffinity:
     affinity = fields.mapping(spec, "affinity", "spec")
     if not affinity.get("podAffinity") and not affinity.get("podAntiAffinity"):
         return NONE
-    at = "spec.affinity"
+    base = "spec.affinity"
     near, apart = (
-        fields.mapping(affinity, kind, at) for kind in ("podAffinity", "podAntiAffinity")
+        fields.mapping(affinity, kind, base) for kind in ("podAffinity", "podAntiAffinity")
     )
     return PodAffinity(
-        required=tuple(_terms(near, f"{at}.podAffinity", namespace)),
-        anti=tuple(_terms(apart, f"{at}.podAntiAffinity", namespace)),
-        preferred=tuple(_preferences(near, f"{at}.podAffinity", namespace)),
-        preferred_anti=tuple(_preferences(apart, f"{at}.podAntiAffinity", namespace)),
+        required=tuple(_terms(near, f"{base}.podAffinity", namespace)),
+        anti=tuple(_terms(apart, f"{base}.podAntiAffinity", namespace)),
+        preferred=tuple(_preferences(near, f"{base}.podAffinity", namespace)),
+        preferred_anti=tuple(_preferences(apart, f"{base}.podAntiAffinity", namespace)),
     )
 
 
-def _terms(obj: fields.Raw, where: str, namespace: str) -> Iterator[Term]:
-    for path, term in fields.objects(obj, _REQUIRED, where):
+def _terms(obj: fields.Raw, prefix: str, namespace: str) -> Iterator[Term]:
+    for path, term in fields.objects(obj, _REQUIRED, prefix):
         yield _term(term, path, namespace)
 
 
-def _preferences(obj: fields.Raw, where: str, namespace: str) -> Iterator[Preference]:
-    for path, entry in fields.objects(obj, _PREFERRED, where):
+def _preferences(obj: fields.Raw, prefix: str, namespace: str) -> Iterator[Preference]:
+    for path, entry in fields.objects(obj, _PREFERRED, prefix):
         term = fields.mapping(entry, "podAffinityTerm", path)
         weight = fields.integer(entry, "weight", path)
         yield Preference(weight, _term(term, f"{path}.podAffinityTerm", namespace))
 
 
-def _term(obj: fields.Raw, where: str, namespace: str) -> Term:
-    named = fields.texts(obj, "namespaces", where)
-    chosen = label_selectors.parse(obj, "namespaceSelector", where)
+def _term(obj: fields.Raw, prefix: str, namespace: str) -> Term:
+    named = fields.texts(obj, "namespaces", prefix)
+    chosen = label_selectors.parse(obj, "namespaceSelector", prefix)
     own = () if named or chosen is not None else (namespace,)
     return Term(
-        topology_key=fields.text(obj, "topologyKey", where),
-        selector=label_selectors.parse(obj, "labelSelector", where),
+        topology_key=fields.text(obj, "topologyKey", prefix),
+        selector=label_selectors.parse(obj, "labelSelector", prefix),
         namespaces=frozenset((*named, *own)),
         namespace_selector=chosen,
     )

@@ -14,11 +14,11 @@ class LabelSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is required."""
+        """Tell whether nothing is required."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy every requirement."""
+        """Tell whether labels satisfy every requirement."""
         return all(need.holds(labels.get(need.key)) for need in self.requirements)
 
     def narrowed(self, labels: Mapping[str, str]) -> "LabelSelector":
@@ -26,12 +26,12 @@ class LabelSelector:
         return LabelSelector((*_equal(labels), *self.requirements))
 
 
-def parse(obj: fields.Raw, key: str, where: str) -> LabelSelector | None:
+def parse(obj: fields.Raw, key: str, prefix: str) -> LabelSelector | None:
     """Read a v1.LabelSelector field; None, which matches nothing, where it is absent."""
     if obj.get(key) is None:
         return None
-    path = f"{where}.{key}"
-    selector = fields.mapping(obj, key, where)
+    path = f"{prefix}.{key}"
+    selector = fields.mapping(obj, key, prefix)
     equal = _equal(fields.text_map(selector, "matchLabels", path))
     return LabelSelector((*equal, *selectors.expressions(selector, "matchExpressions", path)))
 

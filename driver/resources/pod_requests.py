@@ -26,20 +26,22 @@ def effective(spec: fields.Raw) -> dict[str, int]:
     return _rounded(_sum([amounts, _listed(spec, "overhead", "spec")]))
 
 
-def placed(spec: fields.Raw, status: fields.Raw, asked: Mapping[str, int]) -> dict[str, int] | None:
+def placed(
+    spec: fields.Raw, status: fields.Raw, requests: Mapping[str, int]
+) -> dict[str, int] | None:
     """The requests that a placed pod takes of its node; None where they are those asked."""
     statuses = _statuses(status)
     whole = status.get("resources") is not None
     stuck = _is_infeasible(status)
     if not whole and not stuck and not any(map(_tells, statuses.values())):
         return None
-    told = _told(spec, status, statuses, stuck=stuck)
+    aggregate = _told(spec, status, statuses, stuck=stuck)
     of_pod = _of_pod(spec)
     if of_pod and whole:
         of_pod = _supported(_of_whole(status, {} if stuck else of_pod))
-    amounts = _sum([{**told, **of_pod}, _listed(spec, "overhead", "spec")])
+    amounts = _sum([{**aggregate, **of_pod}, _listed(spec, "overhead", "spec")])
     taken = _rounded(amounts)
-    return None if taken == asked else taken
+    return None if taken == requests else taken
 
 
 def _told(
@@ -57,48 +59,48 @@ def _told(
     return most if stuck else _most(_containers(spec, _asked), most)
 
 
-def _of_whole(status: fields.Raw, asked: Amounts) -> Amounts:
+def _of_whole(status: fields.Raw, requests: Amounts) -> Amounts:
     resources = fields.mapping(status, "resources", "status")
     actual = _listed(resources, "requests", "status.resources")
-    return _most(_most(asked, actual), _listed(status, "allocatedResources", "status"))
+    return _most(_most(requests, actual), _listed(status, "allocatedResources", "status"))
 
 
 class _Allocated:
-    """What a container was admitted with, else what it asks."""
+    """The resources that a container was admitted with, else those it asks for."""
 
     def __init__(self, statuses: Mapping[str, fields.Raw], *, stuck: bool) -> None:
         self._statuses = statuses
         self._stuck = stuck
 
-    def __call__(self, container: fields.Raw, where: str) -> Amounts:
+    def __call__(self, container: fields.Raw, prefix: str) -> Amounts:
         """Nano-units by resource."""
-        status = self._status(container, where)
+        status = self._status(container, prefix)
         if status.get("allocatedResources") is not None:
-            return _listed(status, "allocatedResources", where)
-        return {} if self._stuck else _asked(container, where)
+            return _listed(status, "allocatedResources", prefix)
+        return {} if self._stuck else _asked(container, prefix)
 
-    def _status(self, container: fields.Raw, where: str) -> fields.Raw:
-        return self._statuses.get(fields.text(container, "name", where), {})
+    def _status(self, container: fields.Raw, prefix: str) -> fields.Raw:
+        return self._statuses.get(fields.text(container, "name", prefix), {})
 
 
 class _Actual(_Allocated):
-    """What a container runs with, else what it was admitted with."""
+    """The resources that a container runs with, else those it was admitted with."""
 
-    def __call__(self, container: fields.Raw, where: str) -> Amounts:
+    def __call__(self, container: fields.Raw, prefix: str) -> Amounts:
         """Nano-units by resource."""
-        resources = fields.mapping(self._status(container, where), "resources", where)
+        resources = fields.mapping(self._status(container, prefix), "resources", prefix)
         if resources.get("requests") is not None:
-            return _listed(resources, "requests", where)
-        return super().__call__(container, where)
+            return _listed(resources, "requests", prefix)
+        return super().__call__(container, prefix)
 
 
 def _statuses(status: fields.Raw) -> dict[str, fields.Raw]:
     """The statuses of containers by name; of two, that of a container that is no init step."""
-    found: dict[str, fields.Raw] = {}
+    by_name: dict[str, fields.Raw] = {}
     for kind in ("initContainerStatuses", "containerStatuses"):
-        for at, container in reversed([*fields.objects(status, kind, "status")]):
-            found[fields.text(container, "name", at)] = container
-    return found
+        for path, container in reversed([*fields.objects(status, kind, "status")]):
+            by_name[fields.text(container, "name", path)] = container
+    return by_name
 
 
 def _tells(status: fields.Raw) -> bool:
@@ -112,14 +114,15 @@ def _is_infeasible(status: fields.Raw) -> bool:
     return False
 
 
-def _containers(spec: fields.Raw, of: _Of) -> Amounts:
+def _containers(spec: fields.Raw, read: _Of) -> Amounts:
     """Containers and sidecars summed, at least the largest init step."""
-    running = _sum(of(one, at) for at, one in fields.objects(spec, "containers", "spec"))
+    listed = fields.objects(spec, "containers", "spec")
+    running = _sum(read(container, path) for path, container in listed)
     sidecars: Amounts = {}
     peak: Amounts = {}
-    for at, container in fields.objects(spec, "initContainers", "spec"):
-        amounts = of(container, at)
-        if fields.text(container, "restartPolicy", at) == "Always":
+    for path, container in fields.objects(spec, "initContainers", "spec"):
+        amounts = read(container, path)
+        if fields.text(container, "restartPolicy", path) == "Always":
             running = _sum([running, amounts])
             sidecars = _sum([sidecars, amounts])
             peak = _most(peak, sidecars)
@@ -128,9 +131,9 @@ def _containers(spec: fields.Raw, of: _Of) -> Amounts:
     return _most(running, peak)
 
 
-def _asked(container: fields.Raw, where: str) -> Amounts:
-    resources = fields.mapping(container, "resources", where)
-    return _listed(resources, "requests", f"{where}.resources")
+def _asked(container: fields.Raw, prefix: str) -> Amounts:
+    resources = fields.mapping(container, "resources", prefix)
+    return _listed(resources, "requests", f"{prefix}.resources")
 
 
 def _of_pod(spec: fields.Raw) -> Amounts:
@@ -138,7 +141,7 @@ def _of_pod(spec: fields.Raw) -> Amounts:
 
 
 def _supported(amounts: Amounts) -> Amounts:
-    """Those that a pod as a whole may ask for."""
+    """Keep those that a pod as a whole may ask for."""
     return {
         name: amount
         for name, amount in amounts.items()
@@ -146,14 +149,14 @@ def _supported(amounts: Amounts) -> Amounts:
     }
 
 
-def _listed(obj: fields.Raw, key: str, where: str) -> Amounts:
-    at = f"{where}.{key}"
-    return dict(_parsed(fields.mapping(obj, key, where), at))
+def _listed(obj: fields.Raw, key: str, prefix: str) -> Amounts:
+    path = f"{prefix}.{key}"
+    return dict(_parsed(fields.mapping(obj, key, prefix), path))
 
 
-def _parsed(listed: fields.Raw, where: str) -> Iterator[tuple[str, int]]:
+def _parsed(listed: fields.Raw, prefix: str) -> Iterator[tuple[str, int]]:
     for name, value in listed.items():
-        yield name, quantity.parse(value, f"{where}.{name}").nanos
+        yield name, quantity.parse(value, f"{prefix}.{name}").nanos
 
 
 def _rounded(amounts: Amounts) -> dict[str, int]:

@@ -24,7 +24,7 @@ class Disk:
     pool: str = ""
 
     def collides(self, other: "Disk") -> bool:
-        """Whether a node cannot mount both: it is one disk, and one of them writes."""
+        """Tell whether a node cannot mount both: it is one disk, and one of them writes."""
         if (self.kind, self.name, self.pool) != (other.kind, other.name, other.pool):
             return False
         if self.kind == "rbd" and not self.monitors & other.monitors:
@@ -51,27 +51,27 @@ def parse(spec: fields.Raw, pod: str) -> PodVolumes:
     claims: list[str] = []
     ephemeral: set[str] = set()
     disks: list[Disk] = []
-    for at, volume in fields.objects(spec, "volumes", "spec"):
-        named = fields.mapping(volume, "persistentVolumeClaim", at)
+    for path, volume in fields.objects(spec, "volumes", "spec"):
+        named = fields.mapping(volume, "persistentVolumeClaim", path)
         if named:
-            claims.append(fields.text(named, "claimName", at))
+            claims.append(fields.text(named, "claimName", path))
         elif volume.get("ephemeral") is not None:
-            made = f"{pod}-{fields.text(volume, 'name', at)}"
-            claims.append(made)
-            ephemeral.add(made)
+            name = f"{pod}-{fields.text(volume, 'name', path)}"
+            claims.append(name)
+            ephemeral.add(name)
         disks += (
-            _disk(kind, fields.mapping(volume, kind, at), f"{at}.{kind}")
+            _disk(kind, fields.mapping(volume, kind, path), f"{path}.{kind}")
             for kind in _KINDS
             if volume.get(kind) is not None
         )
     return PodVolumes(tuple(claims), frozenset(ephemeral), tuple(disks))
 
 
-def _disk(kind: str, source: fields.Raw, where: str) -> Disk:
+def _disk(kind: str, source: fields.Raw, prefix: str) -> Disk:
     return Disk(
         kind,
-        fields.text(source, _KINDS[kind], where),
-        fields.flag(source, "readOnly", where),
-        frozenset(fields.texts(source, "monitors", where)),
-        fields.text(source, "pool", where),
+        fields.text(source, _KINDS[kind], prefix),
+        fields.flag(source, "readOnly", prefix),
+        frozenset(fields.texts(source, "monitors", prefix)),
+        fields.text(source, "pool", prefix),
     )

@@ -309,9 +309,11 @@ def _required_affinity(spec: fields.Raw) -> selectors.NodeSelector | None:
 
 
 def _node_preferences(spec: fields.Raw) -> Iterator[NodePreference]:
-    at = "spec.affinity.nodeAffinity"
-    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", at)
-    for path, entry in fields.objects(node, "preferredDuringSchedulingIgnoredDuringExecution", at):
+    base = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", base)
+    for path, entry in fields.objects(
+        node, "preferredDuringSchedulingIgnoredDuringExecution", base
+    ):
         term = fields.mapping(entry, "preference", path)
         weight = fields.integer(entry, "weight", path)
         yield NodePreference(weight, selectors.parse_term(term, f"{path}.preference"))

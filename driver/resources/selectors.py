@@ -125,11 +125,11 @@ def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
     return NodeSelector(tuple(parse_term(term, at) for at, term in listed))
 
 
-def parse_term(obj: fields.Raw, where: str) -> Term:
+def parse_term(obj: fields.Raw, path: str) -> Term:
     """Read a v1.NodeSelectorTerm."""
     return Term(
-        labels=expressions(obj, "matchExpressions", where),
-        fields=expressions(obj, "matchFields", where),
+        labels=expressions(obj, "matchExpressions", path),
+        fields=expressions(obj, "matchFields", path),
     )
 
 

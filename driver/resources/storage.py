@@ -12,7 +12,7 @@ Topology = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """How volumes are made; `waits` is volumeBindingMode WaitForFirstConsumer."""
+    """The way in which volumes are made; `waits` is volumeBindingMode WaitForFirstConsumer."""
 
     name: str
     provisioner: str
@@ -20,7 +20,7 @@ class StorageClass:
     topology: Topology = ()
 
     def reaches(self, labels: Mapping[str, str]) -> bool:
-        """Whether volumes can be made for a node of these labels (allowedTopologies)."""
+        """Tell whether volumes can be made for a node of these labels (allowedTopologies)."""
         if not self.topology:
             return True
         return any(
@@ -40,7 +40,7 @@ class CSINode:
 
 @dataclass(frozen=True, slots=True)
 class CSIDriver:
-    """What a storage driver asks of scheduling."""
+    """The demands of a storage driver on scheduling."""
 
     name: str
     tracks_capacity: bool = False
@@ -74,14 +74,14 @@ def parse_class(obj: fields.Raw) -> StorageClass:
         name=_name(obj),
         provisioner=fields.text(obj, "provisioner"),
         waits=obj.get("volumeBindingMode") == "WaitForFirstConsumer",
-        topology=tuple(_topology(term, at) for at, term in listed),
+        topology=tuple(_topology(term, path) for path, term in listed),
     )
 
 
-def _topology(term: fields.Raw, where: str) -> tuple[tuple[str, frozenset[str]], ...]:
+def _topology(term: fields.Raw, prefix: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple(
-        (fields.text(one, "key", at), frozenset(fields.texts(one, "values", at)))
-        for at, one in fields.objects(term, "matchLabelExpressions", where)
+        (fields.text(entry, "key", path), frozenset(fields.texts(entry, "values", path)))
+        for path, entry in fields.objects(term, "matchLabelExpressions", prefix)
     )
 
 
@@ -89,12 +89,12 @@ def parse_node(obj: fields.Raw) -> CSINode:
     """Read a CSINode."""
     limits = {}
     drivers = []
-    for at, driver in fields.objects(fields.mapping(obj, "spec"), "drivers", "spec"):
-        name = fields.text(driver, "name", at)
+    for path, driver in fields.objects(fields.mapping(obj, "spec"), "drivers", "spec"):
+        name = fields.text(driver, "name", path)
         drivers.append(name)
-        allocatable = fields.mapping(driver, "allocatable", at)
+        allocatable = fields.mapping(driver, "allocatable", path)
         if allocatable.get("count") is not None:
-            limits[name] = fields.integer(allocatable, "count", f"{at}.allocatable")
+            limits[name] = fields.integer(allocatable, "count", f"{path}.allocatable")
     return CSINode(ids.NodeName(_name(obj)), frozenset(drivers), limits)
 
 
@@ -111,12 +111,12 @@ def parse_driver(obj: fields.Raw) -> CSIDriver:
 def parse_capacity(obj: fields.Raw) -> Capacity:
     """Read a CSIStorageCapacity."""
     namespace = fields.text(fields.mapping(obj, "metadata"), "namespace", "metadata")
-    told = obj.get("maximumVolumeSize", obj.get("capacity"))
+    amount = obj.get("maximumVolumeSize", obj.get("capacity"))
     return Capacity(
         key=ids.Key(f"{namespace}/{_name(obj)}"),
         storage_class=fields.text(obj, "storageClassName"),
         nodes=label_selectors.parse(obj, "nodeTopology", ""),
-        most=None if told is None else quantity.parse(told, "capacity").units,
+        most=None if amount is None else quantity.parse(amount, "capacity").units,
     )
 
 

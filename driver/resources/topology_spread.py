@@ -8,7 +8,7 @@ from driver.resources import fields, label_selectors
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """How evenly pods that a selector matches are spread over the values of a node label.
+    """The evenness of the pods that a selector matches over the values of a node label.
 
     `required` is DoNotSchedule. `honors_affinity` and `honors_taints` are the node inclusion
     policies (KEP-3094). The selector asks for the pod's own values of `matchLabelKeys` as well.
@@ -23,7 +23,7 @@ class Constraint:
     honors_taints: bool = False
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod's labels match."""
+        """Tell whether a pod's labels match."""
         return self.selector is not None and self.selector.matches(labels)
 
 
@@ -33,16 +33,16 @@ def parse(spec: fields.Raw, labels: Mapping[str, str]) -> tuple[Constraint, ...]
     return tuple(_constraint(entry, path, labels) for path, entry in listed)
 
 
-def _constraint(obj: fields.Raw, where: str, labels: Mapping[str, str]) -> Constraint:
-    selector = label_selectors.parse(obj, "labelSelector", where)
-    keys = fields.texts(obj, "matchLabelKeys", where)
+def _constraint(obj: fields.Raw, prefix: str, labels: Mapping[str, str]) -> Constraint:
+    selector = label_selectors.parse(obj, "labelSelector", prefix)
+    keys = fields.texts(obj, "matchLabelKeys", prefix)
     same = {key: labels[key] for key in keys if key in labels}
     return Constraint(
-        max_skew=fields.integer(obj, "maxSkew", where, 1),
-        topology_key=fields.text(obj, "topologyKey", where),
+        max_skew=fields.integer(obj, "maxSkew", prefix, 1),
+        topology_key=fields.text(obj, "topologyKey", prefix),
         selector=selector.narrowed(same) if selector is not None and same else selector,
-        required=fields.text(obj, "whenUnsatisfiable", where, "DoNotSchedule") == "DoNotSchedule",
-        min_domains=fields.integer(obj, "minDomains", where, 1),
-        honors_affinity=fields.text(obj, "nodeAffinityPolicy", where, "Honor") == "Honor",
-        honors_taints=fields.text(obj, "nodeTaintsPolicy", where, "Ignore") == "Honor",
+        required=fields.text(obj, "whenUnsatisfiable", prefix, "DoNotSchedule") == "DoNotSchedule",
+        min_domains=fields.integer(obj, "minDomains", prefix, 1),
+        honors_affinity=fields.text(obj, "nodeAffinityPolicy", prefix, "Honor") == "Honor",
+        honors_taints=fields.text(obj, "nodeTaintsPolicy", prefix, "Ignore") == "Honor",
     )

@@ -38,7 +38,7 @@ class VolumeClaim:
 
     @property
     def bound(self) -> bool:
-        """Whether it has its volume."""
+        """Tell whether it has its volume."""
         return bool(self.volume) and self.completed
 
 
@@ -51,7 +51,7 @@ class ClaimRef:
     uid: str = ""
 
     def names(self, claim: VolumeClaim) -> bool:
-        """Whether it is this claim."""
+        """Tell whether it is this claim."""
         if (self.namespace, self.name) != (claim.namespace, claim.name):
             return False
         return self.uid in ("", claim.uid)
@@ -105,12 +105,12 @@ def parse_claim(obj: fields.Raw) -> VolumeClaim:
 
 def parse_volume(obj: fields.Raw) -> Volume:
     """Read a PersistentVolume."""
-    at = "spec.nodeAffinity"
+    path = "spec.nodeAffinity"
     meta, spec = fields.mapping(obj, "metadata"), fields.mapping(obj, "spec")
-    required = fields.mapping(fields.mapping(spec, "nodeAffinity", "spec"), "required", at)
+    required = fields.mapping(fields.mapping(spec, "nodeAffinity", "spec"), "required", path)
     csi = fields.mapping(spec, "csi", "spec")
     return Volume(
-        selector=selectors.parse(required, f"{at}.required") if required else None,
+        selector=selectors.parse(required, f"{path}.required") if required else None,
         name=fields.text(meta, "name", "metadata"),
         labels=fields.text_map(meta, "labels", "metadata"),
         storage_class=_class(fields.mapping(meta, "annotations", "metadata"), spec),
@@ -132,20 +132,20 @@ def _class(notes: fields.Raw, spec: fields.Raw) -> str:
     return fields.text(spec, "storageClassName", "spec")
 
 
-def _size(obj: fields.Raw, key: str, where: str) -> int | None:
-    value = fields.mapping(obj, key, where).get("storage")
-    return None if value is None else quantity.parse(value, f"{where}.{key}.storage").nanos
+def _size(obj: fields.Raw, key: str, prefix: str) -> int | None:
+    value = fields.mapping(obj, key, prefix).get("storage")
+    return None if value is None else quantity.parse(value, f"{prefix}.{key}.storage").nanos
 
 
 def _owner(meta: fields.Raw) -> str:
-    for at, owner in fields.objects(meta, "ownerReferences", "metadata"):
-        if fields.flag(owner, "controller", at):
-            return fields.text(owner, "uid", at)
+    for path, owner in fields.objects(meta, "ownerReferences", "metadata"):
+        if fields.flag(owner, "controller", path):
+            return fields.text(owner, "uid", path)
     return ""
 
 
 def _claim_ref(spec: fields.Raw) -> ClaimRef | None:
     if spec.get("claimRef") is None:
         return None
-    found, at = fields.mapping(spec, "claimRef", "spec"), "spec.claimRef"
-    return ClaimRef(*(fields.text(found, key, at) for key in ("namespace", "name", "uid")))
+    reference, path = fields.mapping(spec, "claimRef", "spec"), "spec.claimRef"
+    return ClaimRef(*(fields.text(reference, key, path) for key in ("namespace", "name", "uid")))

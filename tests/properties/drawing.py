@@ -1,13 +1,14 @@
 """Random small worlds that use the whole language of DRA, and histories over them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
 from driver import names
-from driver.controller import picture
+from driver.controller import picture, placed_pods
 from driver.controller import view as cluster
 from driver.controller.allocation import assemble, outcome
 from driver.resources import claims, pods
@@ -218,13 +219,18 @@ def stored(view: cluster.ClusterView) -> object:
 
 def placed(view: cluster.ClusterView) -> object:
     """The kinds of pods with their nodes, those nominated, and who mounts which claim."""
-    counts = sorted(
-        repr((kind.namespace, sorted(kind.labels.items()), kind.deleting, kind.affinity, on))
-        for kind, on in ((kind, sorted(on.items())) for kind, on in view.population.members())
-    )
-    objecting = sorted(
-        repr((kind.labels, sorted(on.items()))) for kind, on in view.population.objectors()
-    )
-    nominated = {name: [*view.population.nominated(name)] for name in view.nodes}
-    users = {key: view.population.users(key) for key in view.stored.claims}
-    return counts, objecting, nominated, users, dict(view.population.namespaces)
+    people = view.population
+    nominated = {name: [*people.nominated(name)] for name in view.nodes}
+    users = {key: people.users(key) for key in view.stored.claims}
+    counts = counted(people.members()), counted(people.objectors())
+    return counts, nominated, users, dict(people.namespaces)
+
+
+def counted(members: Iterable[placed_pods.Members]) -> dict[str, int]:
+    """Pods by kind and node; a layer may tell of one kind several times."""
+    total: Counter[str] = Counter()
+    for kind, on in members:
+        labels = sorted(kind.labels.items())
+        for name, number in on.items():
+            total[repr((kind.namespace, labels, kind.deleting, kind.affinity, name))] += number
+    return {key: number for key, number in total.items() if number}

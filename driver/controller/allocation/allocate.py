@@ -94,15 +94,15 @@ class Allocator:
 
 
 def _preferred(
-    found: board.Board, best: Sequence[tuple[ids.NodeName, answers.Fit]], name: ids.NodeName
+    answered: board.Board, best: Sequence[tuple[ids.NodeName, answers.Fit]], name: ids.NodeName
 ) -> list[tuple[ids.NodeName, answers.Fit]]:
     """The best nodes with one before the others."""
-    rest = [one for one in best if one[0] != name]
-    return [(name, found.fit(name)), *rest][:_MOST_CONSIDERED]
+    rest = [ranked for ranked in best if ranked[0] != name]
+    return [(name, answered.fit(name)), *rest][:_MOST_CONSIDERED]
 
 
 def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
-    """What a node's answer depends on beyond nodes and shapes: volumes, and nominated pods."""
+    """The state beyond nodes and shapes that a node's answer depends on."""
     volumes = view.stored.mark if pod.volume_claims else None
     if not view.population.awaited:
         return volumes
@@ -142,11 +142,11 @@ def _why(judge: ranking.Ranking, fit: answers.Fit, rival: answers.Fit | None = N
 
 
 def _left_out(
-    workload: outcome.Workload, found: board.Board, refused: board.Refused | None
+    workload: outcome.Workload, answered: board.Board, refused: board.Refused | None
 ) -> dict[outcome.Refusal, Sequence[ids.NodeName]]:
     """Nodes that would do by themselves, but are avoided, or refused for what others have."""
     out: dict[outcome.Refusal, list[ids.NodeName]] = {}
-    for name in found.names:
+    for name in answered.names:
         words = workload.avoid.get(name)
         refusal = refused(name) if refused is not None else None
         if words is not None:

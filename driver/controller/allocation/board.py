@@ -74,7 +74,7 @@ class Board:
         avoid: Mapping[ids.NodeName, str],
         refused: Refused | None = None,
     ) -> list[ids.NodeName]:
-        """Of the best ones, as `best` tells them: every node that stands like the first."""
+        """Every node that stands like the first of the best ones."""
         standing = most[0][1].standing
         return [
             name

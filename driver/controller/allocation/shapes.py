@@ -38,7 +38,7 @@ def _of_pod(pod: pods.Pod) -> Hashable:
 
 
 def _of_others(pod: pods.Pod) -> Hashable:
-    """What decides how it goes with pods of other nodes, if it asks for anything there."""
+    """The fields by which it asks for pods of other nodes, or for none; None without any."""
     if not pod.spread and pod.pod_affinity == interpod_affinity.NONE:
         return None
     return pod.spread, pod.pod_affinity, frozenset(pod.labels.items())

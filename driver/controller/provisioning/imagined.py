@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import layer, picture, placed_pods
+from driver.controller import layer, layered_pods, picture
 from driver.controller import view as cluster
 from driver.controller.provisioning import shape
 from driver.resources import nodes, pool
@@ -32,8 +32,8 @@ class Imagined(layer.Layer):
         """Every node."""
         return MappingProxyType(self._nodes)
 
-    def _counted(self) -> placed_pods.Layered:
-        return placed_pods.Layered(self._below.population, found=self._nodes)
+    def _counted(self) -> layered_pods.Layered:
+        return layered_pods.Layered(self._below.population, by_name=self._nodes)
 
     @property
     def world(self) -> int:

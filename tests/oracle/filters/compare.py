@@ -18,21 +18,6 @@ PLUGINS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A node on which a plugin and ours say different things; "" for a node that does."""
-
-    pod: str
-    node: str
-    plugin: str
-    theirs: str
-    ours: str
-
-    def __str__(self) -> str:
-        """For people."""
-        return f"{self.pod} on {self.node}: {self.plugin}: {self.theirs!r}, ours {self.ours!r}"
-
-
 @dataclass(slots=True)
 class Tally:
     """Judgements and refusals by plugin; disagreements by seed, those excused by name."""
@@ -41,7 +26,7 @@ class Tally:
     judged: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
-    bad: dict[int, list[Disagreement]] = field(default_factory=dict)
+    bad: dict[int, list[deviations.Difference]] = field(default_factory=dict)
 
     def text(self) -> str:
         """For people."""
@@ -70,18 +55,25 @@ def run(seeds: Sequence[int], talking: conversation.Conversation) -> Tally:
             tally.pods += 1
             tally.judged += len(PLUGINS) * len(drawn.nodes)
             tally.refused.update({plugin: len(nodes) for plugin, nodes in theirs.items()})
-            for found in _differences(raw["metadata"]["name"], theirs, mine):
-                excuse = deviations.excuse(drawn, raw, found.plugin, found.theirs, found.ours)
-                if excuse:
-                    tally.excused[excuse] += 1
-                else:
-                    tally.bad.setdefault(seed, []).append(found)
+            for difference in _differences(raw["metadata"]["name"], theirs, mine):
+                _judge(tally, seed, difference, deviations.excuse(drawn, raw, difference))
     return tally
 
 
-def _differences(pod: str, theirs: ours.Refusals, mine: ours.Refusals) -> Iterator[Disagreement]:
+def _judge(tally: Tally, seed: int, difference: deviations.Difference, excuse: str) -> None:
+    if excuse:
+        tally.excused[excuse] += 1
+    else:
+        tally.bad.setdefault(seed, []).append(difference)
+
+
+def _differences(
+    pod: str, theirs: ours.Refusals, mine: ours.Refusals
+) -> Iterator[deviations.Difference]:
     for plugin in sorted({*theirs, *mine}):
         told, said = theirs.get(plugin, {}), mine.get(plugin, {})
         for node in sorted({*told, *said}):
             if (node in told) != (node in said):
-                yield Disagreement(pod, node, plugin, told.get(node, ""), said.get(node, ""))
+                yield deviations.Difference(
+                    pod, node, plugin, told.get(node, ""), said.get(node, "")
+                )

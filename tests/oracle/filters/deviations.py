@@ -1,5 +1,7 @@
 """Where ours and kube-scheduler's filters may say different things, by name, each with a reason."""
 
+from dataclasses import dataclass
+
 from tests.oracle.filters import drawing
 
 REASONS = {
@@ -33,15 +35,30 @@ _STORAGE = frozenset({"VolumeBinding", "VolumeZone"})
 _DISKS = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})
 
 
-def excuse(drawn: drawing.Cluster, pod: drawing.Raw, plugin: str, theirs: str, ours: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A node on which a plugin and ours say different things; "" for a node that does."""
+
+    pod: str
+    node: str
+    plugin: str
+    theirs: str
+    ours: str
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.pod} on {self.node}: {self.plugin}: {self.theirs!r}, ours {self.ours!r}"
+
+
+def excuse(drawn: drawing.Cluster, pod: drawing.Raw, difference: Difference) -> str:
     """The name of the deviation that a difference is; "" for none."""
-    if ours:
+    if difference.ours:
         return ""
-    if plugin in _STORAGE and not drawn.classes:
+    if difference.plugin in _STORAGE and not drawn.classes:
         return "no-storage-classes"
     mounted = pod["spec"].get("volumes", ())
     nominated = any("nominatedNodeName" in other["status"] for other in drawn.pods)
     on_disk = any(_DISKS & volume.keys() for volume in mounted)
-    if "ReadWriteOncePod" in theirs and nominated and on_disk:
+    if "ReadWriteOncePod" in difference.theirs and nominated and on_disk:
         return "nominated-claims"
     return ""

@@ -68,7 +68,10 @@ func judge(line []byte) ([]Refusals, error) {
 	}
 	placed, nominated := cluster.placed()
 	snapshot := internalcache.NewSnapshot(placed, cluster.Nodes)
-	plugins, err := build(&cluster, snapshot)
+	// What the framework runs beside ends with the question.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	plugins, err := build(ctx, &cluster, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +96,7 @@ func judge(line []byte) ([]Refusals, error) {
 	return answers, nil
 }
 
-func build(cluster *Cluster, snapshot *internalcache.Snapshot) ([]fwk.Plugin, error) {
-	ctx := context.Background()
+func build(ctx context.Context, cluster *Cluster, snapshot *internalcache.Snapshot) ([]fwk.Plugin, error) {
 	informerFactory, err := cluster.factory()
 	if err != nil {
 		return nil, err

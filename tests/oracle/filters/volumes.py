@@ -215,16 +215,17 @@ def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
     """What drivers say of nodes; of some nothing."""
     made = []
     for name in nodes:
-        entries: list[Raw] = []
-        for driver in _DRIVERS:
-            if draw.chance(0.7):
-                entry: Raw = {"name": driver, "nodeID": name, "topologyKeys": None}
-                if draw.chance(0.7):
-                    entry["allocatable"] = {"count": draw.randint(0, 3)}
-                entries.append(entry)
+        entries = [_entry(draw, driver, name) for driver in _DRIVERS if draw.chance(0.7)]
         if draw.chance(0.8):
             made.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
     return made
+
+
+def _entry(draw: pieces.Draw, driver: str, node: str) -> Raw:
+    entry: Raw = {"name": driver, "nodeID": node, "topologyKeys": None}
+    if draw.chance(0.7):
+        entry["allocatable"] = {"count": draw.randint(0, 3)}
+    return entry
 
 
 def capacities(draw: pieces.Draw) -> list[Raw]:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import held, layer, load, placed_pods
+from driver.controller import held, layer, layered_pods, load, placed_pods
 from driver.controller import view as cluster
 from driver.resources import claims, pods, pool
 
@@ -22,7 +22,7 @@ class Overlay(layer.Layer):
         self._load = load.Load()
         self._use = dict(below.use)
         self._left: dict[cluster.PoolKey, cluster.Left] = {}
-        self._seated = placed_pods.Layered(below.population)
+        self._seated = layered_pods.Layered(below.population)
 
     @property
     def population(self) -> placed_pods.Population:

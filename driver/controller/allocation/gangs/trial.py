@@ -111,9 +111,9 @@ class Trial:
         rest = tuple(one for one in found.open if one.key not in self._given)
         return replace(found, open=rest, settled=(*found.settled, *given))
 
-    def one_by_one(self, at: int) -> bool:
-        """Whether each seat of its shape changes what all nodes take (topology spread)."""
-        return any(constraint.required for constraint in self._gang[at].pod.spread)
+    def one_by_one(self, member: int) -> bool:
+        """Tell whether each seat of its shape changes what all nodes take (topology spread)."""
+        return any(constraint.required for constraint in self._gang[member].pod.spread)
 
     def size(self, at: int) -> tuple[int, int]:
         """How much a member asks: devices, then CPUs."""
@@ -273,17 +273,17 @@ class Trial:
         return Filling(count, refusal, standing)
 
     def _apart_from(self, members: Sequence[int], node: nodes.Node) -> outcome.Refusal | None:
-        """Why pods of other nodes keep them away; of several, each seat changes their spread."""
+        """Say why pods of other nodes keep them away; the spread of several changes by each."""
         asked_of = domains.of(self._view, self.member(members[0]))
         if asked_of is None:
             return None
         return (asked_of if len(members) == 1 else asked_of.unspread).refusal(node)
 
     def _together(self, members: Sequence[int], node: nodes.Node) -> int:
-        """How many of them their own affinity and spread let be on a node."""
+        """Count how many of them their own affinity lets be on a node."""
         count = 0
-        for at in members:
-            member = self.member(at)
+        for number in members:
+            member = self.member(number)
             asked_of = domains.of(self._view, member)
             if asked_of is not None and asked_of.unspread.refusal(node) is not None:
                 break

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from driver import ids, reasons
-from driver.controller import placed_pods
+from driver.controller import layered_pods, placed_pods
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome
 from driver.controller.allocation.node_filter import (
@@ -15,12 +15,12 @@ from driver.controller.allocation.node_filter import (
     pod_topology_spread,
     volume_restrictions,
 )
-from driver.resources import nodes, pods
+from driver.resources import interpod_affinity, nodes, pods
 
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """What both plugins computed before they filter."""
+    """The states of both plugins, computed before they filter."""
 
     view: cluster.ClusterView
     pod: pods.Pod
@@ -34,7 +34,7 @@ class Domains:
         return replace(self, spread=None)
 
     def refusal(self, node: nodes.Node) -> outcome.Refusal | None:
-        """Why the node does not do; both with and without the pods nominated to it."""
+        """Say why the node does not do; both with and without the pods nominated to it."""
         if self.claimed:
             return outcome.Refusal(reasons.Reason.NODE_VOLUME_IN_USE, self.claimed)
         refused = _refusal(node, self.spread, self.affinity)
@@ -54,19 +54,21 @@ def _refusal(
     uneven = spread.objection(node) if spread is not None else ""
     if uneven:
         return outcome.Refusal(reasons.Reason.NODE_TOPOLOGY_SPREAD, uneven)
-    told = affinity.objection(node) if affinity is not None else None
-    return None if told is None else outcome.Refusal(*told)
+    objection = affinity.objection(node) if affinity is not None else None
+    return None if objection is None else outcome.Refusal(*objection)
 
 
 def limits_itself(pod: pods.Pod) -> bool:
-    """Whether pods like this one may keep each other from a node."""
+    """Tell whether pods like this one may keep each other from a node."""
     terms = pod.pod_affinity
+    if not pod.spread and terms is interpod_affinity.NONE:
+        return False
     spread = any(constraint.required for constraint in pod.spread)
     return bool(terms.required or terms.anti or spread)
 
 
 def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
-    """Whether pods of other nodes may decide about a node for this one."""
+    """Tell whether pods of other nodes may decide about a node for this one."""
     return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
 
 
@@ -77,14 +79,15 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:
         return None
     placed = view.population
     own = _own_node(view, workload)
-    made: Domains | None = placed.remembered(_key(view, pod, own), lambda: _made(view, pod, own))
-    return made
+    key = _key(view, pod, own)
+    computed: Domains | None = placed.remembered(key, lambda: _made(view, pod, own))
+    return computed
 
 
 def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
     placed: placed_pods.Population = view.population
     if own is not None:
-        placed = placed_pods.Layered(placed, [(view.pods_on(own)[pod.key], own)])
+        placed = layered_pods.Layered(placed, [(view.pods_on(own)[pod.key], own)])
     spread = pod_topology_spread.State.of(pod, placed)
     affinity = inter_pod_affinity.State.of(pod, placed)
     claimed = volume_restrictions.exclusive(view.stored, placed, pod)

@@ -1,4 +1,4 @@
-"""Whether a pod fits a node, as kube-scheduler will check it (D5), and what of us comes before.
+"""The fit of a pod to a node, as kube-scheduler will check it (D5), and what comes before.
 
 A node that is on its way for somebody else, or about to be taken away, takes nobody. `of_node` is
 what the node decides by itself, `elsewhere` what pods of other nodes decide.
@@ -30,14 +30,14 @@ _UNUSED = cluster.NodeUse()
 def refusal(
     view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
 ) -> outcome.Refusal | None:
-    """Why the node does not do for the workload's pod; None when it does."""
+    """Say why the node does not do for the workload's pod; None when it does."""
     return of_node(view, node, workload) or elsewhere(view, node, workload)
 
 
 def of_node(
     view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
 ) -> outcome.Refusal | None:
-    """Why the node itself does not do, whatever there is on others."""
+    """Say why the node itself does not do, whatever there is on others."""
     for reason, detail in _objections(view, node, workload):
         if detail:
             return outcome.Refusal(reason, detail)
@@ -47,9 +47,9 @@ def of_node(
 def elsewhere(
     view: cluster.ClusterView, node: nodes.Node, workload: outcome.Workload
 ) -> outcome.Refusal | None:
-    """Why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
-    asked = domains.of(view, workload)
-    return None if asked is None else asked.refusal(node)
+    """Say why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
+    states = domains.of(view, workload)
+    return None if states is None else states.refusal(node)
 
 
 def _objections(
@@ -63,7 +63,7 @@ def _objections(
         # Whatever the pod tolerates: it would go with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
     if use.arriving:
-        yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
+        yield reasons.Reason.NODE_ARRIVING, "states for, not complete yet"
     if not node.ready:
         yield reasons.Reason.NODE_NOT_READY, "not ready"
     if node.cordoned:
@@ -107,8 +107,10 @@ def _elsewhere(node: nodes.Node, workload: outcome.Workload) -> str:
 
 
 def used(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUse:
-    """What is taken of a node: by its pods, and by those nominated to it that come first."""
+    """Sum what its pods take of a node, and those nominated to it that come first."""
     use = view.use.get(node.name, _UNUSED)
+    if not view.population.awaited:
+        return use
     nominated = domains.rivals(view, node.name, pod)
     return load.together(use, load.weigh(nominated)) if nominated else use
 
@@ -121,7 +123,7 @@ def lack(
 
 
 def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:
-    """How many pods like this one a node has room for, where it has room for one."""
+    """Count how many pods like this one a node has room for, where it has room for one."""
     if pod.host_ports:
         return 1
     return node_resources_fit.most(node, used(view, node, pod), pod)

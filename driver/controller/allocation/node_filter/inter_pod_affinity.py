@@ -31,12 +31,12 @@ class State:
     @classmethod
     def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
-        state, found = cls(pod, placed), placed.cluster_nodes
+        state, by_name = cls(pod, placed), placed.cluster_nodes
         for kind, counts in placed.objectors():
-            state._add_unwelcome(kind, found, counts)
+            state._add_unwelcome(kind, by_name, counts)
         if state._terms.required or state._terms.anti:
             for kind, counts in _reached(state._terms, placed):
-                state._add_own(kind, found, counts)
+                state._add_own(kind, by_name, counts)
         own = state._terms.required or state._terms.anti
         return state if own or any(number > 0 for number in state._unwelcome.values()) else None
 
@@ -52,20 +52,20 @@ class State:
         return state
 
     def objection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
-        """Why the pod and those of the node's domains cannot be together."""
+        """Say why the pod and those of the node's domains cannot be together."""
         lacking = self._without_company(node)
         if lacking:
             return reasons.Reason.NODE_POD_AFFINITY, lacking
         for term in self._terms.anti:
             value = node.labels.get(term.topology_key)
             if value is not None and self._apart[term.topology_key, value] > 0:
-                told = f"pod anti-affinity by {term.topology_key}"
-                return reasons.Reason.NODE_POD_ANTI_AFFINITY, told
+                message = f"pod anti-affinity by {term.topology_key}"
+                return reasons.Reason.NODE_POD_ANTI_AFFINITY, message
         if self._unwelcome:
             for domain in node.labels.items():
                 if self._unwelcome[domain] > 0:
-                    told = f"the anti-affinity of a placed pod, by {domain[0]}"
-                    return reasons.Reason.NODE_POD_ANTI_AFFINITY, told
+                    message = f"the anti-affinity of a placed pod, by {domain[0]}"
+                    return reasons.Reason.NODE_POD_ANTI_AFFINITY, message
         return None
 
     def _without_company(self, node: nodes.Node) -> str:
@@ -88,25 +88,25 @@ class State:
         )
 
     def _add_unwelcome(
-        self, kind: placed_pods.Kind, found: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
-        known = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
+        labels_of = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
         for term in kind.affinity.anti:
-            if term.matches(self._pod.namespace, self._pod.labels, known):
-                count(self._unwelcome, term.topology_key, found, counts)
+            if term.matches(self._pod.namespace, self._pod.labels, labels_of):
+                count(self._unwelcome, term.topology_key, by_name, counts)
 
     def _add_own(
-        self, kind: placed_pods.Kind, found: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         required = self._terms.required
         if required and all(
             selects(term, kind.namespace, kind.labels, self._placed) for term in required
         ):
             for term in required:
-                count(self._near, term.topology_key, found, counts)
+                count(self._near, term.topology_key, by_name, counts)
         for term in self._terms.anti:
             if selects(term, kind.namespace, kind.labels, self._placed):
-                count(self._apart, term.topology_key, found, counts)
+                count(self._apart, term.topology_key, by_name, counts)
 
 
 def selects(
@@ -115,7 +115,7 @@ def selects(
     labels: Mapping[str, str],
     placed: placed_pods.Population,
 ) -> bool:
-    """Whether a term of a pod that is placed now selects a pod.
+    """Tell whether a term of a pod that is placed now selects a pod.
 
     Its namespaceSelector chooses among the namespaces that are there, unless it is empty.
     """
@@ -126,8 +126,8 @@ def selects(
         if chosen is None:
             return False
         if not chosen.is_empty:
-            known = placed.namespaces.get(namespace)
-            if known is None or not chosen.matches(known):
+            labels_of = placed.namespaces.get(namespace)
+            if labels_of is None or not chosen.matches(labels_of):
                 return False
     return term.selector.matches(labels)
 
@@ -147,13 +147,13 @@ def _reached(
 def count(
     counter: Counter[Domain],
     key: str,
-    found: Nodes,
+    by_name: Nodes,
     counts: Mapping[ids.NodeName, int],
     weight: int = 1,
 ) -> None:
     """Add the pods of nodes to the domains that a label makes, so often as they weigh."""
     for name, number in counts.items():
-        node = found.get(name)
+        node = by_name.get(name)
         value = node.labels.get(key) if node is not None else None
         if value is not None:
             counter[key, value] += number * weight

@@ -4,7 +4,7 @@ from driver.resources import nodes, pods
 
 
 def objection(node: nodes.Node, pod: pods.Pod) -> str:
-    """Why the pod refuses the node, in words; "" where it does not."""
+    """Say why the pod refuses the node, in words; "" where it does not."""
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
             return f"nodeSelector {key}={value}"
@@ -14,7 +14,7 @@ def objection(node: nodes.Node, pod: pods.Pod) -> str:
 
 
 def matches(node: nodes.Node, pod: pods.Pod) -> bool:
-    """Whether the pod could be on the node as far as its labels and its name go."""
+    """Tell whether the pod could be on the node as far as its labels and its name go."""
     if not pod.node_selector and pod.affinity is None:
         return True
     return not objection(node, pod)

@@ -10,7 +10,7 @@ _PODS = "pods"
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What a pod asks of a node's resource, and what of it is free: `cpu` in milli-cores."""
+    """A resource that a node has too little of, `cpu` in milli-cores."""
 
     resource: str
     asked: int
@@ -22,10 +22,10 @@ def lack(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> Lack | None:
     allowed = node.allocatable.get(_PODS, 0)
     if use.count + 1 > allowed:
         return Lack(_PODS, 1, allowed - use.count)
-    for name, asked in pod.requests.items():
+    for name, amount in pod.requests.items():
         free = node.allocatable.get(name, 0) - use.requests.get(name, 0)
-        if asked > 0 and asked > free:
-            return Lack(name, asked, free)
+        if amount > 0 and amount > free:
+            return Lack(name, amount, free)
     return None
 
 
@@ -41,10 +41,10 @@ def objection(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
 
 
 def most(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> int:
-    """How many pods like this one a node has room for, where it has room for one."""
+    """Count how many pods like this one a node has room for, where it has room for one."""
     free = [
-        (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // asked
-        for name, asked in pod.requests.items()
-        if asked > 0
+        (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // amount
+        for name, amount in pod.requests.items()
+        if amount > 0
     ]
     return min([node.allocatable.get(_PODS, 0) - use.count, *free])

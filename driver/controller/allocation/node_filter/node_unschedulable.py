@@ -6,7 +6,7 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 def objection(node: nodes.Node, pod: pods.Pod) -> str:
-    """Why the node refuses the pod, in words; "" where it does not."""
+    """Say why the node refuses the pod, in words; "" where it does not."""
     tolerated = not node.cordoned or any(
         toleration.tolerates(CORDON_TAINT, "", "NoSchedule") for toleration in pod.tolerations
     )

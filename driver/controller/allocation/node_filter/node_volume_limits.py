@@ -28,7 +28,7 @@ def objection(
     placed: Collection[pods.Pod],
     nominated: Collection[pods.Pod] = (),
 ) -> str:
-    """Why the pod's volumes cannot be attached to the node, in words; "" for none.
+    """Say why the pod's volumes cannot be attached to the node, in words; "" for none.
 
     Both with and without the pods nominated to it: one may have attached a volume of this pod's.
     """
@@ -42,19 +42,19 @@ def _beside(
     lacking = _missing(held, pod)
     if lacking:
         return lacking
-    wanted = {*_volumes(held, pod)}
-    if not wanted:
+    needed = {*_volumes(held, pod)}
+    if not needed:
         return ""
-    known = held.nodes.get(node.name)
-    absent = _absent(held, node, {driver for driver, _ in wanted})
+    entry = held.nodes.get(node.name)
+    absent = _absent(held, node, {driver for driver, _ in needed})
     if absent:
         return f"storage driver {absent} is not on the node"
-    if known is None or not known.limits:
+    if entry is None or not entry.limits:
         return ""
-    there = {volume for other in others for volume in _volumes(held, other)}
-    attached = there | {*_attached(held, node.name)}
-    for driver, most in sorted(known.limits.items()):
-        more, had = _of(wanted - there, driver), _of(attached, driver)
+    present = {volume for other in others for volume in _volumes(held, other)}
+    attached = present | {*_attached(held, node.name)}
+    for driver, most in sorted(entry.limits.items()):
+        more, had = _of(needed - present, driver), _of(attached, driver)
         if more and more + had > most:
             return f"{had} volumes of {driver}, at most {most}"
     return ""
@@ -72,11 +72,11 @@ def _missing(held: stored.Stored, pod: pods.Pod) -> str:
 
 def _absent(held: stored.Stored, node: nodes.Node, drivers: Iterable[str]) -> str:
     """A driver that must be on the node and is not."""
-    known = held.nodes.get(node.name)
-    there = known.drivers if known is not None else frozenset()
+    entry = held.nodes.get(node.name)
+    present = entry.drivers if entry is not None else frozenset()
     for name in sorted(drivers):
-        asked = held.drivers.get(name)
-        if asked is not None and asked.must_be_there and name not in there:
+        driver = held.drivers.get(name)
+        if driver is not None and driver.must_be_there and name not in present:
             return name
     return ""
 
@@ -92,9 +92,9 @@ def _volumes(held: stored.Stored, pod: pods.Pod) -> Iterator[_Volume]:
             if volume.driver and volume.handle:
                 yield volume.driver, volume.handle
             continue
-        known = held.classes.get(claim.storage_class) if claim.storage_class else None
-        if known is not None and known.provisioner and known.provisioner not in _IN_TREE:
-            yield known.provisioner, f"{pod.namespace}/{name}"
+        entry = held.classes.get(claim.storage_class) if claim.storage_class else None
+        if entry is not None and entry.provisioner and entry.provisioner not in _IN_TREE:
+            yield entry.provisioner, f"{pod.namespace}/{name}"
 
 
 def _attached(held: stored.Stored, name: ids.NodeName) -> Iterator[_Volume]:
@@ -104,5 +104,5 @@ def _attached(held: stored.Stored, name: ids.NodeName) -> Iterator[_Volume]:
             yield attachment.driver, volume.handle
 
 
-def _of(found: Iterable[_Volume], driver: str) -> int:
-    return sum(one == driver for one, _ in found)
+def _of(mounted: Iterable[_Volume], driver: str) -> int:
+    return sum(name_of == driver for name_of, _ in mounted)

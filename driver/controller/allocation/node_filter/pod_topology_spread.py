@@ -48,9 +48,9 @@ class State:
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
         """The state with pods more on a node (AddPod): those being deleted count as well."""
         counts = [Counter(count) for count in self._counts]
-        there = {node.name: node}
+        alone = {node.name: node}
         for constraint, count in zip(self._constraints, counts, strict=True):
-            domains = _eligible(self._pod, constraint, self._constraints, there)
+            domains = _eligible(self._pod, constraint, self._constraints, alone)
             for pod in more:
                 same = pod.namespace == self._pod.namespace
                 if same and domains and constraint.selects(pod.labels):
@@ -96,12 +96,12 @@ def _eligible(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
-    found: Nodes,
+    by_name: Nodes,
 ) -> Eligible:
     """Nodes with the keys of all constraints that the inclusion policies of this one let in."""
     keys = {other.topology_key for other in every}
     eligible = {}
-    for name, node in found.items():
+    for name, node in by_name.items():
         if not all(key in node.labels for key in keys):
             continue
         if constraint.honors_affinity and not node_affinity.matches(node, pod):
@@ -118,7 +118,7 @@ def counted(
     every: Sequence[topology_spread.Constraint],
     placed: placed_pods.Population,
 ) -> Counter[str]:
-    """How many pods that a constraint matches each eligible domain has."""
+    """Count how many pods that a constraint matches each eligible domain has."""
     make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
     eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
     count = Counter(dict.fromkeys(eligible.values(), 0))

@@ -29,7 +29,7 @@ _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Of one pod in one view; asked for a choice between nodes that are equal otherwise."""
+    """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
 
     view: cluster.ClusterView
     pod: pods.Pod
@@ -41,28 +41,31 @@ class Preferences:
 
     def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, float]:
         """The weighted scores of nodes among each other."""
-        found = [self.view.nodes[name] for name in names]
+        candidates = [self.view.nodes[name] for name in names]
         parts = {
-            "taints": _away_from_most(self._counts(found, taint_toleration.disliked)),
-            "labels": _of_most(self._counts(found, node_affinity.score)),
-            "spread": _even(_spread(self.pod, found, self.view.population)),
-            "company": _between(_company(self.pod, found, self.view.population)),
+            "taints": _away_from_most(self._counts(candidates, taint_toleration.disliked)),
+            "labels": _of_most(self._counts(candidates, node_affinity.score)),
+            "spread": _even(_spread(self.pod, candidates, self.view.population)),
+            "company": _between(_company(self.pod, candidates, self.view.population)),
         }
         return {
-            name: sum(_WEIGHTS[part] * scores[at] for part, scores in parts.items())
-            for at, name in enumerate(names)
+            name: sum(_WEIGHTS[part] * scores[index] for part, scores in parts.items())
+            for index, name in enumerate(names)
         }
 
     def _counts(
-        self, found: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
+        self, candidates: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
     ) -> list[float]:
-        return [float(count(node, self.pod)) for node in found]
+        return [float(count(node, self.pod)) for node in candidates]
 
 
 def of(view: cluster.ClusterView, workload: outcome.Workload) -> Preferences | None:
     """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
+    plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    if plain and not placed.shuns and not placed.draws:
+        return None
     wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
     anyway = any(not constraint.required for constraint in pod.spread)
     if not (wishes or anyway or placed.shuns or placed.draws):
@@ -81,7 +84,7 @@ def _away_from_most(scores: Sequence[float]) -> list[float]:
 
 
 def _between(scores: Sequence[float]) -> list[float]:
-    """From the lowest to the highest."""
+    """Normalize from the lowest to the highest."""
     least, most = min(scores, default=0.0), max(scores, default=0.0)
     return [_MOST * (score - least) / (most - least) if most > least else 0.0 for score in scores]
 
@@ -100,12 +103,12 @@ def _evenness(score: float | None, least: float, most: float) -> float:
 
 
 def _spread(
-    pod: pods.Pod, found: Sequence[nodes.Node], placed: placed_pods.Population
+    pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[float | None]:
-    """How many pods there are in the domains of each node, by constraints ScheduleAnyway."""
+    """Count how many pods there are in the domains of each node, by constraints ScheduleAnyway."""
     constraints = [constraint for constraint in pod.spread if not constraint.required]
     keys = {constraint.topology_key for constraint in constraints}
-    counted = [node for node in found if all(key in node.labels for key in keys)]
+    counted = [node for node in candidates if all(key in node.labels for key in keys)]
     scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
     for constraint in constraints:
         counts = pod_topology_spread.counted(pod, constraint, constraints, placed)
@@ -114,24 +117,24 @@ def _spread(
         for node in counted:
             matching = counts[node.labels[constraint.topology_key]]
             scores[node.name] += matching * weight + constraint.max_skew - 1
-    return [scores.get(node.name) for node in found]
+    return [scores.get(node.name) for node in candidates]
 
 
 def _company(
-    pod: pods.Pod, found: Sequence[nodes.Node], placed: placed_pods.Population
+    pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[float]:
     """The weights of the preferred terms that hold on each node, the pod's and those of others."""
     weights: Counter[inter_pod_affinity.Domain] = Counter()
-    known = placed.namespaces.get(pod.namespace, {})
+    labels_of = placed.namespaces.get(pod.namespace, {})
     for kind, counts in placed.members() if _weighed(pod.pod_affinity, 0) else ():
         for weight, term in _weighed(pod.pod_affinity, 0):
             if inter_pod_affinity.selects(term, kind.namespace, kind.labels, placed):
                 _weigh(weights, term, placed, counts, weight)
     for kind, counts in placed.drawing():
         for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
-            if term.matches(pod.namespace, pod.labels, known):
+            if term.matches(pod.namespace, pod.labels, labels_of):
                 _weigh(weights, term, placed, counts, weight)
-    return [float(sum(weights[domain] for domain in node.labels.items())) for node in found]
+    return [float(sum(weights[domain] for domain in node.labels.items())) for node in candidates]
 
 
 def _weighed(
@@ -152,5 +155,5 @@ def _weigh(
     counts: Mapping[ids.NodeName, int],
     weight: int,
 ) -> None:
-    found = placed.cluster_nodes
-    inter_pod_affinity.count(weights, term.topology_key, found, counts, weight)
+    candidates = placed.cluster_nodes
+    inter_pod_affinity.count(weights, term.topology_key, candidates, counts, weight)

@@ -7,7 +7,7 @@ from driver.resources import nodes, pods
 
 
 def objection(node: nodes.Node, pod: pods.Pod) -> str:
-    """Why the node refuses the pod, in words; "" where it does not."""
+    """Say why the node refuses the pod, in words; "" where it does not."""
     for taint in node.taints:
         if taint.effect in nodes.BLOCKING and not tolerated(taint, pod):
             return f"taint {taint.key}={taint.value}:{taint.effect}"
@@ -15,13 +15,13 @@ def objection(node: nodes.Node, pod: pods.Pod) -> str:
 
 
 def tolerated(taint: nodes.NodeTaint, pod: pods.Pod) -> bool:
-    """Whether a pod has a toleration for a taint."""
+    """Tell whether a pod has a toleration for a taint."""
     tolerations = pod.tolerations
     return any(t.tolerates(taint.key, taint.value, taint.effect) for t in tolerations)
 
 
 def disliked(node: nodes.Node, pod: pods.Pod) -> int:
-    """How many taints PreferNoSchedule of the node the pod does not tolerate."""
+    """Count how many taints PreferNoSchedule of the node the pod does not tolerate."""
     return sum(
         taint.effect == nodes.PREFER_NO_SCHEDULE and not tolerated(taint, pod)
         for taint in node.taints

@@ -15,7 +15,7 @@ _MADE_BY_HAND = "kubernetes.io/no-provisioner"
 
 
 def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
-    """Why a volume of the pod cannot be had on the node, in words; "" for none."""
+    """Say why a volume of the pod cannot be had on the node, in words; "" for none."""
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
@@ -27,8 +27,8 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
     early = next((claim.name for claim in waiting if not _waits(held, claim)), None)
     if early is not None:
         return f"volume claim {early} is not bound yet"
-    told = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
-    return told or _unbindable(held, node, [claim for claim in waiting if held.classes])
+    message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
+    return message or _unbindable(held, node, [claim for claim in waiting if held.classes])
 
 
 def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
@@ -42,13 +42,13 @@ def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
 
 
 def _waits(held: stored.Stored, claim: volumes.VolumeClaim) -> bool:
-    """Whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
+    """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
     if claim.volume:
         return False
     if not held.classes:
         return True
-    known = held.classes.get(claim.storage_class) if claim.storage_class else None
-    return known is not None and known.waits
+    maker = held.classes.get(claim.storage_class) if claim.storage_class else None
+    return maker is not None and maker.waits
 
 
 def _out_of_reach(
@@ -64,7 +64,7 @@ def _out_of_reach(
 
 
 def reaches(volume: volumes.Volume, node: nodes.Node) -> bool:
-    """Whether a volume's node affinity matches; fields of the node are not looked at."""
+    """Tell whether a volume's node affinity matches; fields of the node are not looked at."""
     return volume.selector is None or any(_matches(term, node) for term in volume.selector.terms)
 
 
@@ -79,17 +79,17 @@ def _unbindable(
 ) -> str:
     """The first claim for which there is no volume, and none can be made for the node."""
     if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
-        return "a volume is being made for another node"
-    made = [claim for claim in waiting if claim.selected is not None]
+        return "a volume is being to_make for another node"
+    to_make = [claim for claim in waiting if claim.selected is not None]
     taken: set[str] = set()
     others = (claim for claim in waiting if claim.selected is None)
     for claim in sorted(others, key=lambda claim: claim.size or 0):
         match = _match(claim, held.of_class(claim.storage_class), node, taken)
         if match is None:
-            made.append(claim)
+            to_make.append(claim)
         else:
             taken.add(match.name)
-    for claim in made:
+    for claim in to_make:
         lacking = _unmakable(held, node, claim)
         if lacking:
             return lacking
@@ -98,13 +98,13 @@ def _unbindable(
 
 def _match(
     claim: volumes.VolumeClaim,
-    found: Iterable[volumes.Volume],
+    volumes_of_class: Iterable[volumes.Volume],
     node: nodes.Node,
     taken: set[str],
 ) -> volumes.Volume | None:
     """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
     best: volumes.Volume | None = None
-    for volume in found:
+    for volume in volumes_of_class:
         if volume.name in taken or not _is_alike(claim, volume):
             continue
         near = reaches(volume, node)
@@ -120,7 +120,7 @@ def _match(
 
 
 def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
-    """Whether a volume could be the claim's as far as its spec goes."""
+    """Tell whether a volume could be the claim's as far as its spec goes."""
     return (
         volume.size >= (claim.size or 0)
         and volume.block == claim.block
@@ -130,12 +130,12 @@ def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
 
 
 def _unmakable(held: stored.Stored, node: nodes.Node, claim: volumes.VolumeClaim) -> str:
-    known = held.classes[claim.storage_class]
-    if known.provisioner in ("", _MADE_BY_HAND):
+    maker = held.classes[claim.storage_class]
+    if maker.provisioner in ("", _MADE_BY_HAND):
         return f"no volume for claim {claim.name}, and its class makes none"
-    if not known.reaches(node.labels):
-        return f"StorageClass {known.name} makes no volumes for the node (allowedTopologies)"
-    if not _has_room(held, node, claim, known):
+    if not maker.reaches(node.labels):
+        return f"StorageClass {maker.name} makes no volumes for the node (allowedTopologies)"
+    if not _has_room(held, node, claim, maker):
         return f"no storage capacity for claim {claim.name}"
     return ""
 
@@ -144,17 +144,17 @@ def _has_room(
     held: stored.Stored,
     node: nodes.Node,
     claim: volumes.VolumeClaim,
-    known: storage.StorageClass,
+    maker: storage.StorageClass,
 ) -> bool:
-    """Whether the driver says that so large a volume can be made (KEP-1472)."""
-    driver = held.drivers.get(known.provisioner)
+    """Tell whether the driver says that so large a volume can be made (KEP-1472)."""
+    driver = held.drivers.get(maker.provisioner)
     if claim.size is None or driver is None or not driver.tracks_capacity:
         return True
-    wanted = -(-claim.size // 10**9)
+    needed = -(-claim.size // 10**9)
     return any(
-        capacity.storage_class == known.name
+        capacity.storage_class == maker.name
         and capacity.most is not None
-        and capacity.most >= wanted
+        and capacity.most >= needed
         and capacity.nodes is not None
         and capacity.nodes.matches(node.labels)
         for capacity in held.capacities

@@ -13,12 +13,12 @@ _SEPARATOR = "__"
 
 
 def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
-    """Why a volume cannot be used on the node, in words; "" for none.
+    """Say why a volume cannot be used on the node, in words; "" for none.
 
     What has no volume yet is refused on every node, unless its class waits for a node; generic
     ephemeral volumes are not looked at.
     """
-    found = []
+    bound = []
     for name in pod.volume_claims:
         if name in pod.ephemeral_claims:
             continue
@@ -33,10 +33,10 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
         volume = held.persistent.get(claim.volume)
         if volume is None:
             return f"volume {claim.volume} of claim {name} is not there"
-        found.append((name, volume))
+        bound.append((name, volume))
     if not any(label in node.labels for label in _LABELS):
         return ""
-    elsewhere = (name for name, volume in found if not _is_near(volume, node))
+    elsewhere = (name for name, volume in bound if not _is_near(volume, node))
     name = next(elsewhere, "")
     return f"volume of claim {name} is of another zone" if name else ""
 
@@ -44,10 +44,10 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
 def _unbound(held: stored.Stored, name: str, claim: volumes.VolumeClaim) -> str:
     if not claim.storage_class:
         return f"volume claim {name} is not bound and has no class"
-    known = held.classes.get(claim.storage_class)
-    if known is None:
+    maker = held.classes.get(claim.storage_class)
+    if maker is None:
         return f"StorageClass {claim.storage_class} is not there" if held.classes else ""
-    return "" if known.waits else f"volume claim {name} is not bound yet"
+    return "" if maker.waits else f"volume claim {name} is not bound yet"
 
 
 def _is_near(volume: volumes.Volume, node: nodes.Node) -> bool:

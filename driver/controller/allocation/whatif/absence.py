@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from driver import ids
-from driver.controller import layer, load, placed_pods
+from driver.controller import layer, layered_pods, load
 from driver.controller import view as cluster
 from driver.controller.allocation.whatif import tenants
 from driver.resources import claims, pods, pool
@@ -24,9 +24,9 @@ class Absence(layer.Ignoring):
         self._nodes = {one.node for one in leaving}
         self._leaving = leaving
 
-    def _counted(self) -> placed_pods.Layered:
-        gone = ((one.pod, one.node) for one in self._leaving)
-        return placed_pods.Layered(self._below.population, gone)
+    def _counted(self) -> layered_pods.Layered:
+        gone = ((tenant.pod, tenant.node) for tenant in self._leaving)
+        return layered_pods.Layered(self._below.population, gone)
 
     @property
     def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
@@ -65,8 +65,8 @@ class Bare(layer.Layer):
         """None."""
         return {}
 
-    def _counted(self) -> placed_pods.Layered:
-        return placed_pods.Nobody(self._below.population)
+    def _counted(self) -> layered_pods.Layered:
+        return layered_pods.Nobody(self._below.population)
 
     def holders(self, _device: claims.DeviceId) -> Sequence[cluster.Holder]:
         """Nobody."""
