@@ -11,12 +11,14 @@ devices given twice, and devices held for nobody once a round is over.
 import argparse
 import contextlib
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from driver import clock
@@ -32,23 +34,33 @@ _BUSY = "while True: pass"
 
 def main() -> int:
     """Run and judge; the exit status is 1 where anything was breached."""
-    asked = _arguments()
+    options = _arguments()
     judged = judge.Judge()
+    tally = Tally()
     begun = time.monotonic()
-    with _cluster() as cluster, contextlib.ExitStack() as ends:
-        kube = client.KubeClient.connect(cluster.kubeconfig, "ration-agreement")
-        scene = ground.Ground(cluster, kube, judged)
-        folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
-        if asked.delay:
-            ends.enter_context(ground.delayed(scene, folder, asked.seed))
-        if asked.busy:
-            ends.enter_context(_busy())
-        done = _campaign(scene, asked)
-    result = _result(asked, judged, done, time.monotonic() - begun)
-    print(json.dumps(result, indent=2))
-    if asked.keep:
-        asked.keep.write_text(json.dumps(result, indent=2) + "\n")
-    return 1 if judged.breaches else 0
+    try:
+        with _cluster() as cluster, contextlib.ExitStack() as ends:
+            kube = client.KubeClient.connect(cluster.kubeconfig, "ration-agreement")
+            scene = ground.Ground(cluster, kube, judged)
+            folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
+            if options.delay:
+                ends.enter_context(ground.delayed(scene, folder, options.seed))
+            if options.busy:
+                ends.enter_context(_busy())
+            _campaign(scene, options, tally)
+    finally:
+        result = _result(options, judged, tally, time.monotonic() - begun)
+        print(json.dumps(result, indent=2))
+        if options.keep:
+            options.keep.write_text(json.dumps(result, indent=2) + "\n")
+    return 0 if tally.rounds and not judged.breaches else 1
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts the rounds that are over."""
+
+    rounds: int = 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -74,17 +86,18 @@ def _arguments() -> argparse.Namespace:
 @contextlib.contextmanager
 def _cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, or one for this run."""
-    with contextlib.suppress(errors.ClusterError):
-        yield api.Cluster.load(ROOT)
-        return
     command = (sys.executable, "-m", "hack.cluster")
-    subprocess.run(
-        [*command, "up", "--nodes", str(NODES), "--controllers", "2"], cwd=ROOT, check=True
-    )
     try:
-        yield api.Cluster.load(ROOT)
+        cluster, ours = api.Cluster.load(ROOT), False
+    except errors.ClusterError:
+        size = ("--nodes", str(NODES), "--controllers", "2")
+        subprocess.run([*command, "up", *size], cwd=ROOT, check=True)
+        cluster, ours = api.Cluster.load(ROOT), True
+    try:
+        yield cluster
     finally:
-        subprocess.run([*command, "down"], cwd=ROOT, check=True)
+        if ours:
+            subprocess.run([*command, "down"], cwd=ROOT, check=True)
 
 
 @contextlib.contextmanager
@@ -99,28 +112,28 @@ def _busy() -> Iterator[None]:
             loop.wait()
 
 
-def _campaign(scene: ground.Ground, asked: argparse.Namespace) -> int:
-    """Run the rounds; how many were."""
-    source = random.Random(asked.seed)
-    ends = time.monotonic() + asked.minutes * 60
+def _campaign(scene: ground.Ground, options: argparse.Namespace, tally: Tally) -> None:
+    """Run the rounds, until they or the minutes are over."""
+    source = random.Random(options.seed)
+    ends = time.monotonic() + options.minutes * 60
     nodes = scene.cluster.nodes()
-    done = 0
-    for each in rounds.drawn(asked.seed, asked.rounds, len(nodes)):
+    for each in rounds.drawn(options.seed, options.rounds, len(nodes)):
         if time.monotonic() > ends:
             break
         begun = time.monotonic()
-        _round(scene, each, nodes, source if asked.faults and each.number % 3 == 2 else None)
-        done += 1
+        _round(scene, each, nodes, source if options.faults and each.number % 3 == 2 else None)
+        tally.rounds += 1
         words = ", ".join(
             f"{work.replicas}->{work.scaled} {work.device} {work.rule}{' update' * work.updated}"
             for work in each.workloads
         )
         print(
-            f"{done:4} of {asked.rounds}: {time.monotonic() - begun:5.1f} s,"
+            f"{tally.rounds:4} of {options.rounds}: {time.monotonic() - begun:5.1f} s,"
             f" {len(scene.judge.breaches)} breaches: {words}",
             flush=True,
         )
-    return done
+        for breach in [*scene.judge.breaches.values()][-3:]:
+            print(f"     {breach.kind}: {breach.key}: {breach.words}", flush=True)
 
 
 def _round(
@@ -129,7 +142,7 @@ def _round(
     nodes: tuple[str, ...],
     faults: random.Random | None,
 ) -> None:
-    namespace = f"{ground.PREFIX}{each.number}"
+    namespace = f"{ground.PREFIX}{os.getpid()}-{each.number}"
     scene.cluster.kubectl("create", "namespace", namespace)
     classes = [work for work in each.workloads if work.rule == "volume"]
     try:
@@ -206,22 +219,25 @@ def _fault(scene: ground.Ground, source: random.Random) -> None:
         scene.cluster.start(leader)
         return
     scene.cluster.freeze(leader)
-    scene.pause(source.uniform(5.0, 20.0))
-    scene.cluster.thaw(leader)
+    try:
+        scene.pause(source.uniform(5.0, 20.0))
+    finally:
+        scene.cluster.thaw(leader)
 
 
 def _result(
-    asked: argparse.Namespace, judged: judge.Judge, done: int, seconds: float
+    options: argparse.Namespace, judged: judge.Judge, tally: Tally, seconds: float
 ) -> dict[str, object]:
     waits = [*judged.bound_after.values()]
     shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
     return {
         "at": clock.rfc3339(clock.SystemClock().now()),
-        "rounds": done,
-        "seed": asked.seed,
-        "with": [name for name in ("busy", "delay", "faults") if getattr(asked, name)],
+        "rounds": tally.rounds,
+        "seed": options.seed,
+        "with": [name for name in ("busy", "delay", "faults") if getattr(options, name)],
         "seconds": round(seconds),
         "pods": len(waits),
+        "never_bound": judged.never_bound,
         "bound_after_s": {
             name: round(judge.percentile(waits, share), 2) for name, share in shares.items()
         },

@@ -36,18 +36,20 @@ class Ground:
         self.cluster.kubectl("apply", "-n", namespace, "-f", "-", input=document)
 
     def look(self) -> tuple[list[pods.Pod], dict[ids.Key, claims.Claim]]:
-        """Look once at every pod and claim of the campaign, and let the judge see them."""
-        with contextlib.suppress(errors.ApiError):
-            seen = [
-                pods.parse(raw)
-                for raw in self.kube.list(resource.PODS).items
-                if raw["metadata"]["namespace"].startswith(PREFIX)
-            ]
-            listed = (claims.parse(raw) for raw in self.kube.list(resource.RESOURCE_CLAIMS).items)
-            held = {claim.key: claim for claim in listed if claim.namespace.startswith(PREFIX)}
-            self.judge.look(time.monotonic(), seen, held)
-            return seen, held
-        return [], {}
+        """Look once at every pod and claim of the campaign, and let the judge see them.
+
+        Claims are listed after pods: what a pod was bound by is in the later list. The API server
+        itself is not delayed, so an error of it ends the campaign.
+        """
+        seen = [
+            pods.parse(raw)
+            for raw in self.kube.list(resource.PODS).items
+            if raw["metadata"]["namespace"].startswith(PREFIX)
+        ]
+        listed = (claims.parse(raw) for raw in self.kube.list(resource.RESOURCE_CLAIMS).items)
+        held = {claim.key: claim for claim in listed if claim.namespace.startswith(PREFIX)}
+        self.judge.look(time.monotonic(), seen, held)
+        return seen, held
 
     def running(self, namespace: str, app: str, revision: int) -> int:
         """Count the pods of an app's revision that run, after a look."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from driver import ids
 from driver.controller import bound
 from driver.controller import view as cluster
+from driver.devices import faces
 from driver.resources import claims, pods
 
 REPAIR_BOUND_S = bound.BOUND_S
@@ -50,26 +51,37 @@ class Judge:
         self._judge_devices(held.values())
 
     def _judge_bound(self, now: float, pod: pods.Pod, held: Mapping[ids.Key, claims.Claim]) -> None:
-        there = [held[key] for key in pod.claim_keys if key in held]
-        if all(cluster.pinned_node(claim) == pod.node for claim in there):
+        nodes = {_node_of(held.get(key)) for key in pod.claim_keys}
+        if nodes == {pod.node} and len(pod.claim_keys) == len(pod.claims):
             self._away.pop(pod.uid, None)
             return
         since = self._away.setdefault(pod.uid, now)
         self.away_seconds[pod.uid] = now - since
         if now - since > REPAIR_BOUND_S:
-            nodes = sorted({str(cluster.pinned_node(claim)) for claim in there})
-            words = f"bound to {pod.node}, claims on {', '.join(nodes)} for {now - since:.0f} s"
+            elsewhere = ", ".join(sorted(str(node) for node in nodes))
+            words = f"bound to {pod.node}, claims on {elsewhere} for {now - since:.0f} s"
             self._breach("bound away", pod.key, words)
 
     def _judge_devices(self, held: Iterable[claims.Claim]) -> None:
-        users: dict[claims.DeviceId, ids.Key] = {}
+        """A whole GPU is one claim's alone, whatever face of it another has; a MIG part as well."""
+        users: dict[tuple[str, str], dict[str, ids.Key]] = {}
         for claim in held:
             for result in claim.allocation.results if claim.allocation else ():
-                if result.share_id or result.admin_access:
+                if result.admin_access:
                     continue
-                other = users.setdefault(result.device, claim.key)
-                if other != claim.key:
-                    self._breach("given twice", claim.key, f"{result.device} is {other}'s as well")
+                gpu = str(faces.gpu_name(result.device.device))
+                face = result.device.device + result.share_id
+                others = users.setdefault((result.device.pool, gpu), {})
+                whole = face == gpu or gpu in others
+                if face in others or (whole and others):
+                    words = f"{face} of {result.device.pool}, beside {sorted(others.values())}"
+                    self._breach("given twice", claim.key, words)
+                others[face] = claim.key
+
+    @property
+    def never_bound(self) -> int:
+        """Count the pods that went without having been bound."""
+        return len(self._first.keys() - self.bound_after.keys())
 
     def end_round(self, held: Iterable[claims.Claim]) -> None:
         """Judge what is left once every workload of a round is gone."""
@@ -79,6 +91,10 @@ class Judge:
 
     def _breach(self, kind: str, key: str, words: str) -> None:
         self.breaches[kind, key] = Breach(kind, key, words)
+
+
+def _node_of(claim: claims.Claim | None) -> ids.NodeName | None:
+    return cluster.pinned_node(claim) if claim is not None else None
 
 
 def percentile(values: Iterable[float], share: float) -> float:

@@ -82,9 +82,9 @@ def _workload(source: random.Random, index: int, nodes: int, free: int) -> Workl
     rule, device = source.choice(RULES), source.choice([*DEVICES])
     most = nodes if rule in {"apart", "host-port", "volume"} else 8
     each = DEVICES[device][1]
-    if device in {"one", "two"}:
-        most = min(most, free // each - 1)
-    first = source.randint(1, 8)
+    # Shares and parts of one GPU: seven, the surge of an update beside them.
+    most = min(most, free // each - 1 if device in {"one", "two"} else 7)
+    first = source.randint(2, 4)
     scaled = source.randint(first, 8)
     port = 20_000 + 10 * index + source.randint(0, 9)
     updated = source.random() < _UPDATED and rule != "volume"

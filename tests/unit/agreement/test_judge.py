@@ -73,6 +73,21 @@ def test_a_device_of_two_claims_is_a_breach() -> None:
     assert kinds(judged) == {"given twice"}
 
 
+def test_a_whole_gpu_beside_a_part_of_it_is_a_breach() -> None:
+    judged = judge.Judge()
+    whole = held("node-a", "one", "gpu-0000-18-00-0")
+    part = held("node-a", "two", "gpu-0000-18-00-0-mig-1g10gb-4")
+    look(judged, 0.0, on(None), whole, part)
+    assert kinds(judged) == {"given twice"}
+
+
+def test_a_bound_pod_whose_claim_is_gone_is_bound_away() -> None:
+    judged = judge.Judge()
+    for now in (0.0, judge.REPAIR_BOUND_S + 0.1):
+        look(judged, now, on("node-b"))
+    assert kinds(judged) == {"bound away"}
+
+
 def test_what_stays_allocated_after_a_round_is_held_for_nobody() -> None:
     judged = judge.Judge()
     judged.end_round([objects.claim("free")])
