@@ -104,9 +104,7 @@ def _preferred(
 def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
     """What a node's answer depends on beyond nodes and shapes: volumes, and nominated pods."""
     volumes = view.stored.mark if pod.volume_claims else None
-    if not view.population.awaited:
-        return volumes
-    return volumes, pod.priority, pod.uid if pod.nominated else None
+    return volumes, domains.standing(view.population, pod)
 
 
 def _remembered(
