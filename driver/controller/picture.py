@@ -217,8 +217,8 @@ class Picture(_Shown):
         self._touch(self._load.put_pod(key, pod))
 
     def put_namespace(self, name: str, one: namespaces.Namespace | None) -> None:
-        """A Namespace came, changed or went; nothing that a node answers depends on it."""
-        self._population.put_namespace(name, None if one is None else one.labels)
+        """A Namespace came, changed or went; no node's own answer depends on it."""
+        self._stow(self._population.put_namespace(name, None if one is None else one.labels))
 
     def put_bound(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
