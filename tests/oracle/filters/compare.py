@@ -1,8 +1,9 @@
 """Our filters beside kube-scheduler's, filter by filter and node by node, on random clusters."""
 
+import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,15 +71,30 @@ def run(seeds: Sequence[int], talking: conversation.Conversation, emulated: str 
             tally.pods += 1
             tally.judged += len(PLUGINS) * len(drawn.nodes)
             tally.refused.update({plugin: len(nodes) for plugin, nodes in theirs.items()})
-            for found in _differences(raw["metadata"]["name"], theirs, mine):
-                excuse = deviations.excuse(drawn, raw, found.plugin, found.theirs, found.ours)
-                if emulated and not excuse:
-                    excuse = deviations.excuse_older(found.plugin, found.theirs, found.ours)
-                if excuse:
-                    tally.excused[excuse] += 1
-                else:
-                    tally.bad.setdefault(seed, []).append(found)
+            excuse = functools.partial(_excuse, drawn, raw, emulated)
+            _enter(tally, seed, _differences(raw["metadata"]["name"], theirs, mine), excuse)
     return tally
+
+
+def _excuse(drawn: drawing.Cluster, raw: drawing.Raw, emulated: str, found: Disagreement) -> str:
+    name = deviations.excuse(drawn, raw, found.plugin, found.theirs, found.ours)
+    if name or not emulated:
+        return name
+    return deviations.excuse_older(found.plugin, found.theirs, found.ours)
+
+
+def _enter(
+    tally: Tally,
+    seed: int,
+    differences: Iterator[Disagreement],
+    excuse: Callable[[Disagreement], str],
+) -> None:
+    for difference in differences:
+        name = excuse(difference)
+        if name:
+            tally.excused[name] += 1
+        else:
+            tally.bad.setdefault(seed, []).append(difference)
 
 
 def _differences(pod: str, theirs: ours.Refusals, mine: ours.Refusals) -> Iterator[Disagreement]:

@@ -48,7 +48,7 @@ def excuse_older(plugin: str, theirs: str, ours: str) -> str:
 
 
 def excuse(drawn: drawing.Cluster, pod: drawing.Raw, plugin: str, theirs: str, ours: str) -> str:
-    """The name of the deviation that a difference is; "" for none."""
+    """The name of the deviation from 1.37 that a difference is; "" for none."""
     if ours:
         return ""
     if plugin in _STORAGE and not drawn.classes:

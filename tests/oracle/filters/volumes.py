@@ -215,16 +215,18 @@ def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
     """What drivers say of nodes; of some nothing."""
     made = []
     for name in nodes:
-        entries: list[Raw] = []
-        for driver in _DRIVERS:
-            if draw.chance(0.7):
-                entry: Raw = {"name": driver, "nodeID": name, "topologyKeys": None}
-                if draw.chance(0.7):
-                    entry["allocatable"] = {"count": draw.randint(0, 3)}
-                entries.append(entry)
+        entries = [_csi_driver(draw, name, driver) for driver in _DRIVERS if draw.chance(0.7)]
         if draw.chance(0.8):
             made.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
     return made
+
+
+def _csi_driver(draw: pieces.Draw, node: str, driver: str) -> Raw:
+    """A v1.CSINodeDriver; some say how many volumes they attach."""
+    entry: Raw = {"name": driver, "nodeID": node, "topologyKeys": None}
+    if draw.chance(0.7):
+        entry["allocatable"] = {"count": draw.randint(0, 3)}
+    return entry
 
 
 def capacities(draw: pieces.Draw) -> list[Raw]:
