@@ -6,13 +6,14 @@ a cluster has far fewer than pods.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from driver import ids
+from driver.controller import running_counts
 from driver.resources import interpod_affinity, nodes, pods
 
 T = TypeVar("T")
-_MOST_REMEMBERED = 256
+C = TypeVar("C", bound=running_counts.Counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,23 +107,9 @@ class Population(Protocol):
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         ...
 
-
-class Remembering:
-    """What was computed of a population, until its mark changes."""
-
-    def __init__(self) -> None:
-        self._stamp: Hashable = None
-        self._values: dict[Hashable, Any] = {}
-
-    def of(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made where there is none."""
-        if self._stamp != mark or len(self._values) >= _MOST_REMEMBERED:
-            self._values.clear()
-            self._stamp = mark
-        if key not in self._values:
-            self._values[key] = make()
-        value: T = self._values[key]
-        return value
+    def counted(self, key: Hashable, make: Callable[["Population"], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        ...
 
 
 class Placed:
@@ -143,8 +130,9 @@ class Placed:
         self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
         self._shunned: set[ids.NodeName] = set()
-        self._remembering = Remembering()
-        self._of_nodes = Remembering()
+        self._remembering = running_counts.Remembering()
+        self._of_nodes = running_counts.Remembering()
+        self._running = running_counts.Running()
 
     @property
     def mark(self) -> Hashable:
@@ -213,10 +201,15 @@ class Placed:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         return self._of_nodes.of(self._nodes_mark, key, make)
 
+    def counted(self, key: Hashable, make: Callable[[Population], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        return self._running.of(key, lambda: make(self))
+
     def note_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
         self._mark += 1
         self._nodes_mark += 1
+        self._running.forget()
         taints = node.taints if node is not None else ()
         if any(taint.effect == nodes.PREFER_NO_SCHEDULE for taint in taints):
             self._shunned.add(name)
@@ -228,6 +221,7 @@ class Placed:
         if self._namespaces.get(name) == labels:
             return False
         self._mark += 1
+        self._running.forget()
         if labels is None:
             del self._namespaces[name]
         else:
@@ -291,6 +285,7 @@ class Placed:
         return kind
 
     def _count(self, node: ids.NodeName, kind: Kind, more: int) -> None:
+        self._running.note((kind, node, more))
         kinds = self._counts.setdefault(kind.namespace, {})
         counts = kinds.setdefault(kind, {})
         left = counts.get(node, 0) + more
@@ -349,8 +344,10 @@ class Layered:
         self._changes: list[tuple[int, Members]] = []
         self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
         self._number = 0
-        self._remembering = Remembering()
-        self._of_nodes = Remembering()
+        self._steps: list[running_counts.Step] = []
+        self._stacked = running_counts.Stacked()
+        self._remembering = running_counts.Remembering()
+        self._of_nodes = running_counts.Remembering()
         for pod, node in gone:
             self._push(pod, node, -1)
 
@@ -410,6 +407,13 @@ class Layered:
             return self._below.remembered_of_nodes(key, make)
         return self._of_nodes.of(0, key, make)
 
+    def counted(self, key: Hashable, make: Callable[[Population], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        if self._nodes is not None:
+            return make(self)
+        below = self._below
+        return self._stacked.of(key, below.mark, lambda: below.counted(key, make), self._steps)
+
     @property
     def objects(self) -> bool:
         """Whether any pod has required anti-affinity."""
@@ -433,10 +437,13 @@ class Layered:
         """Without the last one."""
         self._changes.pop()
         self._mounts.pop()
+        self._steps.pop()
 
     def _push(self, pod: pods.Pod, node: ids.NodeName, more: int) -> None:
         self._number += 1
-        self._changes.append((self._number, (kind_of(pod), {node: more})))
+        kind = kind_of(pod)
+        self._changes.append((self._number, (kind, {node: more})))
+        self._steps.append((kind, node, more))
         self._mounts.append((shared_claims(pod), more))
 
 
@@ -468,6 +475,10 @@ class Nobody(Layered):
     def users(self, _claim: ids.Key) -> int:
         """None."""
         return 0
+
+    def counted(self, _key: Hashable, make: Callable[[Population], C]) -> C:
+        """Nothing to keep."""
+        return make(self)
 
     @property
     def awaited(self) -> bool:

@@ -101,7 +101,7 @@ def _objecting(placed: placed_pods.Population, namespace: str) -> frozenset[inte
 
 
 def standing(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
-    """What decides which nominated pods come first; None where none is nominated."""
+    """Equal for pods to which the same nominated pods come first; None where none is nominated."""
     if not placed.awaited:
         return None
     # A nominated pod is not its own rival, so no other pod's answer is its answer.
