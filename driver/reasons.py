@@ -38,23 +38,17 @@ class Reason(StrEnum):
     )
     BOUND_AWAY = (
         "BoundAwayFromClaim",
-        (
-            "The pod is bound to a node on which its claim is not allocated, and cannot be; the "
-            "message says why. A pod that kube-scheduler bound is evicted where its owner makes "
-            "another."
-        ),
+        "The pod is bound to a node on which its claim cannot be allocated; the message says why.",
     )
     NODE_NOT_FOUND = ("NodeNotFound", "The pod names a node (spec.nodeName) that does not exist.")
     ALLOCATION_FAILED = (
         "AllocationFailed",
         "The devices were chosen but the API server refused the write; it is tried again.",
     )
-
     QUEUE_LIMIT = (
         "QueueLimit",
         "The pod's queue, or a queue above it, may not have more; the message says of what.",
     )
-
     POD_EVICTED = (
         "PodEvicted",
         (
@@ -62,12 +56,10 @@ class Reason(StrEnum):
             "makes another pod. The message says which."
         ),
     )
-
     POD_KEPT = (
         "PodKept",
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays.",
     )
-
     GANG_WAITS = (
         "GangWaits",
         "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
@@ -158,7 +150,6 @@ class Reason(StrEnum):
             "that work; the message says for which, by what right, and which device it had."
         ),
     )
-
     IDLE = ("Idle", "The GPUs of the pod did nothing for longer than its queue allows.")
     IDLE_EVICTED = (
         "IdleEvicted",
@@ -218,7 +209,6 @@ class Reason(StrEnum):
             "which the API server never evicts then."
         ),
     )
-
     NOT_CONVERTED = (
         "NotConverted",
         (
@@ -507,4 +497,4 @@ class Reason(StrEnum):
 
 
 KNOWN = {one.value: one for one in Reason}
-"""Every reason by how it is spelled."""
+"""Every reason by its spelling."""

@@ -7,6 +7,7 @@ some, so that of the decider's time a small part goes into advice, however many 
 
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, settings, shapes
+from driver.controller.allocation.node_filter import domains
 from driver.controller.allocation.whatif import asking, nearest, tenants
 
 EARNED = 50
@@ -36,14 +37,14 @@ class Adviser:
         """Whether it is known already, or there are steps left to look for it."""
         self._left = min(self._left + EARNED, SAVED)
         self._renew(view)
-        return self._left >= nearest.STEPS or _key(workload) in self._known
+        return self._left >= nearest.STEPS or _key(view, workload) in self._known
 
     def advise(
         self, view: cluster.ClusterView, workload: outcome.Workload, refused: outcome.NoFit
     ) -> nearest.Nearest | None:
         """Where a workload that was refused comes nearest; None where there is nothing to add."""
         self._renew(view)
-        key = _key(workload)
+        key = _key(view, workload)
         if key is None:
             return self._find(view, workload, refused)
         if key not in self._known:
@@ -65,8 +66,8 @@ class Adviser:
         return found
 
 
-def _key(workload: outcome.Workload) -> object | None:
+def _key(view: cluster.ClusterView, workload: outcome.Workload) -> object | None:
     """The same for workloads that no node can tell apart; None for one that stands alone."""
     if workload.settled or workload.avoid:
         return None
-    return shapes.of(workload)
+    return shapes.of(workload), domains.distinction(view, workload.pod)

@@ -50,11 +50,11 @@ class Open:
 State = Whole | Astray | Blocked | Open
 
 
-def state(pod: pods.Pod, found: Iterable[claims.Claim], node: nodes.Node | None) -> State:
+def state(pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None) -> State:
     """Compare where a bound pod is with where its claims are allocated."""
     if pod.node is None or pod.deleting or pod.phase != "Pending":
         return Whole()
-    held = tuple(found)
+    held = tuple(every)
     astray = tuple(claim for claim in held if not _reaches(claim, pod.node, node))
     for claim in astray:
         why = _user(claim, pod)
@@ -69,13 +69,13 @@ def state(pod: pods.Pod, found: Iterable[claims.Claim], node: nodes.Node | None)
 
 
 def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -> bool:
-    """Whether the allocation of a claim, if it has one, can be used on a node."""
+    """Tell whether the allocation of a claim, if it has one, can be used on a node."""
     selector = claim.allocation.selector if claim.allocation is not None else None
     return selector is None or selector.matches(name, node.labels if node is not None else {})
 
 
 def _user(claim: claims.Claim, pod: pods.Pod) -> str:
-    """Who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
+    """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
     for entry in claim.consumers:
         if entry.uid != pod.uid and not hold.is_of(entry, pod):
             return f"{entry.resource.removesuffix('s')} {entry.name} has it"

@@ -7,10 +7,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TypeVar
 
 from driver import ids
-from driver.controller import placed_pods
+from driver.controller import placed_pods, running_counts
 from driver.resources import nodes, pods
 
 T = TypeVar("T")
+C = TypeVar("C", bound=running_counts.Counts)
 
 
 class Layered:
@@ -27,8 +28,10 @@ class Layered:
         self._changes: list[tuple[int, placed_pods.Members]] = []
         self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
         self._number = 0
-        self._remembering = placed_pods.Remembering()
-        self._of_nodes = placed_pods.Remembering()
+        self._steps: list[running_counts.Step] = []
+        self._stacked = running_counts.Stacked()
+        self._remembering = running_counts.Remembering()
+        self._of_nodes = running_counts.Remembering()
         for pod, node in gone:
             self._push(pod, node, -1)
 
@@ -88,6 +91,13 @@ class Layered:
             return self._below.remembered_of_nodes(key, make)
         return self._of_nodes.of(0, key, make)
 
+    def counted(self, key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        if self._nodes is not None:
+            return make(self)
+        below = self._below
+        return self._stacked.of(key, below.mark, lambda: below.counted(key, make), self._steps)
+
     @property
     def objects(self) -> bool:
         """Tell whether any pod has required anti-affinity."""
@@ -111,10 +121,13 @@ class Layered:
         """Without the last one."""
         self._changes.pop()
         self._mounts.pop()
+        self._steps.pop()
 
     def _push(self, pod: pods.Pod, node: ids.NodeName, more: int) -> None:
         self._number += 1
-        self._changes.append((self._number, (placed_pods.kind_of(pod), {node: more})))
+        kind = placed_pods.kind_of(pod)
+        self._changes.append((self._number, (kind, {node: more})))
+        self._steps.append((kind, node, more))
         self._mounts.append((placed_pods.shared_claims(pod), more))
 
 
@@ -146,6 +159,10 @@ class Nobody(Layered):
     def users(self, _claim: ids.Key) -> int:
         """None."""
         return 0
+
+    def counted(self, _key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
+        """Nothing to keep."""
+        return make(self)
 
     @property
     def awaited(self) -> bool:

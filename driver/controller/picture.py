@@ -227,8 +227,8 @@ class Picture(_Shown):
         self._touch(self._load.put_pod(key, pod))
 
     def put_namespace(self, name: str, space: namespaces.Namespace | None) -> None:
-        """A Namespace came, changed or went; nothing that a node answers depends on it."""
-        self._population.put_namespace(name, None if space is None else space.labels)
+        """Take a Namespace as it is now; no node's own answer depends on it."""
+        self._stow(self._population.put_namespace(name, None if space is None else space.labels))
 
     def put_bound(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""

@@ -6,13 +6,14 @@ a cluster has far fewer than pods.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from driver import ids
+from driver.controller import running_counts
 from driver.resources import interpod_affinity, nodes, pods
 
 T = TypeVar("T")
-_MOST_REMEMBERED = 256
+C = TypeVar("C", bound=running_counts.Counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,23 +110,9 @@ class Population(Protocol):
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         ...
 
-
-class Remembering:
-    """Values computed of a population, until its mark changes."""
-
-    def __init__(self) -> None:
-        self._stamp: Hashable = None
-        self._values: dict[Hashable, Any] = {}
-
-    def of(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made where there is none."""
-        if self._stamp != mark or len(self._values) >= _MOST_REMEMBERED:
-            self._values.clear()
-            self._stamp = mark
-        if key not in self._values:
-            self._values[key] = make()
-        value: T = self._values[key]
-        return value
+    def counted(self, key: Hashable, make: Callable[["Population"], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        ...
 
 
 class Placed:
@@ -148,8 +135,9 @@ class Placed:
         self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._nodes_mark = 0
         self._shunned: set[ids.NodeName] = set()
-        self._remembering = Remembering()
-        self._of_nodes = Remembering()
+        self._remembering = running_counts.Remembering()
+        self._of_nodes = running_counts.Remembering()
+        self._running = running_counts.Running()
 
     @property
     def mark(self) -> Hashable:
@@ -219,10 +207,16 @@ class Placed:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         return self._of_nodes.of(self._nodes_mark, key, make)
 
+    def counted(self, key: Hashable, make: Callable[[Population], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        self._catch_up()
+        return self._running.of(key, lambda: make(self))
+
     def note_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
         self._mark += 1
         self._nodes_mark += 1
+        self._running.forget()
         taints = node.taints if node is not None else ()
         if any(taint.effect == nodes.PREFER_NO_SCHEDULE for taint in taints):
             self._shunned.add(name)
@@ -234,6 +228,7 @@ class Placed:
         if self._namespaces.get(name) == labels:
             return False
         self._mark += 1
+        self._running.forget()
         if labels is None:
             del self._namespaces[name]
         else:
@@ -330,6 +325,7 @@ class Placed:
         return kind
 
     def _count(self, node: ids.NodeName, kind: Kind, more: int) -> None:
+        self._running.note((kind, node, more))
         kinds = self._counts.setdefault(kind.namespace, {})
         counts = kinds.setdefault(kind, {})
         left = counts.get(node, 0) + more
@@ -379,6 +375,4 @@ def kind_key(pod: pods.Pod) -> Hashable:
 
 
 def _key(kind: Kind) -> Hashable:
-    terms = kind.affinity
-    plain = terms is interpod_affinity.NONE
-    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, None if plain else terms
+    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity

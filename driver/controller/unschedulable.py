@@ -33,5 +33,5 @@ def definite(message: str) -> str:
 
 
 def spans_nodes(message: str) -> bool:
-    """Whether a reason may pass by what happens on other nodes."""
+    """Tell whether a reason may pass by what happens on other nodes."""
     return any(marker in message for marker in _ACROSS_NODES)

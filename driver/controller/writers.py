@@ -126,12 +126,14 @@ class Writers:
         if workload.bound:
             self._wake_kubelet(workload.pod, decision.made)
 
-    def _wake_kubelet(self, pod: pods.Pod, made: Mapping[ids.Key, claims.Allocation]) -> None:
+    def _wake_kubelet(
+        self, pod: pods.Pod, allocations: Mapping[ids.Key, claims.Allocation]
+    ) -> None:
         """Have the kubelet try a bound pod again: it was refused while its claims had no devices.
 
         It would wait for 60 to 90 s by itself. The claims are written whatever comes of it.
         """
-        stamp = max(allocation.stamped for allocation in made.values())
+        stamp = max(allocation.stamped for allocation in allocations.values())
         try:
             self._tools.commit.nudge(pod, stamp)
         except errors.ApiError as error:

@@ -28,6 +28,15 @@ def test_every_filter_says_what_kube_schedulers_plugin_says(
     assert never == {"NodeName"}  # of pods that are to be placed none names a node
 
 
+def test_the_filters_of_1_36_differ_in_nothing_else_by_name() -> None:
+    if not program.cached(compare.ROOM).exists() and not program.can_be_had():
+        pytest.skip("the program is not in the cache and Go is not installed to build it")
+    with compare.scheduler("1.36") as talking:
+        tally = compare.run(range(200), talking, "1.36")
+    assert tally.bad == {}
+    assert {*tally.excused} <= {*deviations.REASONS, *deviations.OLDER}
+
+
 def test_what_differs_is_listed_by_name(scheduler: conversation.Conversation) -> None:
     assert {*compare.run(SEEDS, scheduler).excused} <= {*deviations.REASONS}
 

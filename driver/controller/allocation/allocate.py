@@ -104,9 +104,7 @@ def _preferred(
 def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
     """The state beyond nodes and shapes that a node's answer depends on."""
     volumes = view.stored.mark if pod.volume_claims else None
-    if not view.population.awaited:
-        return volumes
-    return volumes, pod.priority, pod.uid if pod.nominated else None
+    return volumes, domains.standing(view.population, pod)
 
 
 def _remembered(

@@ -21,12 +21,12 @@ class BoundPods:
 
     def __init__(
         self,
-        known: state.State,
+        shared: state.State,
         hands: writers.Writers,
         tools: writers.Tools,
         placer: placing.Placing,
     ) -> None:
-        self._known = known
+        self._known = shared
         self._writers = hands
         self._tools = tools
         self._placing = placer
@@ -34,11 +34,11 @@ class BoundPods:
         self._pacing = pacing.Pacing()
 
     def look(
-        self, item: writers.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
+        self, item: writers.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
     ) -> candidates.Candidate | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
         node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
-        due = bound.state(pod, tuple(self._of_ours(found)), node)
+        due = bound.state(pod, tuple(self._of_ours(held)), node)
         if isinstance(due, bound.Whole):
             self._known.memory.astray.pop(pod.uid, None)
             return None
@@ -47,7 +47,7 @@ class BoundPods:
         if left_s > 0 or stale:
             return max(left_s, turn.STALE_WAIT_S if stale else 0.0)
         if node is None:
-            self._tell(pod, found, reasons.Reason.NODE_NOT_FOUND, f"no node is called {pod.node}")
+            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, f"no node is called {pod.node}")
             return None
         match due:
             case bound.Blocked(claim=claim, why=why):
@@ -59,17 +59,17 @@ class BoundPods:
             case bound.Open():
                 return self._candidate(item, pod, due)
 
-    def stranded(self, pod: pods.Pod, found: tuple[claims.Claim, ...], words: str) -> float | None:
+    def stranded(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
         """Tell that the pod's node has no room for its claims; evict where that helps.
 
         Returns the seconds until an eviction is allowed, None where there will be none.
         """
-        return self._give_up(pod, found, words)
+        return self._give_up(pod, held, words)
 
-    def _of_ours(self, found: Iterable[claims.Claim]) -> Iterable[claims.Claim]:
+    def _of_ours(self, held: Iterable[claims.Claim]) -> Iterable[claims.Claim]:
         """Claims that are the controller's: to allocate, or allocated with its devices alone."""
         view = self._known.view
-        for claim in found:
+        for claim in held:
             if claim.allocation is None:
                 if self._owners.of(view, claim) in _OURS:
                     yield claim
@@ -91,29 +91,27 @@ class BoundPods:
         self._tools.metrics.decided("repaired")
         self._writers.clear_bound(astray)
 
-    def _give_up(self, pod: pods.Pod, found: tuple[claims.Claim, ...], words: str) -> float | None:
+    def _give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
         """A pod that kube-scheduler bound gets another from its owner, at the owner's pace.
 
         One that names its node itself would meet the same again.
         """
-        self._tell(
-            pod, found, reasons.Reason.BOUND_AWAY, f"The pod is bound to {pod.node}: {words}"
-        )
+        self._tell(pod, held, reasons.Reason.BOUND_AWAY, f"The pod is bound to {pod.node}: {words}")
         owner = pod.owner
         scheduled = pod.uid in self._known.memory.unbound
-        if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and found):
+        if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):
             return None
         now = self._known.clock.monotonic()
         left_s = self._pacing.left_s(owner.uid, now)
         if left_s <= 0:
             self._pacing.evicted(owner.uid, now)
             text = f"Evicted, so that {owner.kind} {owner.name} makes another: {words}"
-            self._writers.evict(found[0], pod, text)
+            self._writers.evict(held[0], pod, text)
             left_s = self._pacing.left_s(owner.uid, now)
         return left_s
 
     def _tell(
-        self, pod: pods.Pod, found: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
+        self, pod: pods.Pod, held: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
     ) -> None:
         if self._known.memory.told.get(pod.uid) != words:
-            self._placing.tell(pod, found, reason, words)
+            self._placing.tell(pod, held, reason, words)

@@ -16,7 +16,7 @@ def main() -> int:
     asked = parser.parse_args()
     begun = time.perf_counter()
     with compare.scheduler(asked.gates) as talking:
-        tally = compare.run(range(asked.first, asked.first + asked.seeds), talking)
+        tally = compare.run(range(asked.first, asked.first + asked.seeds), talking, asked.gates)
     sys.stdout.write(f"{tally.text()}\n{time.perf_counter() - begun:.0f} s\n")
     return 1 if tally.bad else 0
 

@@ -1,8 +1,9 @@
 """Our filters beside kube-scheduler's, filter by filter and node by node, on random clusters."""
 
+import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,21 @@ PLUGINS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A node on which a plugin and ours say different things; "" for a node that does."""
+
+    pod: str
+    node: str
+    plugin: str
+    theirs: str
+    ours: str
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.pod} on {self.node}: {self.plugin}: {self.theirs!r}, ours {self.ours!r}"
+
+
 @dataclass(slots=True)
 class Tally:
     """Judgements and refusals by plugin; disagreements by seed, those excused by name."""
@@ -26,7 +42,7 @@ class Tally:
     judged: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
-    bad: dict[int, list[deviations.Difference]] = field(default_factory=dict)
+    bad: dict[int, list[Disagreement]] = field(default_factory=dict)
 
     def text(self) -> str:
         """For people."""
@@ -45,8 +61,8 @@ def scheduler(emulated: str = "") -> Iterator[conversation.Conversation]:
         yield talking
 
 
-def run(seeds: Sequence[int], talking: conversation.Conversation) -> Tally:
-    """Every seed compared."""
+def run(seeds: Sequence[int], talking: conversation.Conversation, emulated: str = "") -> Tally:
+    """Every seed compared; `emulated` is the version whose feature gates the program has."""
     tally = Tally()
     for seed in seeds:
         drawn = drawing.cluster(seed)
@@ -55,25 +71,35 @@ def run(seeds: Sequence[int], talking: conversation.Conversation) -> Tally:
             tally.pods += 1
             tally.judged += len(PLUGINS) * len(drawn.nodes)
             tally.refused.update({plugin: len(nodes) for plugin, nodes in theirs.items()})
-            for difference in _differences(raw["metadata"]["name"], theirs, mine):
-                _judge(tally, seed, difference, deviations.excuse(drawn, raw, difference))
+            excuse = functools.partial(_excuse, drawn, raw, emulated)
+            _enter(tally, seed, _differences(raw["metadata"]["name"], theirs, mine), excuse)
     return tally
 
 
-def _judge(tally: Tally, seed: int, difference: deviations.Difference, excuse: str) -> None:
-    if excuse:
-        tally.excused[excuse] += 1
-    else:
-        tally.bad.setdefault(seed, []).append(difference)
+def _excuse(drawn: drawing.Cluster, raw: drawing.Raw, emulated: str, found: Disagreement) -> str:
+    name = deviations.excuse(drawn, raw, found.plugin, found.theirs, found.ours)
+    if name or not emulated:
+        return name
+    return deviations.excuse_older(found.plugin, found.theirs, found.ours)
 
 
-def _differences(
-    pod: str, theirs: ours.Refusals, mine: ours.Refusals
-) -> Iterator[deviations.Difference]:
+def _enter(
+    tally: Tally,
+    seed: int,
+    differences: Iterator[Disagreement],
+    excuse: Callable[[Disagreement], str],
+) -> None:
+    for difference in differences:
+        name = excuse(difference)
+        if name:
+            tally.excused[name] += 1
+        else:
+            tally.bad.setdefault(seed, []).append(difference)
+
+
+def _differences(pod: str, theirs: ours.Refusals, mine: ours.Refusals) -> Iterator[Disagreement]:
     for plugin in sorted({*theirs, *mine}):
         told, said = theirs.get(plugin, {}), mine.get(plugin, {})
         for node in sorted({*told, *said}):
             if (node in told) != (node in said):
-                yield deviations.Difference(
-                    pod, node, plugin, told.get(node, ""), said.get(node, "")
-                )
+                yield Disagreement(pod, node, plugin, told.get(node, ""), said.get(node, ""))

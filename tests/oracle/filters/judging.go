@@ -52,13 +52,20 @@ var kinds = []kind{
 	}}},
 	{volumerestrictions.New, nil},
 	{nodevolumelimits.NewCSI, nil},
-	{volumebinding.New, &config.VolumeBindingArgs{
-		BindTimeoutSeconds: 600,
-		Shape:              []config.UtilizationShapePoint{{Utilization: 0, Score: 0}},
-	}},
+	{newVolumeBinding, nil},
 	{volumezone.New, nil},
 	{podtopologyspread.New, &config.PodTopologySpreadArgs{DefaultingType: config.ListDefaulting}},
 	{interpodaffinity.New, &config.InterPodAffinityArgs{HardPodAffinityWeight: 1}},
+}
+
+// newVolumeBinding gives the shape of a score, which no filter reads, where the gate asks for one; where
+// the gate is off (1.36), a shape is refused.
+func newVolumeBinding(ctx context.Context, _ runtime.Object, handle fwk.Handle, gates feature.Features) (fwk.Plugin, error) {
+	args := &config.VolumeBindingArgs{BindTimeoutSeconds: 600}
+	if gates.EnableStorageCapacityScoring {
+		args.Shape = []config.UtilizationShapePoint{{Utilization: 0, Score: 0}}
+	}
+	return volumebinding.New(ctx, args, handle, gates)
 }
 
 func judge(line []byte) ([]Refusals, error) {

@@ -215,13 +215,14 @@ def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
     """What drivers say of nodes; of some nothing."""
     made = []
     for name in nodes:
-        entries = [_entry(draw, driver, name) for driver in _DRIVERS if draw.chance(0.7)]
+        entries = [_csi_driver(draw, name, driver) for driver in _DRIVERS if draw.chance(0.7)]
         if draw.chance(0.8):
             made.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
     return made
 
 
-def _entry(draw: pieces.Draw, driver: str, node: str) -> Raw:
+def _csi_driver(draw: pieces.Draw, node: str, driver: str) -> Raw:
+    """A v1.CSINodeDriver; some say how many volumes they attach."""
     entry: Raw = {"name": driver, "nodeID": node, "topologyKeys": None}
     if draw.chance(0.7):
         entry["allocatable"] = {"count": draw.randint(0, 3)}

@@ -6,7 +6,7 @@ from driver import ids
 from driver.controller import advising
 from driver.controller.allocation import allocate, outcome
 from driver.controller.allocation.whatif import nearest
-from tests import allocating, crowds, objects, worlds
+from tests import allocating, clusters, crowds, objects, worlds
 
 
 def adviser(crowd: crowds.Crowd) -> advising.Adviser:
@@ -86,3 +86,17 @@ def _advised(
         return False
     assert advised.advise(crowd.view, workload, answer) is not None
     return True
+
+
+def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
+    found: list[outcome.Workload],
+) -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    loner = clusters.a_pod("loner", "node-a", affinity=clusters.apart(clusters.term("web")))
+    crowd.view.put_pod(loner.key, loner)
+    advised, workload = adviser(crowd), crowds.gpus()
+    for app in ("web", "db"):
+        labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))
+        advised.advise(crowd.view, labelled, refused(crowd, labelled))
+    assert len(found) == 2

@@ -1,7 +1,7 @@
 from driver import ids
 from driver.controller import picture
 from driver.controller import view as cluster
-from driver.resources import claims, nodes, slices, taint_rules, volumes
+from driver.resources import claims, namespaces, nodes, slices, taint_rules, volumes
 from tests import objects, worlds
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
@@ -130,6 +130,17 @@ def test_a_volume_is_a_change_that_no_node_is_asked_again_for() -> None:
     assert view.stored.mark != stored
     assert not (changed(view, mark) or set()) & {*view.nodes}
     assert [*view.stored.claims] == ["default/data"]
+
+
+def test_a_namespace_is_a_change_that_no_node_is_asked_again_for() -> None:
+    view, team = two_nodes(), namespaces.Namespace("default", {"team": "x"})
+    mark = view.mark
+    view.put_namespace("default", team)
+    assert view.mark != mark
+    assert changed(view, mark) == {""}
+    mark = view.mark
+    view.put_namespace("default", team)
+    assert view.mark == mark
 
 
 def test_a_decision_in_flight_gives_its_devices_and_loads_its_node() -> None:

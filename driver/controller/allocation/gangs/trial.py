@@ -81,6 +81,7 @@ class Trial:
         self._uuids: dict[Hashable, bool] = {}
         self._shapes: dict[int, Hashable] = {}
         self._common = _common(gang)
+        self._joining = frozenset(term for one in gang for term in one.pod.pod_affinity.anti)
 
     @property
     def seats(self) -> tuple[tuple[int, result.Seat], ...]:
@@ -193,7 +194,9 @@ class Trial:
         if any(one.key in self._common for one in member.open):
             return at
         if at not in self._shapes:
-            self._shapes[at] = shapes.of(self._gang[at]), frozenset(member.avoid.items())
+            told_apart = domains.distinction(self._view, self._gang[at].pod, self._joining)
+            avoided = frozenset(member.avoid.items())
+            self._shapes[at] = shapes.of(self._gang[at]), avoided, told_apart
         settled = tuple(one.key for one in member.settled)
         return self._shapes[at], settled
 

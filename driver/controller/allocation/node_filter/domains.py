@@ -3,7 +3,7 @@
 An answer depends on pods of other nodes, so it is never kept with the node's own.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from driver import ids, reasons
@@ -72,6 +72,44 @@ def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
     return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
 
 
+def distinction(
+    view: cluster.ClusterView,
+    pod: pods.Pod,
+    joining: Iterable[interpod_affinity.Term] = (),
+) -> Hashable:
+    """Equal for pods of one shape that neither placed nor nominated pods tell apart.
+
+    `joining` are anti-affinity terms of pods that may be placed meanwhile. Labels themselves are
+    left out: those of indexed pods are all different.
+    """
+    placed = view.population
+    labels = placed.namespaces.get(pod.namespace, {})
+    terms = {*_objecting(placed, pod.namespace), *joining}
+    matched = frozenset(term for term in terms if term.matches(pod.namespace, pod.labels, labels))
+    return matched, standing(placed, pod)
+
+
+def _objecting(placed: placed_pods.Population, namespace: str) -> frozenset[interpod_affinity.Term]:
+    """The anti-affinity terms of placed pods that reach a namespace."""
+    if not placed.objects:
+        return frozenset()
+    labels = placed.namespaces.get(namespace, {})
+
+    def collect() -> frozenset[interpod_affinity.Term]:
+        terms = (term for kind, _ in placed.objectors() for term in kind.affinity.anti)
+        return frozenset(term for term in terms if term.reaches(namespace, labels))
+
+    return placed.remembered(("objecting", namespace), collect)
+
+
+def standing(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
+    """Equal for pods to which the same nominated pods come first; None where none is nominated."""
+    if not placed.awaited:
+        return None
+    # A nominated pod is not its own rival, so no other pod's answer is its answer.
+    return pod.priority, pod.uid if pod.nominated else None
+
+
 def of(view: cluster.ClusterView, workload: outcome.Workload) -> Domains | None:
     """Computed once for pods that no filter tells apart; None where nothing is to be asked."""
     pod = workload.pod
@@ -105,7 +143,7 @@ def _key(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> 
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained
         else None,
-        pod.priority,
+        standing(view.population, pod),
         (pod.volume_claims, view.stored.mark) if pod.volume_claims else None,
         pod.uid if own is not None else None,
     )

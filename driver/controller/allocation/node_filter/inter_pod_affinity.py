@@ -4,6 +4,7 @@ A `State` is what the plugin computes before it filters: by the label and its va
 many pods there match. It is computed once a decision.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -31,25 +32,50 @@ class State:
     @classmethod
     def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
+        key = "company", placed_pods.kind_key(pod)
+        state = placed.counted(key, functools.partial(cls._counted, pod)).copied()
+        return None if state.is_idle else state
+
+    @property
+    def is_idle(self) -> bool:
+        """True where neither the pod's terms nor those of placed pods can refuse a node."""
+        own = self._terms.required or self._terms.anti
+        return not own and not any(number > 0 for number in self._unwelcome.values())
+
+    @classmethod
+    def _counted(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State":
         state, by_name = cls(pod, placed), placed.cluster_nodes
         for kind, counts in placed.objectors():
             state._add_unwelcome(kind, by_name, counts)
         if state._terms.required or state._terms.anti:
             for kind, counts in _reached(state._terms, placed):
                 state._add_own(kind, by_name, counts)
-        own = state._terms.required or state._terms.anti
-        return state if own or any(number > 0 for number in state._unwelcome.values()) else None
+        return state
 
-    def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
-        """The state with pods more on a node (AddPod)."""
+    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+        """Pods more of a kind on a node of the cluster, or fewer."""
+        self.add_members(kind, self._placed.cluster_nodes, {node: number})
+
+    def copied(self) -> "State":
+        """A copy that changes alone."""
         state = State(self._pod, self._placed)
         state._near, state._apart = Counter(self._near), Counter(self._apart)
         state._unwelcome = Counter(self._unwelcome)
-        for pod in more:
-            kind = placed_pods.kind_of(pod)
-            state._add_unwelcome(kind, {node.name: node}, {node.name: 1})
-            state._add_own(kind, {node.name: node}, {node.name: 1})
         return state
+
+    def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
+        """The state with pods more on a node (AddPod)."""
+        state = self.copied()
+        for pod in more:
+            state.add_members(placed_pods.kind_of(pod), {node.name: node}, {node.name: 1})
+        return state
+
+    def add_members(
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    ) -> None:
+        """Pods more of a kind on each of some nodes, or fewer."""
+        self._add_unwelcome(kind, by_name, counts)
+        self._add_own(kind, by_name, counts)
 
     def objection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
         """Say why the pod and those of the node's domains cannot be together."""
@@ -59,13 +85,13 @@ class State:
         for term in self._terms.anti:
             value = node.labels.get(term.topology_key)
             if value is not None and self._apart[term.topology_key, value] > 0:
-                message = f"pod anti-affinity by {term.topology_key}"
-                return reasons.Reason.NODE_POD_ANTI_AFFINITY, message
+                detail = f"pod anti-affinity by {term.topology_key}"
+                return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
         if self._unwelcome:
             for domain in node.labels.items():
                 if self._unwelcome[domain] > 0:
-                    message = f"the anti-affinity of a placed pod, by {domain[0]}"
-                    return reasons.Reason.NODE_POD_ANTI_AFFINITY, message
+                    detail = f"the anti-affinity of a placed pod, by {domain[0]}"
+                    return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
         return None
 
     def _without_company(self, node: nodes.Node) -> str:
@@ -90,9 +116,9 @@ class State:
     def _add_unwelcome(
         self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
-        labels_of = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
+        labels = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
         for term in kind.affinity.anti:
-            if term.matches(self._pod.namespace, self._pod.labels, labels_of):
+            if term.matches(self._pod.namespace, self._pod.labels, labels):
                 count(self._unwelcome, term.topology_key, by_name, counts)
 
     def _add_own(
@@ -126,8 +152,8 @@ def selects(
         if chosen is None:
             return False
         if not chosen.is_empty:
-            labels_of = placed.namespaces.get(namespace)
-            if labels_of is None or not chosen.matches(labels_of):
+            own = placed.namespaces.get(namespace)
+            if own is None or not chosen.matches(own):
                 return False
     return term.selector.matches(labels)
 

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from driver import ids
 from driver.controller import placed_pods
 from driver.controller.allocation.node_filter import node_affinity, taint_toleration
-from driver.resources import nodes, pods, topology_spread
+from driver.resources import label_selectors, nodes, pods, topology_spread
 
 Nodes = Mapping[ids.NodeName, nodes.Node]
 Eligible = Mapping[ids.NodeName, str]
@@ -119,18 +119,60 @@ def counted(
     placed: placed_pods.Population,
 ) -> Counter[str]:
     """Count how many pods that a constraint matches each eligible domain has."""
+    key = "spread", pod.namespace, constraint.selector, _key(pod, constraint, every)
+    make = functools.partial(_matching, pod, constraint, every)
+    return Counter(placed.counted(key, make).domains)
+
+
+def _matching(
+    pod: pods.Pod,
+    constraint: topology_spread.Constraint,
+    every: Sequence[topology_spread.Constraint],
+    placed: placed_pods.Population,
+) -> "Matching":
     make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
     eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
-    count = Counter(dict.fromkeys(eligible.values(), 0))
-    selector = constraint.selector
-    # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
-    if selector is None or selector.is_empty:
-        return count
+    matching = Matching(pod.namespace, constraint.selector, eligible)
     for kind, members in placed.members(pod.namespace):
-        if kind.deleting or not selector.matches(kind.labels):
-            continue
+        matching.add_members(kind, members)
+    return matching
+
+
+class Matching:
+    """Pods of a namespace and a selector, by eligible domain."""
+
+    def __init__(
+        self,
+        namespace: str,
+        selector: label_selectors.LabelSelector | None,
+        eligible: Eligible,
+        domains: Mapping[str, int] | None = None,
+    ) -> None:
+        self._namespace = namespace
+        self._selector = selector
+        self._eligible = eligible
+        first = dict.fromkeys(eligible.values(), 0) if domains is None else domains
+        self.domains = Counter(first)
+
+    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+        """Pods more of a kind on a node of the cluster, or fewer."""
+        self.add_members(kind, {node: number})
+
+    def add_members(self, kind: placed_pods.Kind, members: Mapping[ids.NodeName, int]) -> None:
+        """Pods more of a kind on each of some nodes, or fewer."""
+        if not self._counts(kind):
+            return
         for name, number in members.items():
-            domain = eligible.get(name)
+            domain = self._eligible.get(name)
             if domain is not None:
-                count[domain] += number
-    return count
+                self.domains[domain] += number
+
+    def copied(self) -> "Matching":
+        """A copy that changes alone."""
+        return Matching(self._namespace, self._selector, self._eligible, self.domains)
+
+    def _counts(self, kind: placed_pods.Kind) -> bool:
+        if kind.namespace != self._namespace or kind.deleting or self._selector is None:
+            return False
+        # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
+        return not self._selector.is_empty and self._selector.matches(kind.labels)

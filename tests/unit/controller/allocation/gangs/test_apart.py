@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from driver import reasons
 from driver.controller.allocation import outcome
 from driver.resources import interpod_affinity, topology_spread
@@ -47,3 +49,19 @@ def test_members_are_spread_as_evenly_as_they_ask() -> None:
     assert sorted(gangs.where(gangs.place(view, members(7, **EVEN))).values()) == [2, 2, 3]
     answer = gangs.unseated(gangs.place(gangs.racks([[[1, 4]]]), members(4, **EVEN)))
     assert answer.shortages[0].fits == 3
+
+
+@pytest.mark.parametrize("apps", [("web", "db"), ("db", "web")])
+def test_a_member_that_a_placed_pod_minds_does_not_keep_the_others_away(
+    apps: tuple[str, str],
+) -> None:
+    view = gangs.racks([[[1], [1]]])
+    first = min(view.nodes)
+    minds = clusters.apart(clusters.term("web", gangs.RACK))
+    loner = clusters.a_pod("loner", first, "other", affinity=minds)
+    view.put_pod(loner.key, loner)
+    mixed = [
+        replace(member, pod=replace(member.pod, labels={"app": app}))
+        for member, app in zip(gangs.alike(2), apps, strict=True)
+    ]
+    assert sorted(gangs.where(gangs.place(view, mixed)).values()) == [1, 1]

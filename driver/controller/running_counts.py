@@ -1,0 +1,105 @@
+"""Counts of placed pods by domain, brought up to date by the pods that came and went. Pure."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
+from typing import Any, Protocol, Self, TypeVar
+
+from driver import ids
+
+_MOST_STEPS, _MOST_COUNTS, _MOST_REMEMBERED = 1024, 64, 256
+
+
+class Counts(Protocol):
+    """Sums over pods, such that adding a pod and taking it away leaves them as they were."""
+
+    def add(self, kind: Any, node: ids.NodeName, number: int) -> None:  # noqa: ANN401 - a Kind, which builds on this
+        """Add pods of a `placed_pods.Kind` on a node; a negative number takes them away."""
+        ...
+
+    def copied(self) -> Self:
+        """A copy that changes alone."""
+        ...
+
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Counts)
+Step = tuple[Any, ids.NodeName, int]
+"""A kind, a node and how many pods more."""
+
+
+class Remembering:
+    """Values computed of a population, until its mark changes."""
+
+    def __init__(self) -> None:
+        self._stamp: Hashable = None
+        self._values: dict[Hashable, Any] = {}
+
+    def of(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, made where there is none."""
+        if self._stamp != mark or len(self._values) >= _MOST_REMEMBERED:
+            self._values.clear()
+            self._stamp = mark
+        if key not in self._values:
+            self._values[key] = make()
+        value: T = self._values[key]
+        return value
+
+
+class Running:
+    """The latest steps of a population, and the counts that follow them."""
+
+    def __init__(self) -> None:
+        self._steps: deque[Step] = deque(maxlen=_MOST_STEPS)
+        self._number = 0
+        self._counts: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+
+    def note(self, step: Step) -> None:
+        """Pods came or went."""
+        self._steps.append(step)
+        self._number += 1
+
+    def forget(self) -> None:
+        """Nodes or namespaces changed: pods may belong to other domains."""
+        self._counts.clear()
+
+    def of(self, key: Hashable, make: Callable[[], C]) -> C:
+        """The counts of a key as of now; they change with the next step that is asked about."""
+        number, counts = self._counts.pop(key, (-1, None))
+        behind = self._number - number
+        if counts is None or behind > len(self._steps):
+            counts = make()
+        else:
+            for step in islice(self._steps, len(self._steps) - behind, None):
+                counts.add(*step)
+        self._counts[key] = self._number, counts
+        if len(self._counts) > _MOST_COUNTS:
+            self._counts.popitem(last=False)
+        running: C = counts
+        return running
+
+
+class Stacked:
+    """The counts of a layer: those of the population below, and the layer's steps on top."""
+
+    def __init__(self) -> None:
+        self._below: Hashable = None
+        self._counts: dict[Hashable, tuple[Any, list[Step]]] = {}
+
+    def of(self, key: Hashable, below: Hashable, make: Callable[[], C], steps: Sequence[Step]) -> C:
+        """The counts of a key; `below` is the mark of the population below, `steps` a stack."""
+        if self._below != below or len(self._counts) >= _MOST_COUNTS:
+            self._counts.clear()
+            self._below = below
+        if key not in self._counts:
+            self._counts[key] = make().copied(), []
+        counts, applied = self._counts[key]
+        # A step that is still in its place on the stack has all those below it in theirs.
+        while applied and (len(applied) > len(steps) or applied[-1] is not steps[len(applied) - 1]):
+            kind, node, number = applied.pop()
+            counts.add(kind, node, -number)
+        for step in steps[len(applied) :]:
+            counts.add(*step)
+            applied.append(step)
+        stacked: C = counts
+        return stacked

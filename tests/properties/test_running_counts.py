@@ -1,0 +1,79 @@
+"""Counts kept by random changes, layers included, refuse as those counted at once."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver import ids, reasons
+from driver.controller import picture
+from driver.controller import view as cluster
+from driver.controller.allocation import outcome
+from driver.controller.allocation.gangs import overlay
+from driver.controller.allocation.node_filter import filters
+from driver.resources import pods
+from tests import clusters
+
+NODES = ("a", "b", "c")
+ZONES = {"a": ("east", "west"), "b": ("east",), "c": ("west", "north")}
+TERMS: tuple[dict[str, Any], ...] = (
+    {},
+    {"affinity": clusters.apart(clusters.term("web"))},
+    {"affinity": clusters.near(clusters.term("web", clusters.ZONE))},
+    {"topologySpreadConstraints": [clusters.spread("web")]},
+)
+placing = st.tuples(
+    st.sampled_from([f"p{number}" for number in range(5)]),
+    st.sampled_from([*NODES, ""]),
+    st.sampled_from(["web", "db"]),
+    st.sampled_from(TERMS),
+)
+relabelling = st.tuples(st.sampled_from(NODES), st.integers(0, 1))
+layering = st.lists(placing.filter(lambda drawn: bool(drawn[1])), max_size=2)
+steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
+ASKING = tuple(clusters.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
+
+
+def refusals(view: cluster.ClusterView) -> list[reasons.Reason | None]:
+    answers = []
+    for pod in ASKING:
+        for _, node in sorted(view.nodes.items()):
+            refusal = filters.refusal(view, node, outcome.Workload(pod, ()))
+            answers.append(None if refusal is None else refusal.node_reason)
+    return answers
+
+
+def built(
+    zones: dict[str, str], placed: dict[str, pods.Pod], more: list[pods.Pod]
+) -> picture.Picture:
+    every = {**placed, **{pod.name: pod for pod in more}}
+    return clusters.view([clusters.a_node(name, zones[name]) for name in NODES], [*every.values()])
+
+
+@settings(max_examples=150)
+@given(steps)
+def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
+    zones = {name: names[0] for name, names in ZONES.items()}
+    placed: dict[str, pods.Pod] = {}
+    view = built(zones, placed, [])
+    layer = overlay.Overlay(view)
+    for step in drawn:
+        more: list[pods.Pod] = []
+        if isinstance(step, list):
+            for at, (_, node, app, spec) in enumerate(step):
+                pod = clusters.a_pod(f"seat{at}", app=app, **spec)
+                layer.take(cluster.InFlight(pod, ids.NodeName(node), {}))
+                more.append(clusters.a_pod(f"seat{at}", node, app, **spec))
+            assert refusals(layer) == refusals(built(zones, placed, more))
+            layer.undo(len(more))
+        elif len(step) == 2:
+            name, number = step
+            zones[name] = ZONES[name][number % len(ZONES[name])]
+            view.put_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
+        else:
+            name, node, app, spec = step
+            pod = placed[name] = clusters.a_pod(name, node, app, **spec)
+            view.put_pod(pod.key, pod)
+        assert refusals(view) == refusals(built(zones, placed, []))
+        layer = overlay.Overlay(view) if not isinstance(step, list) else layer
+        assert refusals(layer) == refusals(view)
