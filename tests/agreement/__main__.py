@@ -45,6 +45,7 @@ def main() -> int:
             folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
             if options.delay:
                 ends.enter_context(ground.delayed(scene, folder, options.seed))
+            _warmed(scene)
             if options.busy:
                 ends.enter_context(_busy())
             _campaign(scene, options, tally)
@@ -98,6 +99,18 @@ def _cluster() -> Iterator[api.Cluster]:
     finally:
         if ours:
             subprocess.run([*command, "down"], cwd=ROOT, check=True)
+
+
+def _warmed(scene: ground.Ground) -> None:
+    """Wait until kube-scheduler binds a pod: behind a proxy its first lists take minutes."""
+    namespace = f"{ground.PREFIX}{os.getpid()}-warm"
+    scene.cluster.kubectl("create", "namespace", namespace)
+    work = rounds.Workload("warm", 1, "one", "near", 0, 1, updated=False)
+    scene.apply(namespace, rounds.companion(work))
+    selector = ("-l", "companion=warm", "-n", namespace, "--timeout=300s")
+    scene.cluster.kubectl("wait", "--for=create", "pod", *selector)
+    scene.cluster.kubectl("wait", "--for=condition=Ready", "pod", *selector)
+    scene.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @contextlib.contextmanager
