@@ -84,7 +84,8 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
             ask = wanted.Ask(view, members, worlds.DECIDING)
             fresh = replace(world, members=members)
             mine = planner.plan(ask, world.right, book, asking.Meter(ENOUGH))
-            new = planning.plan(replace(ask, view=fresh.view), world.right, fresh.book)
+            anew = replace(ask, view=fresh.view)
+            new = planning.plan(anew, world.right, fresh.book, asking.Meter(ENOUGH))
             assert told(mine) == told(new)
         keys = sorted(world.there.known)
         if keys:

@@ -88,7 +88,7 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     start(controllers, api, tmp_path)
     ask(api, "mine")
     waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
-    assert [one["resource"] for one in status_of(api, "mine")["reservedFor"]] == ["pods", "holds"]
+    assert [one["resource"] for one in status_of(api, "mine")["reservedFor"]] == ["holds"]
     lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
     term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
     written = [
