@@ -25,12 +25,13 @@ class BoundPods:
         hands: writers.Writers,
         tools: writers.Tools,
         placer: placing.Placing,
+        owners: ownership.Owners,
     ) -> None:
         self._known = shared
         self._writers = hands
         self._tools = tools
         self._placing = placer
-        self._owners = ownership.Owners()
+        self._owners = owners
         self._pacing = pacing.Pacing()
 
     def look(
@@ -52,19 +53,12 @@ class BoundPods:
         match due:
             case bound.Blocked(claim=claim, why=why):
                 words = f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {why}"
-                return self._give_up(pod, (claim,), words)
+                return self.give_up(pod, (claim,), words)
             case bound.Astray(claims=astray):
                 self._clear(pod, astray)
                 return _AGAIN_S
             case bound.Open():
                 return self._candidate(item, pod, due)
-
-    def stranded(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
-        """Tell that the pod's node has no room for its claims; evict where that helps.
-
-        Returns the seconds until an eviction is allowed, None where there will be none.
-        """
-        return self._give_up(pod, held, words)
 
     def _of_ours(self, held: Iterable[claims.Claim]) -> Iterable[claims.Claim]:
         """Claims that are the controller's: to allocate, or allocated with its devices alone."""
@@ -91,10 +85,12 @@ class BoundPods:
         self._tools.metrics.decided("repaired")
         self._writers.clear_bound(astray)
 
-    def _give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
-        """A pod that kube-scheduler bound gets another from its owner, at the owner's pace.
+    def give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
+        """Tell that a pod's claims cannot be had where it is; evict it where that helps.
 
-        One that names its node itself would meet the same again.
+        A pod that kube-scheduler bound gets another from its owner, at the owner's pace; one that
+        names its node itself would meet the same again. Returns the seconds until the next eviction
+        is allowed, None where there will be none.
         """
         self._tell(pod, held, reasons.Reason.BOUND_AWAY, f"The pod is bound to {pod.node}: {words}")
         owner = pod.owner

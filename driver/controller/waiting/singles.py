@@ -35,7 +35,7 @@ class Singles:
         self._allocator = allocate.Allocator(deciding)
         self._patience = patience
         self._owners = ownership.Owners()
-        self._bound = bound_pods.BoundPods(known, hands, tools, placer)
+        self._bound = bound_pods.BoundPods(known, hands, tools, placer, self._owners)
 
     def look(
         self, item: writers.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
@@ -89,7 +89,7 @@ class Singles:
         if isinstance(answer, outcome.Placement):
             placed = self._place(candidate, workload, answer, vet)
             return candidates.Served.PLACED if placed else candidates.Served.STRANDED
-        self._bound.stranded(workload.pod, workload.open, words.no_fit(answer))
+        self._bound.give_up(workload.pod, workload.open, words.no_fit(answer))
         return candidates.Served.STRANDED
 
     def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:
