@@ -22,11 +22,13 @@ class Patience:
     """How long to leave an unbound allocation alone, in seconds.
 
     `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
-    leaves open whether our node was meant; `silent_s` after our write when the message did not
-    change; `unreserved_s` while reservedFor is empty.
+    leaves open whether our node was meant; `awaiting_s` where pods that we placed elsewhere lift
+    the reason once kube-scheduler has bound them; `silent_s` after our write when the message did
+    not change; `unreserved_s` while reservedFor is empty.
     """
 
     refused_s: float = 30.0
+    awaiting_s: float = 5.0
     silent_s: float = 45.0
     unreserved_s: float = 30.0
 
@@ -143,8 +145,7 @@ def _unbound(
     if pod.nominated == placed.node:
         return Look(patience.refused_s)
     if placed.refused_at is not None:
-        open_ended = not unschedulable.definite(pod.verdict.message)
-        due = placed.refused_at + (patience.refused_s if open_ended else 0.0)
+        due = placed.refused_at + _refused_s(pod.verdict.message, patience)
     else:
         due = placed.written_at + patience.silent_s
     if now < due:
@@ -152,6 +153,16 @@ def _unbound(
     if not pod.verdict.refused:
         return Look(patience.silent_s)
     return _release(pod, held, placed.node)
+
+
+def _refused_s(message: str, patience: Patience) -> float:
+    """Seconds for which a refusal is left alone: it may pass."""
+    reasons = unschedulable.definite(message)
+    if not reasons:
+        return patience.refused_s
+    if not unschedulable.awaits_pods(reasons):
+        return 0.0
+    return min(patience.awaiting_s, patience.refused_s)
 
 
 def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Turn:

@@ -16,6 +16,8 @@ _UNALLOCATED = ("cannot allocate all claims", "in the process of being allocated
 """The attempt began before it saw our allocation, or says nothing of it."""
 _ACROSS_NODES = ("topology spread", "affinity rules")
 """Reasons that depend on the pods of other nodes."""
+_BY_OTHER_PODS = ("topology spread", "pod affinity rules")
+"""Reasons that a pod lifts which comes to some node."""
 
 
 def definite(message: str) -> str:
@@ -35,3 +37,8 @@ def definite(message: str) -> str:
 def spans_nodes(message: str) -> bool:
     """Tell whether a reason may pass by what happens on other nodes."""
     return any(marker in message for marker in _ACROSS_NODES)
+
+
+def awaits_pods(message: str) -> bool:
+    """Tell whether a reason passes once other pods are bound, as ours in flight soon are."""
+    return any(marker in message for marker in _BY_OTHER_PODS)

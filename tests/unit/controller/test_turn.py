@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from driver import ids, names
 from driver.controller import hold, turn
 from driver.resources import claims, pods
@@ -105,6 +107,18 @@ def test_a_definite_refusal_of_our_node_is_acted_on_at_once() -> None:
     pod = objects.pod(status=objects.refused(message))
     seen = turn.observe(placed, pod, NODE, 3.0)
     assert due(pod, seen, 3.0) == turn.TakeBack((held_by(pod),), NODE, message)
+
+
+@pytest.mark.parametrize("reason", ["pod topology spread constraints", "pod affinity rules"])
+def test_a_refusal_that_pods_in_flight_may_lift_is_left_alone_for_a_while(reason: str) -> None:
+    message = (
+        f"0/3 nodes are available: 1 node(s) didn't match {reason}, "
+        "2 resourceclaim not available on the node. no new claims to deallocate"
+    )
+    pod = objects.pod(status=objects.refused(message))
+    seen = turn.observe(turn.Placed(NODE, 0.0, "before"), pod, NODE, 3.0)
+    assert due(pod, seen, 3.0) == turn.Look(PATIENCE.awaiting_s)
+    assert due(pod, seen, 8.0) == turn.TakeBack((held_by(pod),), NODE, message)
 
 
 def test_a_claim_that_its_unbound_pod_has_reserved_is_parted_from_it_first() -> None:
