@@ -2,10 +2,11 @@
 
     python -m tests.agreement --rounds 200 --seed 7 --busy --delay --faults
 
-Each round applies one to three Deployments with claims (spread, anti-affinity, affinity, host
-ports, volumes), scales them up, rolls some over, waits until all run, and deletes them. Judged all
-the while: pods bound away from their claims for more than 15 s, pods that wait for more than 60 s,
-devices given twice, and devices held for nobody once a round is over.
+Each round applies one to three Deployments, StatefulSets or Jobs with claims (spread,
+anti-affinity, affinity, host ports, volumes), scales them up, moves what others are near, rolls
+some over, scales some down and up, waits until all run, and deletes them. Judged all the while:
+pods bound away from their claims for more than 15 s, pods that wait for more than 60 s, devices
+given twice, and devices held for nobody once a round is over.
 """
 
 import argparse
@@ -16,19 +17,22 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
 
 from driver import clock
 from driver.kube import client
 from hack.cluster import api, errors
-from tests.agreement import ground, judge, rounds
+from tests.agreement import ground, judge, lanes, rounds
 
 ROOT = Path(__file__).parents[2]
 NODES = 3
-_RUNS_S, _GONE_S = 150.0, 45.0
+"""Nodes of a lane."""
+_FAULTY = 3
 _BUSY = "while True: pass"
 
 
@@ -46,9 +50,10 @@ def main() -> int:
             if options.delay:
                 ends.enter_context(ground.delayed(scene, folder, options.seed))
             _warmed(scene)
+            own = ends.enter_context(_lanes(scene, options.lanes))
             if options.busy:
                 ends.enter_context(_busy())
-            _campaign(scene, options, tally)
+            Campaign(scene, options, tally).run(own)
     finally:
         result = _result(options, judged, tally, time.monotonic() - begun)
         print(json.dumps(result, indent=2))
@@ -79,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--faults", action="store_true", help="kill or freeze the leader in every third round"
     )
+    parser.add_argument("--lanes", type=int, default=1, help="rounds at the same time (1)")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no round after it (60)")
     parser.add_argument("--keep", type=Path, help="write the result to this file, too")
     return parser.parse_args()
@@ -91,7 +97,7 @@ def _cluster() -> Iterator[api.Cluster]:
     try:
         cluster, ours = api.Cluster.load(ROOT), False
     except errors.ClusterError:
-        size = ("--nodes", str(NODES), "--controllers", "2")
+        size = ("--nodes", "1", "--controllers", "2")
         subprocess.run([*command, "up", *size], cwd=ROOT, check=True)
         cluster, ours = api.Cluster.load(ROOT), True
     try:
@@ -105,7 +111,7 @@ def _warmed(scene: ground.Ground) -> None:
     """Wait until kube-scheduler binds a pod: behind a proxy its first lists take minutes."""
     namespace = f"{ground.PREFIX}{os.getpid()}-warm"
     scene.cluster.kubectl("create", "namespace", namespace)
-    work = rounds.Workload("warm", 1, "one", "near", 0, 1, updated=False)
+    work = rounds.Workload("warm", rounds.DEPLOYMENT, 1, 1, "one", "near", 0)
     scene.apply(namespace, rounds.companion(work))
     selector = ("-l", "companion=warm", "-n", namespace, "--timeout=300s")
     scene.cluster.kubectl("wait", "--for=create", "pod", *selector)
@@ -125,117 +131,66 @@ def _busy() -> Iterator[None]:
             loop.wait()
 
 
-def _campaign(scene: ground.Ground, options: argparse.Namespace, tally: Tally) -> None:
-    """Run the rounds, until they or the minutes are over."""
-    source = random.Random(options.seed)
-    ends = time.monotonic() + options.minutes * 60
-    nodes = scene.cluster.nodes()
-    for each in rounds.drawn(options.seed, options.rounds, len(nodes)):
-        if time.monotonic() > ends:
-            break
-        begun = time.monotonic()
-        _round(scene, each, nodes, source if options.faults and each.number % 3 == 2 else None)
-        tally.rounds += 1
+class Campaign:
+    """Rounds in the order of the seed; each lane plays the next one when its last is over."""
+
+    def __init__(self, scene: ground.Ground, options: argparse.Namespace, tally: Tally) -> None:
+        self._scene = scene
+        self._options = options
+        self._tally = tally
+        self._rounds = rounds.drawn(options.seed, options.rounds, NODES)
+        self._faults = random.Random(options.seed)
+        self._ends = time.monotonic() + options.minutes * 60
+        self._turn = threading.Lock()
+
+    def run(self, own: Sequence[lanes.Lane]) -> None:
+        """Play all rounds, or those of the minutes; an error of a lane ends it, and is raised."""
+        with futures.ThreadPoolExecutor(len(own)) as pool:
+            for ended in [pool.submit(self._play, lane) for lane in own]:
+                ended.result()
+
+    def _play(self, lane: lanes.Lane) -> None:
+        while True:
+            with self._turn:
+                drawn = next(self._rounds, None)
+            if drawn is None or time.monotonic() > self._ends:
+                return
+            begun = time.monotonic()
+            broken = self._options.faults and drawn.number % _FAULTY == _FAULTY - 1
+            lane.play(drawn, self._faults if broken else None)
+            with self._turn:
+                self._tally.rounds += 1
+                self._print(drawn, time.monotonic() - begun)
+
+    def _print(self, drawn: rounds.Round, seconds: float) -> None:
+        breaches = self._scene.judge.breaches
         words = ", ".join(
-            f"{work.replicas}->{work.scaled} {work.device} {work.rule}{' update' * work.updated}"
-            for work in each.workloads
+            f"{work.kind} {work.replicas}->{work.scaled} {work.device} {work.rule}"
+            f"{' update' * work.updated}{' bounce' * work.bounced}"
+            for work in drawn.workloads
         )
         print(
-            f"{tally.rounds:4} of {options.rounds}: {time.monotonic() - begun:5.1f} s,"
-            f" {len(scene.judge.breaches)} breaches: {words}",
+            f"{self._tally.rounds:4} of {self._options.rounds}: {seconds:5.1f} s,"
+            f" {len(breaches)} breaches: {words}",
             flush=True,
         )
-        for breach in [*scene.judge.breaches.values()][-3:]:
+        for breach in [*breaches.values()][-3:]:
             print(f"     {breach.kind}: {breach.key}: {breach.words}", flush=True)
 
 
-def _round(
-    scene: ground.Ground,
-    each: rounds.Round,
-    nodes: tuple[str, ...],
-    faults: random.Random | None,
-) -> None:
-    namespace = f"{ground.PREFIX}{os.getpid()}-{each.number}"
-    scene.cluster.kubectl("create", "namespace", namespace)
-    classes = [work for work in each.workloads if work.rule == "volume"]
-    try:
-        for work in each.workloads:
-            more = [rounds.storage_class(work)] if work in classes else []
-            scene.apply(namespace, *more, *rounds.objects(work, nodes))
-        scene.pause(0.5)
-        if faults is not None:
-            _fault(scene, faults)
-        for work in each.workloads:
-            scene.apply(namespace, rounds.deployment(work, work.scaled))
-        scene.pause(0.5)
-        _moved(scene, namespace, each)
-        for work in each.workloads:
-            if work.updated:
-                scene.apply(namespace, rounds.deployment(work, work.scaled, revision=2))
-        _all_run(scene, namespace, each)
-    finally:
-        _end(scene, namespace, classes, nodes)
-
-
-def _moved(scene: ground.Ground, namespace: str, each: rounds.Round) -> None:
-    """Delete the pods that others are near: they come back on whichever node."""
-    for work in each.workloads:
-        if work.rule == "near":
-            scene.cluster.kubectl(
-                *("delete", "pod", "-n", namespace, "--wait=false"),
-                *("-l", f"companion={work.name}"),
-            )
-
-
-def _all_run(scene: ground.Ground, namespace: str, each: rounds.Round) -> None:
-    """Wait until every pod runs; the judge tells of those that do not."""
-    ends = time.monotonic() + _RUNS_S
-    for work in each.workloads:
-        revision = 2 if work.updated else 1
-        while scene.running(namespace, work.name, revision) < work.scaled:
-            if time.monotonic() > ends:
-                key = ("does not run", f"{namespace}/{work.name}")
-                scene.judge.breaches[key] = judge.Breach(*key, f"not within {_RUNS_S:.0f} s")
-                return
-            scene.revive()
-            time.sleep(0.25)
-
-
-def _end(
-    scene: ground.Ground,
-    namespace: str,
-    classes: list[rounds.Workload],
-    nodes: tuple[str, ...],
-) -> None:
-    """Delete all of a round, and judge what stays."""
-    scene.cluster.kubectl("delete", "deployment", "--all", "-n", namespace, "--wait=false")
-    ends = time.monotonic() + _GONE_S
-    while not scene.is_empty(namespace) and time.monotonic() < ends:
-        time.sleep(0.25)
-    _, held = scene.look()
-    scene.judge.end_round(claim for claim in held.values() if claim.namespace == namespace)
-    scene.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
-    for work in classes:
-        names = [f"pv/agreement-{work.name}-{node}" for node in nodes]
-        more = [*names, f"storageclass/agreement-{work.name}"]
-        scene.cluster.kubectl("delete", *more, "--ignore-not-found", "--wait=true", "--timeout=60s")
-
-
-def _fault(scene: ground.Ground, source: random.Random) -> None:
-    """Kill the leader, or freeze it for a while."""
-    leader = scene.leader()
-    if leader is None or scene.cluster.pid(leader) is None:
-        return
-    if source.random() < 0.5:
-        scene.cluster.kill(leader)
-        scene.pause(1.0)
-        scene.cluster.start(leader)
-        return
-    scene.cluster.freeze(leader)
-    try:
-        scene.pause(source.uniform(5.0, 20.0))
-    finally:
-        scene.cluster.thaw(leader)
+@contextlib.contextmanager
+def _lanes(scene: ground.Ground, count: int) -> Iterator[list[lanes.Lane]]:
+    """Give each lane nodes of its own, which go with the run."""
+    with contextlib.ExitStack() as ends:
+        own = []
+        for number in range(count):
+            name = f"agreement-{number}"
+            nodes = tuple(f"{name}-{index}" for index in range(NODES))
+            for node in nodes:
+                scene.cluster.add_node(node, labels={rounds.LANE_LABEL: name})
+                ends.callback(scene.cluster.remove_node, node)
+            own.append(lanes.Lane(scene, name, nodes))
+        yield own
 
 
 def _result(

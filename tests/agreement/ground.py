@@ -3,6 +3,8 @@
 import base64
 import contextlib
 import json
+import random
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,10 @@ class Ground:
         self.cluster = cluster
         self.kube = kube
         self.judge = judged
+        self._looking = threading.Lock()
+        self._mending = threading.Lock()
+        self._looked_at = 0.0
+        self._seen: tuple[list[pods.Pod], dict[ids.Key, claims.Claim]] = ([], {})
 
     def apply(self, namespace: str, *objects: rounds.Raw) -> None:
         """Apply objects with kubectl, as a user does."""
@@ -36,11 +42,19 @@ class Ground:
         self.cluster.kubectl("apply", "-n", namespace, "-f", "-", input=document)
 
     def look(self) -> tuple[list[pods.Pod], dict[ids.Key, claims.Claim]]:
-        """Look once at every pod and claim of the campaign, and let the judge see them.
+        """Look at every pod and claim of the campaign, and let the judge see them.
 
         Claims are listed after pods: what a pod was bound by is in the later list. The API server
-        itself is not delayed, so an error of it ends the campaign.
+        itself is not delayed, so an error of it ends the campaign. Lanes share a fresh look.
         """
+        asked_at = time.monotonic()
+        with self._looking:
+            if self._looked_at < asked_at:
+                self._seen = self._listed()
+            return self._seen
+
+    def _listed(self) -> tuple[list[pods.Pod], dict[ids.Key, claims.Claim]]:
+        self._looked_at = time.monotonic()
         seen = [
             pods.parse(raw)
             for raw in self.kube.list(resource.PODS).items
@@ -52,15 +66,22 @@ class Ground:
         return seen, held
 
     def running(self, namespace: str, app: str, revision: int) -> int:
-        """Count the pods of an app's revision that run, after a look."""
+        """Count the pods of an app's revision that run, or ran to their end, after a look."""
         seen, _ = self.look()
         return sum(
-            pod.phase == "Running" and not pod.deleting
+            pod.phase in {"Running", "Succeeded"} and not pod.deleting
             for pod in seen
             if pod.namespace == namespace
             and pod.labels.get("app") == app
             and pod.labels.get("revision") == str(revision)
         )
+
+    def node_of_companion(self, namespace: str, name: str) -> str | None:
+        """Return the node of the pod that others are near; None while it has none."""
+        words = ("get", "pod", "-n", namespace, "-l", f"companion={name}", "-o")
+        live = "jsonpath={.items[?(@.status.phase=='Running')].spec.nodeName}"
+        nodes = self.cluster.kubectl(*words, live).split()
+        return nodes[0] if len(nodes) == 1 else None
 
     def pause(self, seconds: float) -> None:
         """Let time pass, looking."""
@@ -89,11 +110,33 @@ class Ground:
         return None
 
     def revive(self) -> None:
-        """Start controllers that have ended."""
-        for name in self.cluster.controllers():
-            with contextlib.suppress(cluster_errors.ClusterError):
-                if self.cluster.pid(name) is None:
-                    self.cluster.start(name)
+        """Start controllers that have ended, unless another lane is about to."""
+        if not self._mending.acquire(blocking=False):
+            return
+        try:
+            for name in self.cluster.controllers():
+                with contextlib.suppress(cluster_errors.ClusterError):
+                    if self.cluster.pid(name) is None:
+                        self.cluster.start(name)
+        finally:
+            self._mending.release()
+
+    def break_leader(self, source: random.Random) -> None:
+        """Kill the leading controller, or freeze it for a while."""
+        with self._mending:
+            leader = self.leader()
+            if leader is None or self.cluster.pid(leader) is None:
+                return
+            if source.random() < 0.5:
+                self.cluster.kill(leader)
+                self.pause(1.0)
+                self.cluster.start(leader)
+                return
+            self.cluster.freeze(leader)
+            try:
+                self.pause(source.uniform(5.0, 20.0))
+            finally:
+                self.cluster.thaw(leader)
 
 
 @contextlib.contextmanager

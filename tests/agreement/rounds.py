@@ -20,22 +20,39 @@ GPUS = 8
 _LEAST_FREE = 2
 _UPDATED = 0.5
 """Share of workloads that are rolled over in the middle."""
+_BOUNCED = 0.25
+"""Share of workloads that are scaled down to one replica and up again at the end."""
 RULES = ("plain", "spread", "apart", "apart-from", "near", "host-port", "volume")
+DEPLOYMENT, STATEFUL_SET, JOB = "Deployment", "StatefulSet", "Job"
+_KINDS = (DEPLOYMENT, DEPLOYMENT, DEPLOYMENT, STATEFUL_SET, JOB)
+_JOB_S = 3
+LANE_LABEL = "ration.dev/lane"
+"""The node label by which each lane of the campaign has nodes of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A Deployment of a round: what its pods ask for, and the rule that they are placed by."""
+    """A workload of a round: what its pods ask for, and the rule that they are placed by.
+
+    `replicas` are its first ones, `scaled` those after the scale-up; of a Job the parallelism and
+    the completions. `updated`: rolled over to a new template; `bounced`: scaled down and up again.
+    """
 
     name: str
+    kind: str
     replicas: int
+    scaled: int
     device: str
     rule: str
     port: int
-    scaled: int
-    """Replicas after the scale-up."""
-    updated: bool
-    """Whether it is rolled over to a new template in the middle."""
+    updated: bool = False
+    bounced: bool = False
+    lane: str = ""
+
+    @property
+    def runs_on(self) -> bool:
+        """Tell whether its pods run until they are deleted."""
+        return self.kind != JOB
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,7 @@ def drawn(seed: int, count: int, nodes: int) -> Iterator[Round]:
         free = GPUS
         workloads: list[Workload] = []
         for index in range(source.randint(1, 3)):
-            workload = _workload(source, index, nodes, free)
+            workload = _workload(source, f"r{number}-w{index}", nodes, free)
             if workload is not None:
                 workloads.append(workload)
                 free -= cost(workload)
@@ -74,24 +91,29 @@ def cost(workload: Workload) -> int:
 
 def is_tight(workload: Workload) -> bool:
     """True where an update cannot have a pod more: the rule, or the node, has no room for it."""
-    return workload.rule in {"apart", "host-port", "volume", "near"} or workload.device == "two"
+    if workload.kind != DEPLOYMENT or workload.device == "two":
+        return True
+    return workload.rule in {"apart", "host-port", "volume", "near"}
 
 
-def _workload(source: random.Random, index: int, nodes: int, free: int) -> Workload | None:
+def _workload(source: random.Random, prefix: str, nodes: int, free: int) -> Workload | None:
     """Draw a workload of at most `free` GPUs; None where that is too little for what was drawn."""
-    rule, device = source.choice(RULES), source.choice([*DEVICES])
+    rule, device, kind = source.choice(RULES), source.choice([*DEVICES]), source.choice(_KINDS)
     most = nodes if rule in {"apart", "host-port", "volume"} else 8
     each = DEVICES[device][1]
     # Shares and parts of one GPU: seven, the surge of an update beside them.
     most = min(most, free // each - 1 if device in {"one", "two"} else 7)
     first = source.randint(2, 4)
     scaled = source.randint(first, 8)
-    port = 20_000 + 10 * index + source.randint(0, 9)
-    updated = source.random() < _UPDATED and rule != "volume"
+    port = 20_000 + source.randint(0, 999)
+    # A volume that was released is not bound again: its pods come once.
+    again = kind != JOB and rule != "volume"
+    updated = source.random() < _UPDATED and again
+    bounced = source.random() < _BOUNCED and again
     if most < 1 or free < _LEAST_FREE:
         return None
-    name = f"w{index}-{rule}"
-    return Workload(name, min(first, most), device, rule, port, min(scaled, most), updated)
+    sizes = (min(first, most), min(scaled, most))
+    return Workload(f"{prefix}-{rule}", kind, *sizes, device, rule, port, updated, bounced)
 
 
 def objects(workload: Workload, node_names: tuple[str, ...]) -> list[Raw]:
@@ -104,27 +126,33 @@ def objects(workload: Workload, node_names: tuple[str, ...]) -> list[Raw]:
         "metadata": {"name": workload.name},
         "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}},
     }
-    return [*_companions(workload, node_names), template, deployment(workload)]
+    return [*_companions(workload, node_names), template, workload_object(workload)]
 
 
-def deployment(workload: Workload, replicas: int | None = None, revision: int = 1) -> Raw:
-    """Return the Deployment with so many replicas, of a revision of its template."""
+def workload_object(workload: Workload, replicas: int | None = None, revision: int = 1) -> Raw:
+    """Return the Deployment, StatefulSet or Job with so many replicas, of a revision."""
     labels = {"app": workload.name}
-    rolling = {"maxSurge": 0, "maxUnavailable": 1} if is_tight(workload) else {"maxSurge": 1}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": workload.name},
-        "spec": {
-            "replicas": workload.replicas if replicas is None else replicas,
-            "selector": {"matchLabels": labels},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
-            "template": {
-                "metadata": {"labels": {**labels, "revision": str(revision)}},
-                "spec": {**_pod(workload), **_rule(workload)},
-            },
-        },
+    template = {
+        "metadata": {"labels": {**labels, "revision": str(revision)}},
+        "spec": {**_pod(workload), **_rule(workload)},
     }
+    metadata = {"name": workload.name}
+    if workload.kind == JOB:
+        template["spec"]["restartPolicy"] = "Never"
+        sizes = {"parallelism": workload.replicas, "completions": workload.scaled}
+        spec: Raw = {**sizes, "backoffLimit": 0, "template": template}
+        return {"apiVersion": "batch/v1", "kind": JOB, "metadata": metadata, "spec": spec}
+    spec = {
+        "replicas": workload.replicas if replicas is None else replicas,
+        "selector": {"matchLabels": labels},
+        "template": template,
+    }
+    if workload.kind == STATEFUL_SET:
+        spec["serviceName"] = workload.name
+    else:
+        rolling = {"maxSurge": 0, "maxUnavailable": 1} if is_tight(workload) else {"maxSurge": 1}
+        spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    return {"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}
 
 
 def _pod(workload: Workload) -> Raw:
@@ -132,13 +160,14 @@ def _pod(workload: Workload) -> Raw:
         "name": "main",
         "image": "ration.local/workload:latest",
         "imagePullPolicy": "Never",
-        "command": ["sh", "-c", "exec sleep 3600"],
+        "command": ["sleep", "3600" if workload.runs_on else str(_JOB_S)],
         "resources": {"requests": {"cpu": "5m"}, "claims": [{"name": "gpu"}]},
     }
     if workload.rule == "host-port":
         container["ports"] = [{"containerPort": 80, "hostPort": workload.port}]
     spec: Raw = {
         "terminationGracePeriodSeconds": 0,
+        "nodeSelector": _lane(workload),
         "containers": [container],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": workload.name}],
     }
@@ -182,26 +211,43 @@ def _companions(workload: Workload, node_names: tuple[str, ...]) -> list[Raw]:
     return []
 
 
-def companion(workload: Workload) -> Raw:
-    """Return the Deployment of one pod without GPUs that others are near, or apart from."""
+def companion(workload: Workload, away_from: str | None = None) -> Raw:
+    """Return the Deployment of one pod without GPUs that others are near, or apart from.
+
+    With `away_from` its pod leaves that node.
+    """
     labels = {"companion": workload.name}
     container = {
         "name": "main",
         "image": "ration.local/workload:latest",
         "imagePullPolicy": "Never",
-        "command": ["sh", "-c", "exec sleep 3600"],
+        "command": ["sleep", "3600"],
     }
-    spec = {"terminationGracePeriodSeconds": 0, "containers": [container]}
+    spec: Raw = {
+        "terminationGracePeriodSeconds": 0,
+        "nodeSelector": _lane(workload),
+        "containers": [container],
+    }
+    if away_from is not None:
+        expression = {"key": HOSTNAME, "operator": "NotIn", "values": [away_from]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        spec["affinity"] = {"nodeAffinity": required}
     return {
         "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "kind": DEPLOYMENT,
         "metadata": {"name": f"{workload.name}-companion"},
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": labels},
+            "strategy": {"type": "Recreate"},
             "template": {"metadata": {"labels": labels}, "spec": spec},
         },
     }
+
+
+def _lane(workload: Workload) -> Raw:
+    return {LANE_LABEL: workload.lane} if workload.lane else {}
 
 
 def _volume_claim(workload: Workload) -> Raw:
@@ -223,13 +269,18 @@ def storage_class(workload: Workload) -> Raw:
     }
 
 
+def volume_name(workload: Workload, node: str) -> str:
+    """Return the name of the PersistentVolume of a node."""
+    return f"agreement-{workload.name}-{node}"
+
+
 def _volume(workload: Workload, node: str) -> Raw:
     expression = {"key": HOSTNAME, "operator": "In", "values": [node]}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
-            "name": f"agreement-{workload.name}-{node}",
+            "name": volume_name(workload, node),
             "labels": {"ration.dev/agreement": workload.name},
         },
         "spec": {

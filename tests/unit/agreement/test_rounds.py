@@ -30,8 +30,27 @@ def test_every_rule_and_every_kind_of_device_is_drawn() -> None:
     assert {work.device for work in works} == {*rounds.DEVICES}
 
 
-def test_a_workload_is_a_deployment_with_a_template_of_its_claims() -> None:
+def test_every_kind_of_workload_comes_with_a_template_of_its_claims() -> None:
+    kinds = set()
     for each in rounds.drawn(7, 50, 3):
         for work in each.workloads:
-            kinds = [one["kind"] for one in rounds.objects(work, NODES)]
-            assert kinds[-2:] == ["ResourceClaimTemplate", "Deployment"]
+            made = [obj["kind"] for obj in rounds.objects(work, NODES)]
+            assert made[-2:] == ["ResourceClaimTemplate", work.kind]
+            kinds.add(work.kind)
+    assert kinds == {"Deployment", "StatefulSet", "Job"}
+
+
+def test_a_released_volume_is_asked_for_once() -> None:
+    works = [work for each in rounds.drawn(7, 300, 3) for work in each.workloads]
+    assert not [work for work in works if work.rule == "volume" and (work.updated or work.bounced)]
+
+
+def test_the_pod_that_others_are_near_leaves_its_node() -> None:
+    (work, *_) = (
+        work for each in rounds.drawn(7, 50, 3) for work in each.workloads if work.rule == "near"
+    )
+    spec = rounds.companion(work, away_from="node-1")["spec"]["template"]["spec"]
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = terms["nodeSelectorTerms"]
+    (expression,) = term["matchExpressions"]
+    assert (expression["operator"], expression["values"]) == ("NotIn", ["node-1"])
