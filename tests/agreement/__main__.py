@@ -184,7 +184,7 @@ def _lanes(scene: ground.Ground, count: int) -> Iterator[list[lanes.Lane]]:
     with contextlib.ExitStack() as ends:
         own = []
         for number in range(count):
-            name = f"agreement-{number}"
+            name = f"lane{number}"  # short, as paths of the nodes' sockets have to be
             nodes = tuple(f"{name}-{index}" for index in range(NODES))
             for node in nodes:
                 scene.cluster.add_node(node, labels={rounds.LANE_LABEL: name})

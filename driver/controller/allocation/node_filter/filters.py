@@ -85,7 +85,7 @@ def _of_volumes(
     held, others = view.stored, company(view, node, pod)
     first = domains.rivals(view, node.name, pod)
     yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, [*others, *first])
-    yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod)
+    yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod, others)
     yield reasons.Reason.NODE_VOLUME, volume_zone.objection(held, node, pod)
     yield (
         reasons.Reason.NODE_VOLUME_LIMIT,

@@ -2,7 +2,8 @@
 
 A volume that is not bound and does not wait for a node keeps its pod from every node. Where no
 StorageClass is known at all, nothing is said about claims that are not bound: they may not be
-readable.
+readable. Volumes that pods on their way to other nodes are about to have count as free, which
+matters for unbound volumes that several nodes reach.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,13 @@ from driver.resources import nodes, pods, selectors, storage, volumes
 _MADE_BY_HAND = "kubernetes.io/no-provisioner"
 
 
-def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
-    """Say why a volume of the pod cannot be had on the node, in words; "" for none."""
+def objection(
+    held: stored.Stored, node: nodes.Node, pod: pods.Pod, others: Iterable[pods.Pod] = ()
+) -> str:
+    """Say why a volume of the pod cannot be had on the node, in words; "" for none.
+
+    `others` are the pods of the node: those not yet bound will have their volumes bound there.
+    """
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
@@ -28,7 +34,29 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
     if early is not None:
         return f"volume claim {early} is not bound yet"
     message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
-    return message or _unbindable(held, node, [claim for claim in waiting if held.classes])
+    if message or not waiting or not held.classes:
+        return message
+    return _unbindable(held, node, waiting, _assumed(held, node, waiting, others))
+
+
+def _assumed(
+    held: stored.Stored,
+    node: nodes.Node,
+    own: Sequence[volumes.VolumeClaim],
+    others: Iterable[pods.Pod],
+) -> set[str]:
+    """The volumes that claims of pods on their way to the node are about to be bound to.
+
+    kube-scheduler assumes them when it binds the pod (AssumePodVolumes), which it has not yet.
+    """
+    taken: set[str] = set()
+    arriving = [pod for pod in others if pod.node is None and pod.volume_claims]
+    for pod in sorted(arriving, key=lambda pod: pod.key):
+        keys = (ids.Key(f"{pod.namespace}/{name}") for name in pod.volume_claims)
+        claims = (held.claims.get(key) for key in keys)
+        theirs = [claim for claim in claims if claim is not None and claim not in own]
+        _choose(held, node, [claim for claim in theirs if _waits(held, claim)], taken)
+    return taken
 
 
 def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
@@ -75,25 +103,39 @@ def _matches(term: selectors.Term, node: nodes.Node) -> bool:
 
 
 def _unbindable(
-    held: stored.Stored, node: nodes.Node, waiting: Sequence[volumes.VolumeClaim]
+    held: stored.Stored,
+    node: nodes.Node,
+    waiting: Sequence[volumes.VolumeClaim],
+    taken: set[str],
 ) -> str:
     """The first claim for which there is no volume, and none can be made for the node."""
     if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
-        return "a volume is being to_make for another node"
+        return "a volume is being made for another node"
     to_make = [claim for claim in waiting if claim.selected is not None]
-    taken: set[str] = set()
-    others = (claim for claim in waiting if claim.selected is None)
-    for claim in sorted(others, key=lambda claim: claim.size or 0):
-        match = _match(claim, held.of_class(claim.storage_class), node, taken)
-        if match is None:
-            to_make.append(claim)
-        else:
-            taken.add(match.name)
+    to_make += _choose(held, node, waiting, taken)
     for claim in to_make:
         lacking = _unmakable(held, node, claim)
         if lacking:
             return lacking
     return ""
+
+
+def _choose(
+    held: stored.Stored,
+    node: nodes.Node,
+    waiting: Iterable[volumes.VolumeClaim],
+    taken: set[str],
+) -> list[volumes.VolumeClaim]:
+    """Add the volumes that claims are bound to, smallest first; return the claims without one."""
+    unmatched = []
+    open_claims = (claim for claim in waiting if claim.selected is None)
+    for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
+        match = _match(claim, held.of_class(claim.storage_class), node, taken)
+        if match is None:
+            unmatched.append(claim)
+        else:
+            taken.add(match.name)
+    return unmatched
 
 
 def _match(

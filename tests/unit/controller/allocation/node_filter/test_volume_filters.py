@@ -7,6 +7,7 @@ import pytest
 
 from driver import ids, reasons
 from driver.controller import picture
+from driver.controller import view as cluster
 from driver.resources import pods, storage, volumes
 from tests import clusters, objects
 
@@ -60,6 +61,40 @@ def test_a_volume_made_by_hand_is_bound_where_it_is(view: picture.Picture) -> No
     assert clusters.fitting(view, mounting()) == ["b"]
     view.put_volume("disk", replace(DISK, size=1))
     assert clusters.fitting(view, mounting()) == []
+
+
+def local(node: str, name: str) -> volumes.Volume:
+    """A volume of a node alone."""
+    affinity = {"spec": {"nodeAffinity": {"required": objects.on_host(node)}}}
+    return replace(DISK, name=name, selector=volumes.parse_volume(affinity).selector)
+
+
+def test_a_volume_is_not_counted_for_two_pods_on_their_way_to_its_node(
+    view: picture.Picture,
+) -> None:
+    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    for name in ("data", "other"):
+        view.put_bound(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
+    for node in ("a", "b"):
+        view.put_volume(f"disk-{node}", local(node, f"disk-{node}"))
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    fly(view, mounting("first", claim="other"), "a")
+    assert clusters.fitting(view, mounting()) == ["b"]
+    view.put_volume("more", local("a", "more"))
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+
+
+def test_pods_that_mount_the_same_claim_share_its_volume(view: picture.Picture) -> None:
+    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.put_bound(KEY, CLAIM)
+    view.put_volume("disk", DISK)
+    fly(view, mounting("first"), "a")
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+
+
+def fly(view: picture.Picture, pod: pods.Pod, node: str) -> None:
+    view.put_pod(pod.key, pod)
+    view.fly(cluster.InFlight(pod, ids.NodeName(node), {}))
 
 
 def test_a_claim_being_made_for_a_node_keeps_its_pod_there(view: picture.Picture) -> None:
