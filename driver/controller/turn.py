@@ -5,7 +5,7 @@ bound are `bound`'s. A claim's turn: drop holds that have served, or clear an al
 uses. Moments are monotonic seconds.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from driver import ids, names
@@ -129,6 +129,16 @@ def of_pod(
     if not held or placed is None:
         return Nothing()
     return _unbound(pod, held, placed, now, patience)
+
+
+def loses_gate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
+    """Tell whether our scheduling gate goes from a pod that fits nowhere now.
+
+    kube-scheduler then marks the pod Unschedulable, which cluster autoscalers act on. A namespace
+    whose label asks for the gate keeps it while its pods wait.
+    """
+    stays = namespace_labels.get(names.GATE_LABEL) == "true"
+    return names.ALLOCATION_GATE in pod.gates and not stays
 
 
 def _waits_for_another(pod: pods.Pod) -> bool:

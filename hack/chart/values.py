@@ -141,9 +141,7 @@ class Web(parts.Part):
     service_type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = pydantic.Field(
         default="ClusterIP", description="Of that Service."
     )
-    service_annotations: dict[str, str] = pydantic.Field(
-        default={}, description="Annotations of that Service."
-    )
+    service_annotations: dict[str, str] = pydantic.Field(default={}, description="Of that Service.")
     tls_secret_name: parts.NameOrNone = pydantic.Field(
         default="",
         description="Secret (kubernetes.io/tls) of its certificate; empty: plain HTTP, for a proxy "
@@ -206,9 +204,7 @@ class Tls(parts.Part):
 class AdmissionOwn(parts.Component):
     """The webhook: refuses what no node could prepare, converts device plugins' resources."""
 
-    enabled: bool = pydantic.Field(
-        default=True, description="Run it; without it nodes refuse later."
-    )
+    enabled: bool = pydantic.Field(default=True, description="Run it; else nodes refuse later.")
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
         default=2, description="Replicas, which all answer."
     )
@@ -223,6 +219,11 @@ class AdmissionOwn(parts.Component):
         default="auto",
         description="Convert pods that ask for nvidia.com/gpu, gpu.shared or mig-* to claims; "
         "auto: where the controller allocates. Label ration.dev/convert=false: not that namespace.",
+    )
+    gate: bool = pydantic.Field(
+        default=True,
+        description="Gate new pods until the controller's first answer, so that kube-scheduler "
+        "tries none in vain. Label ration.dev/gate=false: not in that namespace.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)
@@ -251,10 +252,8 @@ class Policies(parts.Part):
     )
     gate: bool = pydantic.Field(
         default=True,
-        description=(
-            "Install the MutatingAdmissionPolicy that gates pods with claims: only in namespaces "
-            "labelled ration.dev/gate=true, and from Kubernetes 1.36 on."
-        ),
+        description="Install the MutatingAdmissionPolicy that gates pods with claims: only in "
+        "namespaces labelled ration.dev/gate=true, and from Kubernetes 1.36 on.",
     )
 
 

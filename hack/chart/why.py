@@ -192,6 +192,9 @@ WHY: dict[Rule, Why] = {
     ),
     Rule("admission", _LEASES, "leases", "create"): Why(_LEASE_MADE),
     Rule("admission", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
+    Rule("admission", _LEASES, "leases", "get", named=True): Why(
+        "Whether a controller leads: without one no new pod is gated."
+    ),
     Rule("admission", _CORE, "secrets", "create"): Why(
         "Its certificate; a create cannot be limited by name."
     ),

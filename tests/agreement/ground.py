@@ -113,13 +113,15 @@ class Ground:
         """Start controllers that have ended, unless another lane is about to."""
         if not self._mending.acquire(blocking=False):
             return
-        try:
-            for name in self.cluster.controllers():
-                with contextlib.suppress(cluster_errors.ClusterError):
-                    if self.cluster.pid(name) is None:
-                        self.cluster.start(name)
-        finally:
-            self._mending.release()
+        with contextlib.ExitStack() as held:
+            held.callback(self._mending.release)
+            ended = [name for name in self.cluster.controllers() if self.cluster.pid(name) is None]
+            for name in ended:
+                self._start(name)
+
+    def _start(self, name: str) -> None:
+        with contextlib.suppress(cluster_errors.ClusterError):
+            self.cluster.start(name)
 
     def break_leader(self, source: random.Random) -> None:
         """Kill the leading controller, or freeze it for a while."""

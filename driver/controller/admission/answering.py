@@ -14,18 +14,26 @@ _TOO_DEEP = review.Answer(allowed=False, message="is nested too deeply", code=_B
 
 
 class Answering:
-    """A `server.Handler` for one webhook: `validate` or `mutate`.
+    """A `server.Handler` for one webhook: `validate`, `mutate` or `gate`.
+
+    `patched` is the verdict on an object that it changes.
 
     What fails in us is left to the server, which answers 500: then `failurePolicy` decides.
     """
 
     def __init__(
-        self, webhook: str, decide: Decide, counted: metrics.Metrics, time: clock.Clock
+        self,
+        webhook: str,
+        decide: Decide,
+        counted: metrics.Metrics,
+        time: clock.Clock,
+        patched: str = "converted",
     ) -> None:
         self._webhook = webhook
         self._decide = decide
         self._metrics = counted
         self._clock = time
+        self._patched = patched
 
     def __call__(self, body: bytes) -> tuple[int, bytes]:
         """Answer one review."""
@@ -33,7 +41,7 @@ class Answering:
         try:
             request = review.read(body)
             answer = self._answer(request)
-            verdict = _word(answer)
+            verdict = self._verdict(answer)
         except errors.BadInput as problem:
             verdict = "unreadable"
             return _BAD, f"{problem}\n".encode(errors="replace")
@@ -57,15 +65,14 @@ class Answering:
                 webhook=self._webhook,
                 kind=request.kind.kind,
                 object=f"{request.namespace}/{request.name}",
-                verdict=_word(answer),
+                verdict=self._verdict(answer),
                 message=answer.message,
                 dry_run=request.dry_run,
             )
 
-
-def _word(answer: review.Answer) -> str:
-    if not answer.allowed:
-        return "refused"
-    if answer.patch:
-        return "converted"
-    return "warned" if answer.warnings else "allowed"
+    def _verdict(self, answer: review.Answer) -> str:
+        if not answer.allowed:
+            return "refused"
+        if answer.patch:
+            return self._patched
+        return "warned" if answer.warnings else "allowed"

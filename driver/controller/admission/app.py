@@ -51,7 +51,7 @@ class App:
         self._registry = prometheus_client.CollectorRegistry()
         self._metrics = metrics.Metrics(self._registry)
         self._leadership = Leadership(kube, config.namespace, identity, self._clock, jitter)
-        self._world = world.ClusterWorld(kube, config.driver_name)
+        self._world = world.ClusterWorld(kube, config.driver_name, config.namespace, self._clock)
         self._reflectors = self._world.reflectors(kube, self._clock, jitter)
         self._server = server.Server(
             config.webhook_host_port, self._application(), self._clock, door.LIMITS
@@ -99,7 +99,14 @@ class App:
             self._metrics,
             self._clock,
         )
-        return door.Application({"/validate": validate, "/mutate": mutate})
+        gate = answering.Answering(
+            "gate",
+            lambda request: handling.gate(request, self._world),
+            self._metrics,
+            self._clock,
+            patched="gated",
+        )
+        return door.Application({"/validate": validate, "/mutate": mutate, "/gate": gate})
 
     def _serve(self, certificate: bytes, key: bytes) -> None:
         """Serve a certificate. Raises BadInput."""

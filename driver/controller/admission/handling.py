@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from driver import errors, names
-from driver.controller.admission import checking, configs, conversion, documents, pods, review
+from driver.controller.admission import (
+    checking,
+    configs,
+    conversion,
+    documents,
+    gating,
+    pods,
+    review,
+)
 from driver.resources import fields
 
 _INVALID, _FAILED = 422, 500
@@ -32,6 +40,10 @@ class World(Protocol):
 
     def labels(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; none where it is not known."""
+        ...
+
+    def is_allocating(self) -> bool:
+        """Tell whether a controller leads now."""
         ...
 
 
@@ -70,6 +82,22 @@ def mutate(
         text = f"its ResourceClaimTemplate could not be made: {error}"
         return review.Answer(allowed=False, message=text, code=_FAILED)
     return review.Answer(patch=found.patch)
+
+
+def gate(request: review.Request, world: World) -> review.Answer:
+    """Gate a pod that waits for the controller, if one leads; whatever is in doubt is let go."""
+    obj = request.object
+    if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
+        return review.ALLOWED
+    if world.labels(request.namespace).get(names.GATE_LABEL) == "false":
+        return review.ALLOWED
+    try:
+        parts = [world.part(request.namespace, entry) for entry in pods.named(obj)[:_MOST_CLAIMS]]
+        present = [part for part in parts if part is not None]
+        patch = gating.patch(obj, present, world.known()) if len(present) == len(parts) else ()
+    except errors.BadInput:
+        return review.ALLOWED  # the API server's to tell
+    return review.Answer(patch=patch) if patch and world.is_allocating() else review.ALLOWED
 
 
 _WAY_OUT = f"the namespace's label {names.CONVERT_LABEL}=false leaves pods as they are"

@@ -3,7 +3,7 @@
 import prometheus_client as prometheus
 
 WEBHOOKS = ("validate", "mutate")
-VERDICTS = ("allowed", "warned", "converted", "refused", "unreadable", "failed")
+VERDICTS = ("allowed", "warned", "converted", "gated", "refused", "unreadable", "failed")
 
 
 class Metrics:

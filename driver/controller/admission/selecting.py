@@ -6,7 +6,8 @@ it, nothing is known, and nothing is refused.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,12 +43,16 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way of a request with what it gets; `everything` and `admin` as in the request."""
+    """One way of a request with what it gets; `everything` and `admin` as in the request.
+
+    `named`: its selectors demand our driver, or an attribute of it.
+    """
 
     name: str
     face: Face
     count: int
     asked: request.Request
+    named: bool = False
 
     @property
     def ours(self) -> bool:
@@ -63,20 +68,22 @@ def ways(asked: request.Request, known: Classes, driver: str) -> tuple[Way, ...]
 def _way(asked: request.Request, known: Classes, driver: str) -> Way:
     device_class = known.get(asked.device_class)
     expressions = (*(device_class.selectors if device_class else ()), *asked.selectors)
-    return Way(asked.name, _face(expressions, driver), asked.count, asked)
-
-
-def _face(expressions: Iterable[str], driver: str) -> Face:
     demands: dict[str, set[object]] = {}
     for expression in expressions:
         for key, value in _demands(expression):
             demands.setdefault(key, set()).add(value)
+    ours = demands.get("driver") == {driver}
+    named = ours or any(key.startswith(f"{driver}/") for key in demands)
+    return Way(asked.name, _face(demands, driver), asked.count, asked, named)
+
+
+def _face(demands: Mapping[str, AbstractSet[object]], driver: str) -> Face:
     if any(len(values) > 1 for values in demands.values()):
         return Face.NONE
-    found = {key: next(iter(values)) for key, values in demands.items()}
-    if found.get("driver", driver) != driver:
+    demanded = {key: next(iter(values)) for key, values in demands.items()}
+    if demanded.get("driver", driver) != driver:
         return Face.FOREIGN
-    kind, sharing = found.get(f"{driver}/{names.ATTR_TYPE}"), found.get(f"{driver}/sharing")
+    kind, sharing = demanded.get(f"{driver}/{names.ATTR_TYPE}"), demanded.get(f"{driver}/sharing")
     if kind == names.TYPE_SHARE or (kind is None and sharing is not None):
         return _SHARES.get(str(sharing), Face.UNKNOWN)
     return _TYPES.get(str(kind), Face.UNKNOWN)

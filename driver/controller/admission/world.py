@@ -5,7 +5,14 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from driver import clock, errors, ids
-from driver.controller.admission import configs, documents, hardware, pods, review
+from driver.controller.admission import (
+    configs,
+    controller_lease,
+    documents,
+    hardware,
+    pods,
+    review,
+)
 from driver.kube import backoff, client, reflector, resource, store
 from driver.resources import classes, fields, slices
 
@@ -21,9 +28,12 @@ Reflectors = Mapping[str, reflector.Reflector[object]]
 class ClusterWorld:
     """Classes, the sizes of hardware, and namespaces, kept by `reflectors`."""
 
-    def __init__(self, kube: client.KubeClient, driver: str) -> None:
+    def __init__(
+        self, kube: client.KubeClient, driver: str, namespace: str, time: clock.Clock
+    ) -> None:
         self._kube = kube.within(_CALL_S)
         self._driver = driver
+        self._lease = controller_lease.ControllerLease(self._kube, namespace, time)
         self._classes: store.Store[classes.DeviceClass] = store.Store()
         self._hardware: store.Store[hardware.Hardware] = store.Store()
         self._namespaces: store.Store[Mapping[str, str]] = store.Store()
@@ -69,6 +79,10 @@ class ClusterWorld:
     def labels(self, namespace: str) -> Mapping[str, str]:
         """As cached."""
         return self._namespaces.get(ids.Key(namespace)) or {}
+
+    def is_allocating(self) -> bool:
+        """Tell whether a controller leads, by its Lease as of two seconds ago at most."""
+        return self._lease.is_held()
 
     def _sizes(self, obj: resource.Object) -> hardware.Hardware:
         return hardware.of_slice(slices.parse(obj), self._driver)

@@ -88,6 +88,7 @@ class Placing:
                 )
         self._tools.metrics.decided("no_fit")
         self._tools.metrics.refused(answer.reasons)
+        self._ungate(pod)
         half = tuple(claim for claim in due.settled if turn.held_node(pod, (claim,)) is not None)
         self._writers.release(pod, half)
 
@@ -110,6 +111,8 @@ class Placing:
         if new or (self._is_old(uid, reason) and self.renewals.hold(uid, text, view)):
             self.renewals.hold(uid, text, view)
             self.tell(pod, open_claims, reason, text, same_as=message)
+        if reason is reasons.Reason.NO_FIT:
+            self._ungate(pod)
 
     def tell(
         self,
@@ -173,6 +176,11 @@ class Placing:
         if new or self._known.memory.why.get(pod.uid) is not reason:
             self._known.memory.why[pod.uid] = reason
             self._tools.tell.waits(pod, reason, message)
+
+    def _ungate(self, pod: pods.Pod) -> None:
+        labels = self._known.view.population.namespaces.get(pod.namespace, {})
+        if turn.loses_gate(pod, labels):
+            self._writers.ungate(pod)
 
     def _is_owed(self, pod: pods.Pod, workload: outcome.Workload | None) -> bool:
         return workload is not None and pod.uid in self._known.memory.unadvised

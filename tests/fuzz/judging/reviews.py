@@ -30,6 +30,9 @@ class _World:
     def labels(self, _namespace: str) -> Mapping[str, str]:
         return {}
 
+    def is_allocating(self) -> bool:
+        return True
+
 
 def _mutate(request: review.Request) -> review.Answer:
     return handling.mutate(request, _World(), lambda *_: None, conversion.Classes())
@@ -41,6 +44,7 @@ _ANSWERING = tuple(
     for name, decide in (
         ("validate", lambda request: handling.validate(request, _World())),
         ("mutate", _mutate),
+        ("gate", lambda request: handling.gate(request, _World())),
     )
 )
 

@@ -39,12 +39,23 @@ def test_the_gate_goes_once_the_claims_are_written() -> None:
     assert set(world.server.ungated) == {"pod"}
 
 
-def test_while_nothing_fits_the_gate_stays() -> None:
+def crowded(*labels: str) -> World:
+    """A world of one GPU and a gated pod that asks for two, in a namespace of labels."""
     world = World(1)
+    meta = {"name": "default", "labels": dict.fromkeys(labels, "true"), "resourceVersion": "2"}
+    world.stores.spaces.apply({"metadata": meta})
     world.add(objects.a_claim("one"), objects.a_claim("two"), a_gated_pod("one", "two"))
     world.settle()
     assert [reason for _, reason, _ in world.told.lines] == ["NoFit"] * 3
-    assert world.server.ungated == []
+    return world
+
+
+def test_the_gate_goes_where_nothing_fits_for_autoscalers_to_act() -> None:
+    assert crowded().server.ungated
+
+
+def test_in_a_namespace_that_asks_for_it_the_gate_stays_while_nothing_fits() -> None:
+    assert crowded(names.GATE_LABEL).server.ungated == []
 
 
 def test_a_gate_that_another_leader_left_on_an_allocated_pod_goes() -> None:

@@ -71,6 +71,15 @@ def test_a_gate_says_nothing_to_a_pod_that_is_leaving() -> None:
     assert due(pods.parse(raw), None, 0, held_by(pods.parse(raw))) == turn.Nothing()
 
 
+def test_a_pod_that_fits_nowhere_loses_our_gate_unless_its_namespace_asks_for_it() -> None:
+    pod = gated(names.ALLOCATION_GATE)
+    assert turn.loses_gate(pod, {})
+    assert turn.loses_gate(pod, {names.GATE_LABEL: "false"})
+    assert not turn.loses_gate(pod, {names.GATE_LABEL: "true"})
+    assert not turn.loses_gate(gated("kueue.x-k8s.io/admission"), {})
+    assert not turn.loses_gate(objects.pod(), {})
+
+
 def test_a_claim_that_is_being_deleted_is_not_allocated() -> None:
     raw = objects.a_claim()
     raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"

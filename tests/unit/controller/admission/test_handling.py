@@ -45,6 +45,7 @@ class World:
     def __init__(self, **labels: Mapping[str, str]) -> None:
         self.by_namespace = labels
         self.asked: list[str] = []
+        self.allocating = True
 
     def known(self) -> configs.Known:
         return KNOWN
@@ -57,6 +58,9 @@ class World:
 
     def labels(self, namespace: str) -> Mapping[str, str]:
         return self.by_namespace.get(namespace, {})
+
+    def is_allocating(self) -> bool:
+        return self.allocating
 
 
 def a_request(kind: tuple[str, str, str], obj: Raw | None, **more: Any) -> review.Request:

@@ -203,6 +203,17 @@ def test_of_a_gang_under_another_gate_nothing_is_allocated() -> None:
     assert world.device("m1-gpu") is None
 
 
+def test_a_gang_that_fits_nowhere_loses_its_gates_and_one_that_is_incomplete_keeps_them() -> None:
+    for present, ungated in ((2, {"m0", "m1"}), (1, set[str]())):
+        world = World(1)
+        gang = a_gang(2)
+        for pod in (gang[1], gang[3]):
+            pod["spec"]["schedulingGates"] = [{"name": names.ALLOCATION_GATE}]
+        world.add(*gang[: 2 * present])
+        world.settle()
+        assert {*world.server.ungated} == ungated
+
+
 def test_a_gated_gang_is_given_to_the_scheduler_once_all_is_written() -> None:
     world = World(2)
     found = a_gang(2)
