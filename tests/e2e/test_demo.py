@@ -91,6 +91,12 @@ def test_eight_pods_of_every_share_and_whole_gpus_run_beside_a_pod_that_waits(
             f"--timeout={max(left_s, 1):.0f}s",
         )
     assert phase(demo, "too-big") == "Pending"
+    assert warned(demo, field.namespace) == set()
+
+
+def test_only_the_pod_that_waits_shows_a_warning(demo: api.Cluster) -> None:
+    assert warned(demo, "quickstart") == {"too-big"}
+    assert gates(demo, "too-big") == ""
 
 
 def test_the_pod_that_waits_is_told_of_the_node_and_the_pod_that_are_nearest(
@@ -103,6 +109,21 @@ def test_the_pod_that_waits_is_told_of_the_node_and_the_pod_that_are_nearest(
 
 def phase(demo: api.Cluster, pod: str) -> str:
     return demo.kubectl("get", "pod", pod, "-n", "quickstart", "-o", "jsonpath={.status.phase}")
+
+
+def gates(demo: api.Cluster, pod: str) -> str:
+    words = ("get", "pod", pod, "-n", "quickstart", "-o")
+    return demo.kubectl(*words, "jsonpath={.spec.schedulingGates}")
+
+
+def warned(demo: api.Cluster, namespace: str) -> set[str]:
+    """Name the pods that have an event of type Warning."""
+    listed = demo.kubectl("get", "events.events.k8s.io", "-n", namespace, "-o", "json")
+    return {
+        event["regarding"]["name"]
+        for event in json.loads(listed)["items"]
+        if event["type"] == "Warning" and event["regarding"]["kind"] == "Pod"
+    }
 
 
 def told(demo: api.Cluster, pod: str) -> str:
