@@ -30,6 +30,7 @@ SWITCHES = (
     ("deviceClasses.mig.enabled=false",),
     ("admission.enabled=false",),
     ("admission.convert=off",),
+    ("admission.gate=false",),
     ("admission.tls.mode=cert-manager",),
     ("admission.tls.mode=secret", "admission.tls.secretName=a", "admission.tls.caBundle=PEM"),
     ("mps.serviceAccount.create=false", "mps.serviceAccount.name=there"),
@@ -120,9 +121,6 @@ def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: se
         ("tests.enabled=false", {"Pod", "ResourceClaimTemplate"}),
         ("uninstall.enabled=false", {"Job"}),
         ("crds.install=false", {"CustomResourceDefinition"}),
-        ("admission.convert=off", {"MutatingWebhookConfiguration"}),
-        ("allocator=scheduler", {"MutatingWebhookConfiguration"}),
-        ("deviceClasses.mig.enabled=false", {"MutatingWebhookConfiguration"}),
         (
             "admission.enabled=false",
             {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service"},
@@ -134,6 +132,34 @@ def test_a_switch_that_is_on_by_default_takes_its_objects_away(
 ) -> None:
     before, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
     assert kinds <= before - after
+
+
+CONVERT, GATE = "convert.admission.ration.dev", "gate.admission.ration.dev"
+
+
+@pytest.mark.parametrize(
+    ("settings", "webhooks"),
+    [
+        ((), [CONVERT, GATE]),
+        (("admission.convert=off",), [GATE]),
+        (("allocator=scheduler",), [GATE]),
+        (("deviceClasses.mig.enabled=false",), [GATE]),
+        (("admission.gate=false",), [CONVERT]),
+        (("controller.enabled=false", "allocator=scheduler", "admission.convert=on"), [CONVERT]),
+        (("admission.gate=false", "admission.convert=off"), []),
+    ],
+)
+def test_pods_are_sent_to_the_webhooks_that_are_switched_on(
+    settings: tuple[str, ...], webhooks: list[str]
+) -> None:
+    found = rendered.objects(*setting(*settings))
+    asked = [
+        hook["name"]
+        for x in found
+        if x["kind"] == "MutatingWebhookConfiguration"
+        for hook in x["webhooks"]
+    ]
+    assert asked == webhooks
 
 
 @pytest.mark.parametrize("component", ["controller", "admission"])

@@ -191,7 +191,7 @@ def test_the_api_server_calls_the_webhook_by_the_name_of_its_certificate(
     for hook in hooks:
         asked = hook["clientConfig"]["service"]
         assert (asked["name"], asked["namespace"]) == (service["metadata"]["name"], namespace)
-        assert asked["path"] in {"/validate", "/mutate"}
+        assert asked["path"] in {"/validate", "/mutate", "/gate"}
         assert hook["timeoutSeconds"] <= 5
 
 
