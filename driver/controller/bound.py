@@ -68,6 +68,25 @@ def state(pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None)
     return Open(waiting, tuple(claim for claim in held if claim.allocation is not None))
 
 
+def sentence(pod: pods.Pod, words: str) -> str:
+    """`The pod is bound to node-1, and its claims can be allocated there alone: ...`."""
+    return f"The pod is bound to {pod.node}, and its claims can be allocated there alone: {words}"
+
+
+def elsewhere(state_now: Astray | Blocked) -> str:
+    """Words for claims that are allocated where the pod is not, and what becomes of them."""
+    if isinstance(state_now, Blocked):
+        claim = state_now.claim
+        return f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {state_now.why}"
+    parts = (f"claim {claim.name} on {cluster.pinned_node(claim)}" for claim in state_now.claims)
+    return f"the devices of {', '.join(parts)} are freed first"
+
+
+def unknown_node(pod: pods.Pod) -> str:
+    """Words for a pod that names a node that does not exist."""
+    return f"no node is called {pod.node}"
+
+
 def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -> bool:
     """Tell whether the allocation of a claim, if it has one, can be used on a node."""
     selector = claim.allocation.selector if claim.allocation is not None else None

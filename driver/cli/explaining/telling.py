@@ -97,7 +97,8 @@ def _explanation(found: model.Explanation, *, told: bool) -> Iterator[str]:
         yield from _wrapped(f"{found.reason}: ", found.detail)
     if found.refusals:
         yield ""
-        yield "What each node lacks:"
+        several = sum(refusal.count for refusal in found.refusals) > 1
+        yield "What each node lacks:" if several else "What the node lacks:"
         for refusal in found.refusals:
             yield from _wrapped(f"  {_nodes(refusal)}: ", _refusal(refusal))
     if found.nearest is not None:

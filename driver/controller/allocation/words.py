@@ -36,6 +36,13 @@ def no_fit(answer: outcome.NoFit) -> str:
     return "No node fits. " + "; ".join(lines)
 
 
+def on_one_node(answer: outcome.NoFit) -> str:
+    """A refusal where a single node counts: `0 of 1 devices fit, 1 lacking (1 DeviceTaken)`."""
+    if answer.blocker is not None or not answer.nodes:
+        return no_fit(answer)
+    return "; ".join(map(node, answer.nodes))
+
+
 def _several(names: Sequence[ids.NodeName]) -> str:
     if len(names) <= _MAX_NODES:
         return ", ".join(names)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from driver import ids, names, reasons, remedies
+from driver.controller import bound
 from driver.controller import view as cluster
 from driver.controller.reports import model, seen
 from driver.resources import claims, pods
@@ -40,8 +41,10 @@ def state(found: seen.Seen, pod: pods.Pod) -> _State:
         return "finished"
     if pod.deleting:
         return "leaving"
-    if pod.node is not None:
+    if pod.node is not None and not _is_astray(found, pod):
         return "running" if pod.phase == "Running" else "placed"
+    if pod.node is not None:
+        return "waiting"
     return "placed" if _lacks(found, pod) is None else "waiting"
 
 
@@ -51,6 +54,9 @@ def pod(found: seen.Seen, one: pods.Pod, explained: model.Explanation | None = N
     if explained is not None and explained.message and reason in _RENEWED:
         # What was written on the pod may be some seconds older.
         reason, message = reasons.Reason.NO_FIT.value, explained.message
+    elif explained is not None and reason == reasons.Reason.BOUND_AWAY.value:
+        reason, message = explained.reason or reason, explained.message or message
+        explained = None if explained.why else explained  # why it was placed where it is not
     known = reasons.KNOWN.get(reason)
     claims_of = found.claims_of(one)
     stamped = [claim.allocation.stamped for claim in claims_of if claim.allocation]
@@ -87,7 +93,7 @@ def why(found: seen.Seen, one: pods.Pod) -> _Word:
     if where in {"finished", "leaving"}:
         return _NOTHING
     if where == "waiting":
-        return _why_waiting(found, one)
+        return _why_bound(found, one) if one.node is not None else _why_waiting(found, one)
     if one.node is not None:
         return _of_devices(found, one)
     if one.waits is not None:
@@ -95,6 +101,33 @@ def why(found: seen.Seen, one: pods.Pod) -> _Word:
     if one.verdict.passed_over:
         return reasons.Reason.SCHEDULER_REFUSES.value, one.verdict.message
     return _of_devices(found, one)
+
+
+def _is_astray(cluster_now: seen.Seen, subject: pods.Pod) -> bool:
+    return subject.phase == "Pending" and not isinstance(
+        _of_bound(cluster_now, subject), bound.Whole
+    )
+
+
+def _of_bound(cluster_now: seen.Seen, subject: pods.Pod) -> bound.State:
+    """The state of a bound pod; of a node that was not read only what is allocated nowhere."""
+    node = cluster_now.objects.nodes.get(ids.Key(subject.node or ""))
+    ours = (claim for claim in cluster_now.claims_of(subject) if cluster_now.asks_ours(claim))
+    due = bound.state(subject, ours, node)
+    return due if node is not None or isinstance(due, bound.Open) else bound.Whole()
+
+
+def _why_bound(cluster_now: seen.Seen, subject: pods.Pod) -> _Word:
+    """The words for a pod that is bound to a node where its claims are not allocated."""
+    due = _of_bound(cluster_now, subject)
+    if isinstance(due, bound.Astray | bound.Blocked):
+        text = bound.elsewhere(due)
+    else:
+        lacking = (
+            claim.name for claim in cluster_now.claims_of(subject) if claim.allocation is None
+        )
+        text = f"without devices: {', '.join(lacking)}"
+    return reasons.Reason.BOUND_AWAY.value, bound.sentence(subject, text)
 
 
 def _why_waiting(found: seen.Seen, one: pods.Pod) -> _Word:

@@ -6,7 +6,7 @@ Pure. Queues, gangs and reservations are not weighed: that the controller alone 
 import functools
 
 from driver import ids
-from driver.controller import advising, picture
+from driver.controller import advising, bound_refusal, picture
 from driver.controller import view as cluster
 from driver.controller.allocation import (
     allocate,
@@ -18,6 +18,7 @@ from driver.controller.allocation import (
     settings,
 )
 from driver.controller.reports import explaining, model
+from driver.resources import pods
 
 
 class Working:
@@ -32,8 +33,10 @@ class Working:
         """None for a pod that is not there, has its devices, or is kube-scheduler's to serve."""
         one = self._caches.pods.get(pod)
         found = cluster.claims_of(one, self._caches.claims.get) if one else None
-        if one is None or found is None or one.node is not None:
+        if one is None or found is None:
             return None
+        if one.node is not None:
+            return self._of_bound(one) if self._caches.nodes else None
         unmet = tuple(claim for claim in found if claim.allocation is None)
         mine = ownership.Owners().mine(self._view, one, unmet)
         if isinstance(mine, outcome.NoFit):
@@ -42,6 +45,16 @@ class Working:
             return None
         settled = tuple(claim for claim in found if claim.allocation is not None)
         return self._answer(outcome.Workload(one, mine, settled))
+
+    def _of_bound(self, pod: pods.Pod) -> model.Explanation | None:
+        find_claim, find_pod = self._caches.claims.get, self._caches.pods.get
+        owners = ownership.Owners()
+        reader = bound_refusal.Reader(self._view, self._deciding, find_claim, find_pod, owners)
+        refused = reader.refusal(pod)
+        if refused is None:
+            return None
+        document = explaining.of(refused.answer, self._at, refused.near)
+        return document.model_copy(update={"message": refused.text})
 
     def _answer(self, workload: outcome.Workload) -> model.Explanation:
         deciding = self._deciding

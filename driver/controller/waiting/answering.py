@@ -8,9 +8,16 @@ from concurrent import futures
 from dataclasses import replace
 
 from driver import ids, reasons
-from driver.controller import state, writers
+from driver.controller import bound, bound_refusal, state, underway, writers
 from driver.controller import view as cluster
-from driver.controller.allocation import allocate, explanation, outcome, settings, words
+from driver.controller.allocation import (
+    allocate,
+    explanation,
+    outcome,
+    ownership,
+    settings,
+    words,
+)
 from driver.controller.allocation.gangs import result, seating
 from driver.controller.allocation.gangs import words as seating_words
 from driver.controller.allocation.whatif import words as whatif_words
@@ -41,6 +48,8 @@ class Answering:
         self._placer = placer
         self._deciding = deciding
         self._serving = turns
+        self._claims = underway.Underway(shared)
+        self._owners = ownership.Owners()
         self._lock = threading.Lock()
         self._asked: dict[ids.Key, Answer] = {}
 
@@ -77,6 +86,9 @@ class Answering:
 
     def _explain(self, pod: ids.Key) -> explanation.Explanation | None:
         self._known.bring()
+        refused = self._of_bound(pod)
+        if refused is not None:
+            return refused
         candidate = self._candidate(pod)
         if candidate is None:
             return self.last(pod)
@@ -93,6 +105,34 @@ class Answering:
         rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
         text = whatif_words.joined(words.no_fit(refusal), rest)
         return self._placer.explain(work.pod, refusal, near, text)
+
+    def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
+        """The answer to a pod that is bound where its claims are not allocated: of its own node."""
+        memory, pod = self._known.memory, self._known.stores.pods.get(key)
+        since = memory.astray.get(pod.uid) if pod is not None else None
+        if pod is None or since is None or pod.uid in memory.in_flight:
+            return None
+        if self._known.clock.monotonic() < since + bound.GRACE_S:
+            return None
+        refused = self._bound_refusals().refusal(pod)
+        if refused is None:
+            return None
+        if refused.fits and memory.why.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
+            limited = memory.told.get(pod.uid, "")
+            limit = outcome.NoFit(reasons.Reason.QUEUE_LIMIT, limited)
+            return self._placer.explain(pod, limit, text=limited)
+        rest = self._placer.rest_of(refused.answer, refused.near)
+        text = whatif_words.joined(refused.text, rest)
+        return self._placer.explain(pod, refused.answer, refused.near, text)
+
+    def _bound_refusals(self) -> bound_refusal.Reader:
+        return bound_refusal.Reader(
+            self._known.view,
+            self._deciding,
+            self._claims.claim,
+            self._known.stores.pods.get,
+            self._owners,
+        )
 
     def _candidate(self, pod: ids.Key) -> candidates.Candidate | None:
         """The pod that waits for a place, or its gang."""

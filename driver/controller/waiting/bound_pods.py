@@ -1,9 +1,7 @@
 """Repairs pods that are bound away from their claims: `bound` decides, this acts (ADR 18)."""
 
-from collections.abc import Iterable
-
 from driver import reasons
-from driver.controller import bound, pacing, state, turn, writers
+from driver.controller import bound, bound_refusal, pacing, state, turn, writers
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome, ownership
 from driver.controller.waiting import candidates, placing
@@ -12,8 +10,6 @@ from driver.resources import claims, pods
 _AGAIN_S = 1.0
 _NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
 """Owners whose next pod is for the same node (of a static pod: the mirror of the node's own)."""
-_OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
-"""kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
 
 
 class BoundPods:
@@ -39,7 +35,8 @@ class BoundPods:
     ) -> candidates.Candidate | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
         node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
-        due = bound.state(pod, tuple(self._of_ours(held)), node)
+        mine = bound_refusal.ours(self._known.view, self._owners, held)
+        due = bound.state(pod, mine, node)
         if isinstance(due, bound.Whole):
             self._known.memory.astray.pop(pod.uid, None)
             return None
@@ -48,27 +45,16 @@ class BoundPods:
         if left_s > 0 or stale:
             return max(left_s, turn.STALE_WAIT_S if stale else 0.0)
         if node is None:
-            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, f"no node is called {pod.node}")
+            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, bound.unknown_node(pod))
             return None
         match due:
-            case bound.Blocked(claim=claim, why=why):
-                words = f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {why}"
-                return self.give_up(pod, (claim,), words)
+            case bound.Blocked(claim=claim) as blocked:
+                return self.give_up(pod, (claim,), bound.elsewhere(blocked))
             case bound.Astray(claims=astray):
                 self._clear(pod, astray)
                 return _AGAIN_S
             case bound.Open():
                 return self._candidate(item, pod, due)
-
-    def _of_ours(self, held: Iterable[claims.Claim]) -> Iterable[claims.Claim]:
-        """Claims that are the controller's: to allocate, or allocated with its devices alone."""
-        view = self._known.view
-        for claim in held:
-            if claim.allocation is None:
-                if self._owners.of(view, claim) in _OURS:
-                    yield claim
-            elif cluster.all_ours(view, (result.device for result in claim.allocation.results)):
-                yield claim
 
     def _candidate(
         self, item: writers.Item, pod: pods.Pod, due: bound.Open
@@ -92,7 +78,7 @@ class BoundPods:
         names its node itself would meet the same again. Returns the seconds until the next eviction
         is allowed, None where there will be none.
         """
-        self._tell(pod, held, reasons.Reason.BOUND_AWAY, f"The pod is bound to {pod.node}: {words}")
+        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound.sentence(pod, words))
         owner = pod.owner
         scheduled = pod.uid in self._known.memory.unbound
         if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):

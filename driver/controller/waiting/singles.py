@@ -89,7 +89,7 @@ class Singles:
         if isinstance(answer, outcome.Placement):
             placed = self._place(candidate, workload, answer, vet)
             return candidates.Served.PLACED if placed else candidates.Served.STRANDED
-        self._bound.give_up(workload.pod, workload.open, words.no_fit(answer))
+        self._bound.give_up(workload.pod, workload.open, words.on_one_node(answer))
         return candidates.Served.STRANDED
 
     def serve(self, candidate: candidates.Candidate, vet: candidates.Vet) -> candidates.Served:

@@ -55,7 +55,7 @@ Gap = Amount | Count | OfNode
 
 def of(view: cluster.ClusterView, asked: asking.Asking, node: nodes.Node) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
-    lack = filters.lack(view, node, asked.workload.pod)
+    lack = None if asked.workload.bound else filters.lack(view, node, asked.workload.pod)
     if lack is not None:
         return OfNode(node.name, lack.resource, lack.asked, max(lack.free, 0))
     return _OfDevices(view, asked, node).gap()

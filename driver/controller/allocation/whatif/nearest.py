@@ -25,7 +25,8 @@ class Nearest:
 
     `ever` is False where no node would do even if nothing ran there; then `gap` is what the node
     that has most is short of. None: not known, for the steps ended. `leaving` are the pods whose
-    going would do, by `namespace/name`; () where there is no such set, or none was found.
+    going would do, by `namespace/name`; () where there is no such set, or none was found. `alone`:
+    no other node counts, for the pod is bound to this one.
     """
 
     node: ids.NodeName
@@ -34,6 +35,7 @@ class Nearest:
     leaving: tuple[ids.Key, ...] = ()
     least: bool = False
     all_seen: bool = True
+    alone: bool = False
 
 
 def of(

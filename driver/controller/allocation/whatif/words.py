@@ -19,8 +19,8 @@ def of(found: nearest.Nearest) -> str:
     Where it never fits: `No GPU here has 141Gi of memory: the most is 80Gi, of node-b gpu-...`.
     """
     if found.ever is False:
-        return _never(found.gap)
-    gap = _short(found)
+        return _never_there(found) if found.alone else _never(found.gap)
+    gap = _short_there(found) if found.alone else _short(found)
     return f"{gap}; {freed(found.leaving)}" if found.leaving else gap
 
 
@@ -56,6 +56,31 @@ def _short(found: nearest.Nearest) -> str:
             return f"Needs {need}; best is {node}: {there} free"
         case None:
             return f"Nearest is {found.node}"
+
+
+def _short_there(fit: nearest.Nearest) -> str:
+    """The gap where no other node counts: `Needs 2 GPUs: 1 free`."""
+    match fit.gap:
+        case gaps.Amount(capacity=capacity, asked=asked, free=free, device=device):
+            amount = _of_device(capacity, asked)
+            return f"Needs {amount} of one GPU: {free.text} free, of {device}"
+        case gaps.Count(kind=kind, asked=count, free=left):
+            return f"Needs {_counted(count, kind)}: {left} free"
+        case _:
+            return f"Other pods are in the way on {fit.node}"
+
+
+def _never_there(fit: nearest.Nearest) -> str:
+    """The lack where no other node counts: `Needs 2 GPUs: node-b has 1, used or not`."""
+    node = fit.node
+    match fit.gap:
+        case gaps.Amount(capacity=capacity, asked=asked, free=most):
+            amount = _of_device(capacity, asked)
+            return f"Needs {amount} of one GPU: the most on {node} is {most.text}"
+        case gaps.Count(kind=kind, asked=count, free=most) if kind:
+            return f"Needs {_counted(count, kind)}: {node} has {most}, used or not"
+        case _:
+            return f"{node} would not do, even with nothing running on it"
 
 
 def _never(gap: gaps.Gap | None) -> str:
