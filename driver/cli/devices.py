@@ -14,6 +14,8 @@ HELP = (
     "Modes: free; kept for somebody (KEPT FOR: a Reservation's holder, or the first in line and "
     "until when); whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
     "somebody's wish; unhealthy, something is wrong with it (-o wide says what).\n\n"
+    "Which GPUs backfill keeps the controller alone knows: where it is not asked they are shown as "
+    "free, and standard error says so.\n\n"
     "  ration devices\n\n"
     "  ration devices gpu-1 -o wide\n\n"
     "  ration devices --mode free --health healthy\n\n"
@@ -74,7 +76,7 @@ def show(
 ) -> None:
     """Show every GPU."""
     wanted = reading.Wanted(product=product, mode=mode, health=health)
-    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node)
+    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node, free_gpus=True)
 
 
 def answer(of: source.Source, node: str, wanted: reading.Wanted) -> out.Answer:

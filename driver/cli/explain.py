@@ -77,7 +77,7 @@ def _show(
         wells.append(told.well)
         return told.answer
 
-    asked.show(needed, answer, node=node)
+    asked.show(needed, answer, node=node, free_gpus=bool(node))
     raise typer.Exit(ending.DONE if wells[-1] else ending.NO)
 
 

@@ -30,7 +30,9 @@ def show(
     """Watch the fleet."""
     live = not once and sys.stdout.isatty() and asked.output.is_for_people
     watching = asked.watched() if live else asked
-    watching.show(["ResourceSlice"], lambda of: answer(of, node, busy=busy), node=node)
+    watching.show(
+        ["ResourceSlice"], lambda of: answer(of, node, busy=busy), node=node, free_gpus=True
+    )
 
 
 def answer(of: source.Source, node: str, *, busy: bool) -> out.Answer:

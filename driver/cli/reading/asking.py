@@ -101,25 +101,38 @@ class Asking:
         *,
         beside: Sequence[str] | None = None,
         node: str = "",
+        free_gpus: bool = False,
     ) -> None:
         """Print what is made of the documents; `needed` are kinds without which there are none.
 
         Where objects are read, only those `beside` them are (None: all), and of only one `node`.
+        With `free_gpus` the answer calls GPUs free. What was not seen is below an answer that is
+        watched.
         """
         reads = frozenset() if beside is None else frozenset((*needed, *beside))
         with ending.told():
-            opened = Opened(self, Wants(frozenset(needed), reads, node))
-            following.show(lambda: answer(opened.ask()), self.output, watch=self.watch)
-            for one in opened.missing:
-                typer.echo(f"not seen: {one}", err=True)
+            opened = Opened(self, Wants(frozenset(needed), reads, node, free_gpus))
+
+            def current() -> out.Answer:
+                shown = answer(opened.ask())
+                notes = opened.notes if self.watch else ()
+                return replace(shown, parts=(*shown.parts, *notes))
+
+            following.show(current, self.output, watch=self.watch)
+            for note in () if self.watch and self.output.is_for_people else opened.notes:
+                typer.echo(note, err=True)
 
 
 class Wants(NamedTuple):
-    """Which kinds of objects a command cannot do without, which it reads, and of which node."""
+    """Which kinds of objects a command cannot do without, which it reads, and of which node.
+
+    With `free_gpus` it calls GPUs free.
+    """
 
     needed: frozenset[str]
     reads: frozenset[str] = frozenset()
     node: str = ""
+    free_gpus: bool = False
 
 
 @contextlib.contextmanager
@@ -149,6 +162,11 @@ class Opened:
         self._remote = self._controller()
         self.missing: tuple[str, ...] = ()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines on what was not seen, for people."""
+        return tuple(f"not seen: {text}" for text in self.missing)
+
     def ask(self) -> source.Source:
         """As of now. Raises ApiError, BadInput."""
         if self._remote is not None:
@@ -157,11 +175,14 @@ class Opened:
 
         asked, time = self._asked, clock.SystemClock()
         if asked.dump is not None:
-            found = local.of_file(asked.dump, asked.driver_name, time)
+            free_gpus = self._wants.free_gpus
+            found = local.of_file(asked.dump, asked.driver_name, time, free_gpus=free_gpus)
         else:
             kube = cluster.connect_new_enough(asked.kubeconfig)
             wants = self._wants
-            scope = local.Scope(wants.needed, asked.of_named(), wants.reads, wants.node, asked.home)
+            scope = local.Scope(
+                wants.needed, asked.of_named(), wants.reads, wants.node, asked.home, wants.free_gpus
+            )
             with progress() as tell:
                 found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
         self.missing = found.found.objects.missing

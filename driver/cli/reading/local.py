@@ -1,7 +1,7 @@
 """Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from driver import clock, errors
 from driver.cli import texts
 from driver.cli.reading import offered
 from driver.controller import picture
-from driver.controller.reports import reading, seen, working
+from driver.controller.reports import pods, reading, seen, working
 from driver.controller.simulation import dump
 from driver.controller.waiting import planned
 from driver.kube import client, resource
@@ -17,8 +17,10 @@ from driver.resources import fields, queues, reservations
 
 Raw = Mapping[str, Any]
 Tell = Callable[[str], None]
+Possible = Callable[[seen.Objects], list[str]]
 SHAPES = "NodeShapes"
 """In place of a kind: the ConfigMaps of nodes on demand, read where they are asked for alone."""
+_NOT_ASKED = "the controller alone knows, and it was not asked (--source controller asks it)"
 _SLICES = 50
 """A page: each is some hundred KiB."""
 _NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
@@ -51,7 +53,7 @@ class Scope:
 
     Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
     are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
-    where Ration is, for the ConfigMaps of nodes on demand.
+    where Ration is, for the ConfigMaps of nodes on demand. With `free_gpus` GPUs are called free.
     """
 
     needed: frozenset[str]
@@ -59,6 +61,7 @@ class Scope:
     reads: frozenset[str] = frozenset()
     node: str = ""
     home: str = ""
+    free_gpus: bool = False
 
     def fields(self, kind: str) -> str:
         """The field selector of a kind's listing."""
@@ -95,12 +98,22 @@ def of_cluster(
             found += offered.listed(kube, scope.home)
         except errors.Forbidden as error:
             missing.append(f"kinds of node: {error.message}")
-    return _reading(found, driver, missing, clock.rfc3339(time.now()))
+    all_pods = not scope.namespace and not any(one.startswith("pods:") for one in missing)
+    possible = _possible(free_gpus=scope.free_gpus, all_pods=all_pods)
+    return _reading(found, driver, missing, clock.rfc3339(time.now()), possible)
 
 
-def of_file(source: str, driver: str, time: clock.Clock) -> reading.Reading:
-    """Of a dump: a file, a folder or standard input (`-`). Raises BadInput."""
-    return _reading(texts.read(source), driver, [], clock.rfc3339(time.now()))
+def of_file(
+    source: str, driver: str, time: clock.Clock, *, free_gpus: bool = False
+) -> reading.Reading:
+    """Read a dump: a file, a folder or standard input (`-`). Raises BadInput."""
+    return _reading(
+        texts.read(source),
+        driver,
+        [],
+        clock.rfc3339(time.now()),
+        _possible(free_gpus=free_gpus, all_pods=True),
+    )
 
 
 def _listed(
@@ -131,30 +144,52 @@ def _everywhere(
         return kube.list(one, namespace=scope.namespace).items
 
 
-def _reading(found: Sequence[Raw], driver: str, missing: Iterable[str], at: str) -> reading.Reading:
-    known = [one for one in dump.unfold(found) if isinstance(one, Mapping)]
-    read = dump.read(known)
+def _reading(
+    raw: Sequence[Raw], driver: str, missing: Sequence[str], time: str, possible: Possible
+) -> reading.Reading:
+    unfolded = [entry for entry in dump.unfold(raw) if isinstance(entry, Mapping)]
+    read = dump.read(unfolded)
     problems = [*missing, *map(str, read.problems)]
-    teams = _parsed(known, "Queue", queues.parse, problems)
-    kept = _parsed(known, "Reservation", reservations.parse, problems)
-    objects = objects_of(driver, read.caches, teams, kept)
-    kinds = offered.read(known, driver, problems)
-    problems += _unseen_plans(objects)
+    teams = _parsed(unfolded, "Queue", queues.parse, problems)
+    held = _parsed(unfolded, "Reservation", reservations.parse, problems)
+    objects = objects_of(driver, read.caches, teams, held)
+    kinds = offered.read(unfolded, driver, problems)
+    problems += _plans(objects, time) or possible(objects)
     return reading.Reading(
         seen.Seen(replace(objects, missing=tuple(problems), offer=kinds)),
-        at,
-        working.Working(driver, read.caches, at),
+        time,
+        working.Working(driver, read.caches, time),
     )
 
 
-def _unseen_plans(objects: seen.Objects) -> Iterator[str]:
-    """Plans of backfill: devices are kept in the controller's memory, and the API names whom for.
+def _plans(objects: seen.Objects, time: str) -> list[str]:
+    """Sentences on plans of backfill: which devices are kept is in the controller's memory alone.
 
-    A pod's condition tells it, at most a minute late.
+    A pod's condition says for whom, until when and how many of which node, a minute late at most.
     """
+    sentences: dict[str, None] = {}
     for key, pod in sorted(objects.pods.items()):
-        if pod.waits is not None and planned.OWN in pod.waits.message:
-            yield f"GPUs kept for pod {key} (backfill); --source controller shows which"
+        plan = planned.own_sentence(pod.waits.message) if pod.waits is not None else None
+        if plan is None or plan.until <= time:
+            continue
+        holder = f"gang {pod.namespace}/{pod.gang}" if pod.gang else f"pod {key}"
+        text = f"which GPUs are kept for {holder} until {plan.until} (backfill, {plan.gpus})"
+        sentences[f"{text}: {_NOT_ASKED}; they are shown as free"] = None
+    return [*sentences]
+
+
+def _possible(*, free_gpus: bool, all_pods: bool) -> Possible:
+    """Makes the sentence on plans that no condition tells of yet.
+
+    There is none where no pod waits for devices, or nothing is called free.
+    """
+    sentence = f"whether GPUs shown as free are kept for pods that wait (backfill): {_NOT_ASKED}"
+
+    def possible(objects: seen.Objects) -> list[str]:
+        waits = not all_pods or any(True for _ in pods.waiting(seen.Seen(objects)))
+        return [sentence] if free_gpus and waits else []
+
+    return possible
 
 
 def objects_of(

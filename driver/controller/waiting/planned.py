@@ -6,10 +6,11 @@ always has an end: lists, pages, metrics and refusals say for whom it is and unt
 
 import datetime as dt
 import enum
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from driver import clock, ids
 from driver.controller import view as cluster
@@ -20,6 +21,8 @@ KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
 OWN: Final = "Kept for it until"
 """Begins the sentence on a pod's condition by which the API alone tells that it has a plan."""
+
+_OWN = re.compile(rf"{OWN} (?P<until>\S+): (?P<gpus>.+)$", re.DOTALL)
 
 
 class Why(enum.StrEnum):
@@ -78,6 +81,19 @@ class Planned:
             device = held.device.device
             names[held.node].add(faces.gpu_name(device) or device)
         return {node: frozenset(names[node]) for node in sorted(names)}
+
+
+class Sentence(NamedTuple):
+    """The sentence on the condition of a pod that devices are kept for: `gpus` counts, by node."""
+
+    until: str
+    gpus: str
+
+
+def own_sentence(message: str) -> Sentence | None:
+    """Read the sentence that begins with `OWN` out of a condition's message."""
+    match = _OWN.search(message)
+    return Sentence(match["until"], match["gpus"]) if match else None
 
 
 def idle(plan: Planned, view: cluster.ClusterView) -> Mapping[ids.NodeName, int]:

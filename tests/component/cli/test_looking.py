@@ -62,7 +62,17 @@ def test_a_kubeconfig_alone_is_enough(ration: Ration) -> None:
     assert json.loads(answer.stdout) == [
         one.model_dump(mode="json", by_alias=True) for one in wanted
     ]
-    assert not answer.stderr
+    (note,) = answer.stderr.splitlines()
+    assert note.startswith("not seen: whether GPUs shown as free are kept for pods that wait")
+
+
+def test_pods_that_may_not_be_seen_may_have_gpus_kept(
+    api: api_server.ApiServer, ration: Ration
+) -> None:
+    refuse(api, "list", "pods", "")
+    answer = ration("devices")
+    assert "not seen: pods: " in answer.stderr
+    assert "not seen: whether GPUs shown as free are kept" in answer.stderr
 
 
 def test_queues_and_reservations_are_read_too(ration: Ration) -> None:
