@@ -64,6 +64,16 @@ class Stored:
         """CSIStorageCapacities."""
         return self._capacities.values()
 
+    def claim_lack(self) -> str:
+        """Words for a claim that is not seen: `is not there`, or may not be seen."""
+        unseen = "is not seen: no volume claim is, perhaps volume claims may not be listed"
+        return "is not there" if self._claims else unseen
+
+    def volume_lack(self) -> str:
+        """Words for a volume that is not seen: `is not there`, or may not be seen."""
+        unseen = "is not seen: no volume is, perhaps volumes may not be listed"
+        return "is not there" if self._volumes else unseen
+
     def of_class(self, name: str) -> Iterable[volumes.Volume]:
         """The volumes of a storage class, by name."""
         return [volume for _, volume in sorted(self._of_class.get(name, {}).items())]

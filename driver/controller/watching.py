@@ -54,9 +54,6 @@ class Watching:
             (resource.DEVICE_CLASSES, found.classes, classes.parse),
             (resource.RESOURCE_CLAIMS, found.claims, claims.parse),
             (resource.PODS, found.pods, pods.parse),
-            (resource.PVCS, found.bound_volumes, volumes.parse_claim),
-            (resource.PVS, found.volumes, volumes.parse_volume),
-            (resource.PDBS, found.guards, budgets.parse),
         )
         made: Reflectors = {
             kind.plural: reflector.Reflector(
@@ -71,7 +68,11 @@ class Watching:
         return made | self._optional(found, options) | self._refining(found, options)
 
     def _optional(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
-        """Kinds that a server may lack: of another version, or without their CRDs."""
+        """Kinds that a server may lack: of another version, or without their CRDs.
+
+        Without the right to PodGroups only pods that name one wait. Queues, Reservations and taints
+        are for every pod: without the right to those nothing is allocated.
+        """
         kinds = (
             ("", resource.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.rules, taint_rules.parse),
             ("", resource.QUEUES, ("v1alpha1",), found.teams, queues.parse),
@@ -88,7 +89,11 @@ class Watching:
         asked = (one for one in kinds if self.pod_groups or one[1] is not resource.POD_GROUPS)
         return {
             f"{prefix}{kind.plural}": reflector.Reflector(
-                optional.OptionalListWatch(reflector.ListWatch(self.kube, kind), versions),
+                optional.OptionalListWatch(
+                    reflector.ListWatch(self.kube, kind),
+                    versions,
+                    forbidden=kind.plural == resource.POD_GROUPS.plural,
+                ),
                 target,  # type: ignore[arg-type]
                 parse,
                 self.time,
@@ -98,8 +103,16 @@ class Watching:
         }
 
     def _refining(self, filled: stores.Stores, options: reflector.Options) -> Reflectors:
-        """Kinds by which filters know more of nodes; without the right to them they know less."""
+        """Kinds that some pods need; without the right to them the others are placed.
+
+        A pod whose volume claims or volumes are not seen waits. Of StorageClasses, Namespaces and
+        what storage drivers say filters know less, and kube-scheduler's refusals are followed.
+        PodDisruptionBudgets are enforced by the API server, which evicts.
+        """
         kinds = (
+            (resource.PVCS, filled.bound_volumes, volumes.parse_claim),
+            (resource.PVS, filled.volumes, volumes.parse_volume),
+            (resource.PDBS, filled.guards, budgets.parse),
             (resource.NAMESPACES, filled.spaces, namespaces.parse),
             (resource.STORAGE_CLASSES, filled.storage_classes, storage.parse_class),
             (resource.CSI_NODES, filled.csi_nodes, storage.parse_node),

@@ -44,7 +44,9 @@ class OptionalListWatch:
                 found = served.list()
             except self._absent as error:
                 if isinstance(error, errors.Forbidden):
-                    _log.warning("may not be listed, and is left out", kind=self.name)
+                    _log.warning(
+                        "may not be listed, and is left out", kind=self.name, error=str(error)
+                    )
                 continue
             self._served = served
             return found

@@ -205,7 +205,9 @@ class Reflector(Generic[T]):
         )
         if not resumable or self._silent_watches >= _SILENT_WATCHES:
             self._version = None
-        log.info("watch broken", kind=self._source.name, error=str(error), resume=self._version)
+        forbidden = isinstance(error, errors.Forbidden)
+        say = log.warning if forbidden else log.info
+        say("watch broken", kind=self._source.name, error=str(error), resume=self._version)
 
     def _relist(self) -> None:
         """Compare with a whole listing; when there is none to be had, the watch goes on as it was.

@@ -63,7 +63,7 @@ def _objections(
         # Whatever the pod tolerates: it would go with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
     if use.arriving:
-        yield reasons.Reason.NODE_ARRIVING, "states for, not complete yet"
+        yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
     if not node.ready:
         yield reasons.Reason.NODE_NOT_READY, "not ready"
     if node.cordoned:

@@ -64,7 +64,7 @@ def _missing(held: stored.Stored, pod: pods.Pod) -> str:
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
         if claim is None:
-            return f"volume claim {name} is not there"
+            return f"volume claim {name} {held.claim_lack()}"
         if name in pod.ephemeral_claims and claim.owner != pod.uid:
             return f"volume claim {name} is another pod's"
     return ""

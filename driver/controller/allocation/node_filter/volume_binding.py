@@ -25,7 +25,7 @@ def objection(
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
-        unusable = "is not there" if claim is None else _unusable(pod, name, claim)
+        unusable = held.claim_lack() if claim is None else _unusable(pod, name, claim)
         if claim is None or unusable:
             return f"volume claim {name} {unusable}"
         claims.append(claim)
@@ -85,7 +85,7 @@ def _out_of_reach(
     for claim in bound:
         volume = held.persistent.get(claim.volume)
         if volume is None:
-            return f"volume {claim.volume} is not there"
+            return f"volume {claim.volume} {held.volume_lack()}"
         if not reaches(volume, node):
             return f"volume {claim.volume} is bound elsewhere"
     return ""

@@ -24,7 +24,7 @@ def missing(held: stored.Stored, pod: pods.Pod) -> str:
     """A claim of the pod that is not there, in words; "" for none."""
     for name in pod.volume_claims:
         if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
-            return f"volume claim {name} is not there"
+            return f"volume claim {name} {held.claim_lack()}"
     return ""
 
 

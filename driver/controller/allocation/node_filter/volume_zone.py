@@ -24,7 +24,7 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
             continue
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
         if claim is None:
-            return f"volume claim {name} is not there"
+            return f"volume claim {name} {held.claim_lack()}"
         if not claim.volume:
             lacking = _unbound(held, name, claim)
             if lacking:
@@ -32,7 +32,7 @@ def objection(held: stored.Stored, node: nodes.Node, pod: pods.Pod) -> str:
             continue
         volume = held.persistent.get(claim.volume)
         if volume is None:
-            return f"volume {claim.volume} of claim {name} is not there"
+            return f"volume {claim.volume} of claim {name} {held.volume_lack()}"
         bound.append((name, volume))
     if not any(label in node.labels for label in _LABELS):
         return ""
