@@ -118,7 +118,7 @@ oracle: setup ## Against kube-scheduler's own allocator; the first time it is bu
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)
 
-filters: setup ## Our node filters beside kube-scheduler's own plugins, on SEEDS random clusters of two pods.
+filters: setup ## Our node filters and preferences beside kube-scheduler's own plugins, on SEEDS random clusters of two pods.
 	$(BIN)/python -m tests.oracle.filters --seeds $(SEEDS)
 
 soak: setup ## One plugin, CYCLES claims at RATE a second while things break; then 1,000 real pods: two hours.

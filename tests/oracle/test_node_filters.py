@@ -1,12 +1,18 @@
-"""Our node filters beside kube-scheduler's own plugins; at length: `make filters SEEDS=30000`."""
+"""Our node filters and preferences beside kube-scheduler's plugins: `make filters SEEDS=30000`."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from driver.controller.allocation.node_filter import inter_pod_affinity, pod_topology_spread
+from driver.controller.allocation.node_filter import (
+    inter_pod_affinity,
+    node_affinity,
+    pod_topology_spread,
+    preferences,
+    taint_toleration,
+)
 from tests.oracle import conversation, program
-from tests.oracle.filters import compare, deviations, drawing, ours
+from tests.oracle.filters import compare, deviations, drawing, ours, scores
 
 SEEDS = range(400)
 
@@ -54,3 +60,32 @@ def test_a_filter_that_is_left_out_is_found_out(
 ) -> None:
     monkeypatch.setattr(of, "objection", lambda _self, _node: None)
     assert compare.run(range(60), scheduler).bad
+
+
+def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
+    scheduler: conversation.Conversation,
+) -> None:
+    tally = scores.run(range(1000), scheduler)
+    assert tally.bad == {}
+    assert all(tally.telling[plugin] > 50 for plugin in scores.PLUGINS)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        (taint_toleration, "disliked", lambda _node, _pod: 0),
+        (node_affinity, "score", lambda _node, _pod: 0),
+        (preferences, "_spread", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (preferences, "_company", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (preferences, "_HARD_WEIGHT", 0),
+    ],
+)
+def test_a_score_that_is_left_out_is_found_out(
+    where: object,
+    name: str,
+    value: object,
+    scheduler: conversation.Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(where, name, value)
+    assert scores.run(range(100), scheduler).bad

@@ -1,10 +1,10 @@
-"""Compare our node filters with kube-scheduler's on random clusters; 1 where they disagree."""
+"""Compare our node filters and preferences with kube-scheduler's; 1 where they disagree."""
 
 import argparse
 import sys
 import time
 
-from tests.oracle.filters import compare
+from tests.oracle.filters import compare, scores
 
 
 def main() -> int:
@@ -16,9 +16,12 @@ def main() -> int:
     asked = parser.parse_args()
     begun = time.perf_counter()
     with compare.scheduler(asked.gates) as talking:
-        tally = compare.run(range(asked.first, asked.first + asked.seeds), talking, asked.gates)
-    sys.stdout.write(f"{tally.text()}\n{time.perf_counter() - begun:.0f} s\n")
-    return 1 if tally.bad else 0
+        seeds = range(asked.first, asked.first + asked.seeds)
+        filtered = compare.run(seeds, talking, asked.gates)
+        scored = scores.run(seeds, talking)
+    seconds = f"{time.perf_counter() - begun:.0f} s"
+    sys.stdout.write(f"{filtered.text()}\n{scored.text()}\n{seconds}\n")
+    return 1 if filtered.bad or scored.bad else 0
 
 
 if __name__ == "__main__":

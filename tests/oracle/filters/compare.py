@@ -67,7 +67,8 @@ def run(seeds: Sequence[int], talking: conversation.Conversation, emulated: str 
     for seed in seeds:
         drawn = drawing.cluster(seed)
         told = json.loads(talking.ask(json.dumps(ours.raw(drawn), separators=(",", ":")) + "\n"))
-        for raw, theirs, mine in zip(drawn.incoming, told, ours.answers(drawn), strict=True):
+        for raw, answer, mine in zip(drawn.incoming, told, ours.answers(drawn), strict=True):
+            theirs = answer["refused"]
             tally.pods += 1
             tally.judged += len(PLUGINS) * len(drawn.nodes)
             tally.refused.update({plugin: len(nodes) for plugin, nodes in theirs.items()})

@@ -32,6 +32,18 @@ NOT_DRAWN = {
     "invalid-label-values": (
         "A node selector with values that no label can have makes kube-scheduler drop the term."
     ),
+    "default-constraints": (
+        "kube-scheduler spreads the pods of a Service or an owner by constraints of its own "
+        "configuration where they name none; those are not known to the controller."
+    ),
+    "repeated-hostnames": (
+        "By the label kubernetes.io/hostname kube-scheduler scores spread by node; ours by the "
+        "label's value, which the kubelet makes different on every node."
+    ),
+    "scores-of-nodes": (
+        "NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality score what a node "
+        "has, not what the pod prefers: placement policies stand in their place."
+    ),
     "declared-features": (
         "NodeDeclaredFeatures (1.37): what a pod needs of the kubelet's version is not derived."
     ),

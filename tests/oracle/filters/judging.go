@@ -33,6 +33,12 @@ import (
 // Refusals is, of one pod, what each plugin says of the nodes that it refuses.
 type Refusals map[string]map[string]string
 
+// Answer is of one pod.
+type Answer struct {
+	Refused Refusals `json:"refused"`
+	Scores  Scores   `json:"scores"`
+}
+
 type factory = func(context.Context, runtime.Object, fwk.Handle, feature.Features) (fwk.Plugin, error)
 
 type kind struct {
@@ -68,7 +74,7 @@ func newVolumeBinding(ctx context.Context, _ runtime.Object, handle fwk.Handle, 
 	return volumebinding.New(ctx, args, handle, gates)
 }
 
-func judge(line []byte) ([]Refusals, error) {
+func judge(line []byte, weights map[string]int64) ([]Answer, error) {
 	var cluster Cluster
 	if err := json.Unmarshal(line, &cluster); err != nil {
 		return nil, err
@@ -86,7 +92,7 @@ func judge(line []byte) ([]Refusals, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers := []Refusals{}
+	answers := []Answer{}
 	for _, pod := range cluster.Incoming {
 		refused := Refusals{}
 		for _, plugin := range plugins {
@@ -98,7 +104,11 @@ func judge(line []byte) ([]Refusals, error) {
 				refused[plugin.Name()] = told
 			}
 		}
-		answers = append(answers, refused)
+		scores, err := score(plugins, weights, pod, left(nodes, refused))
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, Answer{refused, scores})
 	}
 	return answers, nil
 }

@@ -1,4 +1,5 @@
-// The program answers what the filter plugins of kube-scheduler say: one cluster with pods to place a
+// The program answers what the filter plugins of kube-scheduler say, and how those of its plugins score that
+// say what a pod prefers: one cluster with pods to place a
 // line on standard input, one answer a line on standard output, both JSON, until standard input ends.
 // With an argument ("1.36") the feature gates are those of that version (KEP-4330).
 package main
@@ -34,6 +35,10 @@ func run(arguments []string, questions io.Reader, answers io.Writer) error {
 		}
 	}
 	metrics.InitMetrics()
+	byPlugin, err := weights()
+	if err != nil {
+		return err
+	}
 	reader := bufio.NewReaderSize(questions, 1<<20)
 	writer := json.NewEncoder(answers)
 	for {
@@ -42,7 +47,7 @@ func run(arguments []string, questions io.Reader, answers io.Writer) error {
 			return err
 		}
 		if len(line) > 0 {
-			answer, failed := judge(line)
+			answer, failed := judge(line, byPlugin)
 			if failed != nil {
 				return failed
 			}

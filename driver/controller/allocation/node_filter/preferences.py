@@ -1,7 +1,10 @@
 """Nodes that a pod would rather have, where our policies see no difference between them. Pure.
 
 The scores of kube-scheduler's plugins TaintToleration, NodeAffinity, PodTopologySpread and
-InterPodAffinity, each normalized to 0 to 100 over the nodes that are left, by its default weights.
+InterPodAffinity, each normalized to whole numbers from 0 to 100 over the nodes that are left, by
+its default weights; `make filters` compares them with the plugins'. They are asked about the nodes
+that are equal otherwise, where kube-scheduler scores every node that fits, together with scores
+that do not come from the pod's own fields (free CPU and memory, images, default constraints).
 """
 
 import math
@@ -39,7 +42,7 @@ class Preferences:
         scores = self.scores(names)
         return min(names, key=lambda name: (-scores[name], name))
 
-    def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, float]:
+    def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, int]:
         """The weighted scores of nodes among each other."""
         candidates = [self.view.nodes[name] for name in names]
         parts = {
@@ -55,8 +58,8 @@ class Preferences:
 
     def _counts(
         self, candidates: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
-    ) -> list[float]:
-        return [float(count(node, self.pod)) for node in candidates]
+    ) -> list[int]:
+        return [count(node, self.pod) for node in candidates]
 
 
 def of(view: cluster.ClusterView, workload: outcome.Workload) -> Preferences | None:
@@ -73,38 +76,40 @@ def of(view: cluster.ClusterView, workload: outcome.Workload) -> Preferences | N
     return Preferences(view, pod)
 
 
-def _of_most(scores: Sequence[float]) -> list[float]:
+def _of_most(scores: Sequence[int]) -> list[int]:
     """Parts of the highest (DefaultNormalizeScore)."""
-    most = max(scores, default=0.0)
-    return [math.floor(_MOST * score / most) if most else 0.0 for score in scores]
+    most = max(scores, default=0)
+    return [_MOST * score // most if most else 0 for score in scores]
 
 
-def _away_from_most(scores: Sequence[float]) -> list[float]:
+def _away_from_most(scores: Sequence[int]) -> list[int]:
     return [_MOST - score for score in _of_most(scores)]
 
 
-def _between(scores: Sequence[float]) -> list[float]:
-    """Normalize from the lowest to the highest."""
-    least, most = min(scores, default=0.0), max(scores, default=0.0)
-    return [_MOST * (score - least) / (most - least) if most > least else 0.0 for score in scores]
+def _between(scores: Sequence[int]) -> list[int]:
+    """Normalize from the lowest to the highest; float64 rounds down as kube-scheduler's does."""
+    least, most = min(scores, default=0), max(scores, default=0)
+    if most == least:
+        return [0 for _ in scores]
+    return [int(_MOST * ((score - least) / (most - least))) for score in scores]
 
 
-def _even(scores: Sequence[float | None]) -> list[float]:
+def _even(scores: Sequence[int | None]) -> list[int]:
     """The lower the better; 0 for a node that has not all labels."""
     counted = [score for score in scores if score is not None]
-    least, most = min(counted, default=0.0), max(counted, default=0.0)
+    least, most = min(counted, default=0), max(counted, default=0)
     return [_evenness(score, least, most) for score in scores]
 
 
-def _evenness(score: float | None, least: float, most: float) -> float:
+def _evenness(score: int | None, least: int, most: int) -> int:
     if score is None:
-        return 0.0
-    return _MOST * (most + least - score) / most if most else float(_MOST)
+        return 0
+    return _MOST * (most + least - score) // most if most else _MOST
 
 
 def _spread(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
-) -> list[float | None]:
+) -> list[int | None]:
     """Count how many pods there are in the domains of each node, by constraints ScheduleAnyway."""
     constraints = [constraint for constraint in pod.spread if not constraint.required]
     keys = {constraint.topology_key for constraint in constraints}
@@ -116,13 +121,15 @@ def _spread(
         weight = math.log(len(domains) + 2)
         for node in counted:
             matching = counts[node.labels[constraint.topology_key]]
-            scores[node.name] += matching * weight + constraint.max_skew - 1
-    return [scores.get(node.name) for node in candidates]
+            scores[node.name] += matching * weight + (constraint.max_skew - 1)
+    # Half a pod counts as one (math.Round).
+    rounded = {name: math.floor(score + 0.5) for name, score in scores.items()}
+    return [rounded.get(node.name) for node in candidates]
 
 
 def _company(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
-) -> list[float]:
+) -> list[int]:
     """The weights of the preferred terms that hold on each node, the pod's and those of others."""
     weights: Counter[inter_pod_affinity.Domain] = Counter()
     labels_of = placed.namespaces.get(pod.namespace, {})
@@ -134,7 +141,7 @@ def _company(
         for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
             if term.matches(pod.namespace, pod.labels, labels_of):
                 _weigh(weights, term, placed, counts, weight)
-    return [float(sum(weights[domain] for domain in node.labels.items())) for node in candidates]
+    return [sum(weights[domain] for domain in node.labels.items()) for node in candidates]
 
 
 def _weighed(
