@@ -12,7 +12,7 @@ from driver.resources import fields
 
 
 def patch(
-    pod: fields.Raw, parts: Iterable[documents.Part], known: configs.Known
+    pod: fields.Raw, parts: Iterable[documents.Part], classes: configs.Known
 ) -> tuple[Mapping[str, object], ...]:
     """The JSON patch that gates a pod; none where nothing it asks is surely our driver's.
 
@@ -25,7 +25,7 @@ def patch(
     gates = [gate.get("name") for _, gate in fields.objects(spec, "schedulingGates", "spec")]
     if fields.text(spec, "nodeName", "spec") or names.ALLOCATION_GATE in gates:
         return ()
-    if not any(_asks_ours(part, known) for part in parts):
+    if not any(_asks_ours(part, classes) for part in parts):
         return ()
     entry = {"name": names.ALLOCATION_GATE}
     if "schedulingGates" in spec:
@@ -33,7 +33,7 @@ def patch(
     return ({"op": "add", "path": "/spec/schedulingGates", "value": [entry]},)
 
 
-def _asks_ours(part: documents.Part, known: configs.Known) -> bool:
+def _asks_ours(part: documents.Part, classes: configs.Known) -> bool:
     """Tell whether a request demands our driver; one that leaves the driver open does not."""
-    ways = (way for asked in configs.requests(part) for way in known.ways(asked))
+    ways = (way for request in configs.requests(part) for way in classes.ways(request))
     return any(way.named for way in ways)

@@ -2,7 +2,7 @@
 
 import prometheus_client as prometheus
 
-WEBHOOKS = ("validate", "mutate")
+WEBHOOKS = ("validate", "mutate", "gate")
 VERDICTS = ("allowed", "warned", "converted", "gated", "refused", "unreadable", "failed")
 
 

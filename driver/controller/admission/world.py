@@ -11,6 +11,7 @@ from driver.controller.admission import (
     documents,
     hardware,
     pods,
+    recent,
     review,
 )
 from driver.kube import backoff, client, reflector, resource, store
@@ -18,6 +19,8 @@ from driver.resources import classes, fields, slices
 
 _log = structlog.get_logger(__name__)
 _CALL_S = 1.0
+_RECENT_S = 2.0
+"""For how long a claim or template counts as read; their specs do not change."""
 _KINDS = {
     documents.CLAIM: resource.RESOURCE_CLAIMS,
     documents.TEMPLATE: resource.RESOURCE_CLAIM_TEMPLATES,
@@ -34,6 +37,7 @@ class ClusterWorld:
         self._kube = kube.within(_CALL_S)
         self._driver = driver
         self._lease = controller_lease.ControllerLease(self._kube, namespace, time)
+        self._parts = recent.Recent[documents.Part](time, _RECENT_S)
         self._classes: store.Store[classes.DeviceClass] = store.Store()
         self._hardware: store.Store[hardware.Hardware] = store.Store()
         self._namespaces: store.Store[Mapping[str, str]] = store.Store()
@@ -67,11 +71,15 @@ class ClusterWorld:
         )
 
     def part(self, namespace: str, named: pods.Named) -> documents.Part | None:
-        """Read anew: a template is often made a moment before its pod."""
+        """Read for each pod, once for both webhooks: a template is made a moment before its pod."""
+        key = (namespace, named.kind, named.of)
+        return self._parts.get(key, lambda: self._read(namespace, named))
+
+    def _read(self, namespace: str, named: pods.Named) -> documents.Part | None:
         try:
-            found = self._kube.get(_KINDS[named.kind], named.of, namespace)
+            obj = self._kube.get(_KINDS[named.kind], named.of, namespace)
             kind = review.Kind(documents.GROUP, "v1", named.kind)
-            return documents.part_of(kind, found)
+            return documents.part_of(kind, obj)
         except errors.RationError as error:
             _log.debug("claim not looked up", claim=f"{namespace}/{named.of}", error=str(error))
             return None
