@@ -1,4 +1,4 @@
-"""Whether a controller leads, by the Lease it renews."""
+"""Reads the controller's Lease: pods are gated while a controller leads."""
 
 import datetime as dt
 import threading
