@@ -24,12 +24,14 @@ class Patience:
     `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
     leaves open whether our node was meant; `awaiting_s` where pods that we placed elsewhere lift
     the reason once kube-scheduler has bound them; `silent_s` after our write when the message did
-    not change; `unreserved_s` while reservedFor is empty.
+    not change, `unchanged_s` where that message names our node: kube-scheduler does not write the
+    same words twice, and tries again within 10 s; `unreserved_s` while reservedFor is empty.
     """
 
     refused_s: float = 30.0
     awaiting_s: float = 5.0
     silent_s: float = 45.0
+    unchanged_s: float = 12.0
     unreserved_s: float = 30.0
 
 
@@ -157,12 +159,19 @@ def _unbound(
     if placed.refused_at is not None:
         due = placed.refused_at + _refused_s(pod.verdict.message, patience)
     else:
-        due = placed.written_at + patience.silent_s
+        due = placed.written_at + _silent_s(pod.verdict.message, patience)
     if now < due:
         return Look(due - now)
     if not pod.verdict.refused:
         return Look(patience.silent_s)
     return _release(pod, held, placed.node)
+
+
+def _silent_s(message: str, patience: Patience) -> float:
+    """Seconds for which a message is left alone that may be older than our write."""
+    if not unschedulable.definite(message):
+        return patience.silent_s
+    return min(patience.unchanged_s, patience.silent_s)
 
 
 def _refused_s(message: str, patience: Patience) -> float:

@@ -151,6 +151,18 @@ def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
     assert turn.observe(placed, pod, NODE, 20.0).refused_at == 3.0
 
 
+def test_a_definite_refusal_that_stood_before_is_acted_on_once_it_must_be_of_this_try() -> None:
+    """As a new leader meets it, or after the same refusal of another node."""
+    message = (
+        "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
+        "2 resourceclaim not available on the node. no new claims to deallocate"
+    )
+    pod = objects.pod(status=objects.refused(message))
+    placed = turn.observe(None, pod, NODE, 3.0)
+    assert due(pod, placed, 3.0) == turn.Look(PATIENCE.unchanged_s)
+    assert due(pod, placed, 15.0) == turn.TakeBack((held_by(pod),), NODE, message)
+
+
 def test_unchanged_words_give_the_scheduler_longer() -> None:
     pod = objects.pod(status=objects.refused("same"))
     placed = turn.observe(turn.Placed(NODE, 0.0, "same"), pod, NODE, 10.0)
