@@ -113,7 +113,7 @@ def _warmed(scene: ground.Ground) -> None:
     scene.cluster.kubectl("create", "namespace", namespace)
     work = rounds.Workload("warm", rounds.DEPLOYMENT, 1, 1, "one", "near", 0)
     scene.apply(namespace, rounds.companion(work))
-    selector = ("-l", "companion=warm", "-n", namespace, "--timeout=300s")
+    selector = ("-l", "companion=warm", "-n", namespace, "--timeout=600s")
     scene.cluster.kubectl("wait", "--for=create", "pod", *selector)
     scene.cluster.kubectl("wait", "--for=condition=Ready", "pod", *selector)
     scene.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
