@@ -19,6 +19,8 @@ from tests.fakes.faultproxy import plan, proxy
 
 PREFIX = "agreement-"
 _LOOK_S = 0.25
+_CALM_S, _HEALED_S = 30.0, 120.0
+"""Between two faults both controllers run and one leads for so long; waited for at most so long."""
 _SCHEDULER = "kube-scheduler"
 _ACCOUNT = "agreement-scheduler"
 _ROLES = ("system:kube-scheduler", "system:volume-scheduler")
@@ -33,6 +35,7 @@ class Ground:
         self.judge = judged
         self._looking = threading.Lock()
         self._mending = threading.Lock()
+        self._faulty = threading.Lock()
         self._looked_at = 0.0
         self._seen: tuple[list[pods.Pod], dict[ids.Key, claims.Claim]] = ([], {})
 
@@ -122,6 +125,28 @@ class Ground:
     def _start(self, name: str) -> None:
         with contextlib.suppress(cluster_errors.ClusterError):
             self.cluster.start(name)
+
+    @contextlib.contextmanager
+    def fault(self) -> Iterator[None]:
+        """Be the only lane with a fault, once the last fault of any lane has healed for a while.
+
+        Two controllers survive the loss of one; lanes that break both at once leave no leader for
+        as long as they like, and a pod that waits then says nothing about the controllers.
+        """
+        with self._faulty:
+            ends = time.monotonic() + _HEALED_S
+            calm_since = time.monotonic()
+            while time.monotonic() < min(ends, calm_since + _CALM_S):
+                self.revive()
+                if not self._is_whole():
+                    calm_since = time.monotonic()
+                time.sleep(_LOOK_S * 2)
+            yield
+
+    def _is_whole(self) -> bool:
+        """Tell whether every controller runs, and one of those that run leads."""
+        running = {name for name in self.cluster.controllers() if self.cluster.pid(name)}
+        return len(running) == len(self.cluster.controllers()) and self.leader() in running
 
     def break_leader(self, source: random.Random) -> None:
         """Kill the leading controller, or freeze it for a while."""

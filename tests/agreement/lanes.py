@@ -1,5 +1,6 @@
 """Plays rounds on the nodes of one lane: applies, scales, moves, rolls over, waits and deletes."""
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -26,12 +27,13 @@ class Lane:
         namespace = f"{ground.PREFIX}{os.getpid()}-{drawn.number}"
         scene.cluster.kubectl("create", "namespace", namespace)
         try:
-            for work in works:
-                first = [rounds.storage_class(work)] if work.rule == "volume" else []
-                scene.apply(namespace, *first, *rounds.objects(work, self._nodes))
-            scene.pause(_STEP_S)
-            if faults is not None:
-                scene.break_leader(faults)
+            with contextlib.nullcontext() if faults is None else scene.fault():
+                for work in works:
+                    first = [rounds.storage_class(work)] if work.rule == "volume" else []
+                    scene.apply(namespace, *first, *rounds.objects(work, self._nodes))
+                scene.pause(_STEP_S)
+                if faults is not None:
+                    scene.break_leader(faults)
             self._change(namespace, works)
             self._all_run(namespace, works)
         finally:

@@ -78,13 +78,14 @@ class Breaks:
         self._then = [one for one in self._among if one is Trouble.RUSH]
 
     def draw(self, *, killing: bool) -> Break:
-        """The next one; a kill only while `killing`, and each kind of them first of all.
+        """Draw the next trouble: each kind of kill first of all, later kills only while `killing`.
 
-        After the kills the rush comes first: from then on the process that lives to the end has as
-        many threads as it ever needs, and one more is one too many.
+        A run may be so short, or its machine so fast, that no trouble falls into its first cycles;
+        the kills are a part of it all the same. After the kills the rush comes first: from then on
+        the process that lives to the end has as many threads as it ever needs, and one more is one
+        too many.
         """
-        first = self._first if killing else self._then
-        if first:
+        if first := self._first or ([] if killing else self._then):
             return Break(first.pop(0), 0)
         others = [one for one in self._among if one not in KILLS]
         kills = [one for one in self._among if one in KILLS] * LIKELIER if killing else []

@@ -51,3 +51,8 @@ def test_there_are_kills_first_and_none_once_they_are_over() -> None:
     assert late[0] is draw.Trouble.RUSH
     assert not set(late) & set(draw.KILLS)
     assert set(draw.Trouble) - set(draw.KILLS) == set(late)
+
+
+def test_a_run_whose_first_cycles_saw_no_trouble_is_killed_all_the_same() -> None:
+    breaks = draw.Breaks(1, tuple(draw.Trouble))
+    assert [breaks.draw(killing=False).trouble for _ in range(2)] == list(draw.KILLS)
