@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver import errors, ids, names
-from driver.files import durable
+from driver.files import durable, mounts
 from driver.kubeletplugin import checkpoint, metadata_files, sockets
 from driver.kubeletplugin.cdi import model, store
 
@@ -53,6 +53,8 @@ def clear(place: Place) -> tuple[ids.ClaimUid, ...]:
         told.remove(uid)
     for path in found:
         _remove(path)
+    if not kept:
+        _unmount(place.state_dir / _MPS)
     _empty(place.state_dir, {_CLAIMS, _MPS} if kept else set())
     _empty(place.plugin, {_TOLD} if kept else set())
     if not kept:
@@ -82,6 +84,15 @@ def _empty(folder: Path, but: set[str]) -> None:
 
 def _inside(folder: Path) -> list[Path]:
     return [folder / name for name in durable.names(folder)]
+
+
+def _unmount(folder: Path) -> None:
+    """Take off what clients of MPS daemons wrote to; nobody walks it."""
+    try:
+        for path in mounts.below(folder.resolve()):
+            mounts.unmount(path)
+    except OSError as e:
+        raise errors.NodeFault("unmount", str(folder), str(e)) from e
 
 
 def _remove(path: Path) -> None:

@@ -27,7 +27,9 @@ from driver.kubeletplugin.sharing import mig as parts
 _PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
 """CUDA's own default, where a client looks without being told."""
 _SHM = "/dev/shm"  # noqa: S108 - a path in containers
-_SHARED_OPTIONS = ("rw", "nosuid", "nodev", "rbind", "rprivate")
+PIPE_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "rbind", "rprivate")
+"""A client connects to a socket and writes no file; a read-only mount takes nothing from that."""
+_SHM_OPTIONS = ("rw", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 _TOLD_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "bind", "rprivate")
 NVIDIA_MAJOR = 195
 """Of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
@@ -215,8 +217,8 @@ class Injection:
         if found is None or found.shm_dir is None:
             raise errors.NodeFault("find", f"MPS daemon {key}", "it is not there")
         return (
-            template.Mount(found.pipe_dir, _PIPE, _SHARED_OPTIONS),
-            template.Mount(found.shm_dir, _SHM, _SHARED_OPTIONS),
+            template.Mount(found.pipe_dir, _PIPE, PIPE_OPTIONS),
+            template.Mount(found.shm_dir, _SHM, _SHM_OPTIONS),
         )
 
     def _gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:

@@ -51,7 +51,7 @@ class App:
         return life.run()
 
     def _keeper(self, key: str) -> keeper.Keeper:
-        shm = self._config.shm_dir / key
+        shm = self._config.shm_dir / key / "shm"
         place = daemon.Place(self._layout.pipe(key), self._layout.log(key), shm)
         status = statuses.StatusFile(self._layout, key, self._boot_id, self._clock)
         return keeper.Keeper(key, place, status, self._tools)

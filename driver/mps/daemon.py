@@ -5,18 +5,19 @@ next one finds it by its command line and environment. Its end is told by a pidf
 or not.
 """
 
+import functools
 import os
 import select
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from driver import errors
-from driver.files import driver_search
+from driver.files import driver_search, mounts
 from driver.mps import decision, processes, shm
 
 CONTROL = "nvidia-cuda-mps-control"
@@ -113,9 +114,8 @@ class Program:
         errors_path = place.log / "stderr"
         try:
             with errors_path.open("wb") as words:
-                if not shape.own_shm:
-                    return _spawn(command, environment, words)
-                return _elsewhere(command, environment, words, place.shm)
+                enter = functools.partial(_enter, place, own_shm=shape.own_shm)
+                return _elsewhere(command, environment, words, enter)
         except OSError as e:
             raise errors.NodeFault("start", command[0], str(e)) from e
 
@@ -183,15 +183,26 @@ def _spawn(command: list[str], environment: dict[str, str], words: BinaryIO) -> 
     return Handle(child.pid, child)
 
 
+def _enter(dirs: Place, *, own_shm: bool) -> None:
+    """Give the calling thread what a daemon is to see. Raises OSError.
+
+    A server runs as its clients' user, and opens the pipe directory by its path (535, 550).
+    """
+    mounts.isolate()
+    if own_shm:
+        mounts.bind(dirs.shm, shm.TARGET)
+    mounts.reveal(dirs.pipe.parent)
+
+
 def _elsewhere(
-    command: list[str], environment: dict[str, str], words: BinaryIO, own: Path
+    command: list[str], environment: dict[str, str], words: BinaryIO, enter: Callable[[], None]
 ) -> Handle:
-    """Spawn where /dev/shm is `own`: a thread leaves our mounts, and the daemon is its child."""
+    """Spawn with mounts of its own: a thread leaves ours by `enter`, then forks the daemon."""
     made: list[Handle | OSError] = []
 
     def leave_and_spawn() -> None:
         try:
-            shm.enter(own)
+            enter()
             made.append(_spawn(command, environment, words))
         except OSError as e:
             made.append(e)

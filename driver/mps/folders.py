@@ -1,7 +1,8 @@
 """The directories of one daemon: made, cleaned after a dead one, read for its last words, removed.
 
 The pipe directory is mounted into containers, so it is emptied and never replaced: a container
-that waits for the next daemon has the same directory.
+that waits for the next daemon has the same directory. It is a file system of its own, for a few
+sockets; the directory around it is root's alone, as the logs are.
 """
 
 import os
@@ -9,15 +10,16 @@ import shutil
 from pathlib import Path
 
 from driver import errors
-from driver.files import durable
+from driver.files import mounts
 from driver.mps import control, daemon
 
 WORDS_LINES = 4
 _WORDS_BYTES = 16 * 1024
 _TAIL_BYTES = 64 * 1024
 _LOG_BYTES = 4 * 1024 * 1024
-_ANYBODY = 0o1777
-"""Clients are of any user; what is there may be removed by its owner only."""
+_PIPE_BYTES, _PIPE_INODES = 1 << 20, 64
+"""Of a pipe directory. A daemon (535, 550) has five files there, none with more than a line."""
+_LOG_MODE = 0o755
 _LOGS = ("control.log", "server.log")
 _FILES = ("stderr", *_LOGS)
 _LONGEST = "control_privileged"
@@ -38,10 +40,9 @@ def make(place: daemon.Place) -> None:
         expected = f"at most {_SOCKET_BYTES}: a shorter directory"
         raise errors.BadInput("--state-dir", f"the socket {deepest} has {size} bytes", expected)
     try:
-        durable.make_folder(place.pipe.parent)
-        for folder in (place.pipe, place.log):
-            folder.mkdir(exist_ok=True)
-            folder.chmod(_ANYBODY)
+        mounts.tmpfs(place.pipe, _PIPE_BYTES, _PIPE_INODES)
+        place.log.mkdir(exist_ok=True)
+        place.log.chmod(_LOG_MODE)
         _empty(place.pipe)
         for path in (place.log / name for name in _LOGS):
             if path.exists():
@@ -51,11 +52,12 @@ def make(place: daemon.Place) -> None:
 
 
 def remove(place: daemon.Place) -> None:
-    """Remove them with all that is in them. Raises NodeFault."""
+    """Unmount the pipe directory, whatever is in it, and remove the others. Raises NodeFault."""
     try:
+        mounts.unmount(place.pipe)
         if place.pipe.parent.exists():
             shutil.rmtree(place.pipe.parent)
-    except OSError as e:
+    except (OSError, RecursionError) as e:
         raise errors.NodeFault("remove", str(place.pipe.parent), str(e)) from e
 
 
@@ -94,6 +96,7 @@ def _old(path: Path) -> Path:
 
 
 def _empty(folder: Path) -> None:
+    """Remove what a dead daemon left. _PIPE_INODES is also how deep a folder can be there."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

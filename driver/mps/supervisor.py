@@ -20,10 +20,6 @@ _MODE = 0o644
 MakeKeeper = Callable[[str], keeper.Keeper]
 
 
-class WorkerDied(errors.RationError):
-    """A worker met what it is not made for: the process ends, the daemons stay."""
-
-
 class Supervisor:
     """`run` is a thread's target; `problem` and `idle_s` may be asked by any thread."""
 
@@ -56,7 +52,7 @@ class Supervisor:
         return self._clock.monotonic() - self._looked_at
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the daemons until `stop` is set; they stay. Raises NodeFault, WorkerDied."""
+        """Keep the daemons until `stop` is set; they stay. Raises NodeFault."""
         for folder in (self._layout.desired_dir, self._layout.status_dir, self._layout.run_dir):
             _made(folder)
         lock = self._locked(stop)
@@ -115,8 +111,6 @@ class Supervisor:
 
     def _bury(self) -> None:
         for key, one in list(self._workers.items()):
-            if one.failure is not None:
-                raise WorkerDied(f"the worker of {key} died") from one.failure
             if one.finished:
                 del self._workers[key]
 

@@ -1,4 +1,7 @@
-"""One thread a key, so that what is slow holds up nothing but itself."""
+"""One thread a key, so that what is slow, or fails, holds up nothing but itself.
+
+The process has all tenants' daemons for children: no failure of one key may end it.
+"""
 
 import math
 import os
@@ -12,6 +15,8 @@ from driver.mps import decision, keeper
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 1.0
+_UNEXPECTED_S = 10.0
+"""Between two tries that fail for a reason nobody thought of: it is logged whole each time."""
 
 
 class Worker:
@@ -25,7 +30,6 @@ class Worker:
         self._finished = False
         self._stop = False
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"mps {key}", daemon=True)
 
     def start(self) -> None:
@@ -66,9 +70,8 @@ class Worker:
         try:
             while not self._stop and not self._is_done():
                 continue
-        except BaseException as e:  # noqa: BLE001 - the supervisor ends with it
-            _log.error("worker died", key=self._key, exc_info=True)
-            self.failure = e
+        except Exception:  # noqa: BLE001 - the next look begins another
+            _log.exception("worker ended", key=self._key)
         finally:
             with self._guard:
                 self._finished = True
@@ -81,6 +84,9 @@ class Worker:
         except errors.NodeFault as e:
             _log.error("daemon not kept", key=self._key, problem=str(e))
             wait_s = _AGAIN_S
+        except Exception:  # noqa: BLE001 - whatever it is, it is this key's
+            _log.exception("daemon not kept", key=self._key)
+            wait_s = _UNEXPECTED_S
         if wait_s is not None:
             self._wait(wait_s)
             return False

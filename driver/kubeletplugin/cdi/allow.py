@@ -31,7 +31,8 @@ _SETTING = (
     r"|/lib/firmware/nvidia/[0-9]+(?:\.[0-9]+)+/(?:gsp|ucodes)[a-z0-9_]*\.bin"
 )
 _PLACE = re.compile(rf"{_LIBRARY}|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+|{_SETTING}")
-_SHARED_PLACES = frozenset({"/tmp/nvidia-mps", "/dev/shm"})  # noqa: S108 - in containers
+_SHARED_PLACES = {"/tmp/nvidia-mps": "ro", "/dev/shm": "rw"}  # noqa: S108 - in containers
+"""What clients share with their MPS daemon, and how: its sockets to connect to, memory to write."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*"
 _CLAIM = rf"(?:resourceclaims/{_NAME}|resourceclaimtemplates/{_LABEL})"
@@ -91,7 +92,8 @@ class Limits:
             yield "mounts.hostPath", f"is {host!r}", f"a path under {root or 'no root at all'}"
         if not (shared or told or is_place(place)):
             yield "mounts.containerPath", f"is {place!r}", "a place of NVIDIA's files"
-        missing = {"rw" if shared else "ro", "nosuid", "nodev"} - set(options)
+        needed = {_SHARED_PLACES.get(place, "ro"), "nosuid", "nodev"}
+        missing = (needed | {"noexec"} if shared else needed) - set(options)
         if missing:
             yield "mounts.options", f"lacks {sorted(missing)}", "a mount that gives no more"
 

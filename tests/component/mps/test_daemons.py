@@ -15,7 +15,6 @@ from simulator import builder, layout, store
 from tests.fakes import mpsnode, waiting
 
 GIB = mpsnode.GIB
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 
 
 def test_ready_means_that_the_daemon_answers_with_the_limits(
@@ -258,7 +257,6 @@ def test_a_device_that_is_not_there_is_told_when_a_client_comes(
     assert "the last MPS server ended with exit code" in told.problem
 
 
-@needs_root
 def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, minor: int) -> None:
     status = node.serving(minor, node.want(minor, shm_bytes=GIB))
     assert status.shm_dir is not None

@@ -135,8 +135,9 @@ def test_every_device_of_the_claim_brings_the_same_edits_so_a_container_has_them
     assert first["env"] == second["env"]
     # The third is what its containers are told of a request, each by its own device.
     assert first["mounts"][:2] == second["mounts"][:2]
-    shared = [one["containerPath"] for one in first["mounts"][:2]]
-    assert shared == ["/tmp/nvidia-mps", "/dev/shm"]
+    shared = [(one["containerPath"], one["options"][0]) for one in first["mounts"][:2]]
+    assert shared == [("/tmp/nvidia-mps", "ro"), ("/dev/shm", "rw")]
+    assert all({"nosuid", "nodev", "noexec"} <= set(one["options"]) for one in first["mounts"][:2])
     assert environment(first)[PINNED] == "0=4096M,1=4096M"
 
 

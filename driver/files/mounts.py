@@ -1,0 +1,97 @@
+"""Mounts that tenants or daemons see: bounded file systems in memory, below folders of root's own.
+
+Nothing a tenant can write lies on a file system of the host, and what it wrote is unmounted, never
+walked. Flags and calls: mount(2), umount(2), unshare(2).
+"""
+
+import ctypes
+import os
+import re
+from pathlib import Path
+
+# sched.h and sys/mount.h
+_CLONE_NEWNS = 0x20000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 0x2, 0x4, 0x8, 0x20
+_MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
+_HARMLESS = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+_ROOT_ONLY = 0o700
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def tmpfs(path: Path, size: int, inodes: int | None = None) -> None:
+    """Mount a tmpfs of `size` bytes at `path`, or give the one that is there these bounds.
+
+    Anybody may write to it, and nothing on it is a device, is run, or changes a user's id. Its
+    parent folder becomes root's alone, so only who is handed the mount itself gets there: no user
+    of the host does. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(_ROOT_ONLY)
+    path.mkdir(exist_ok=True)
+    flags = _HARMLESS | (_MS_REMOUNT if path.is_mount() else 0)
+    bound = "" if inodes is None else f",nr_inodes={inodes}"
+    _mount("tmpfs", path, "tmpfs", flags, f"size={size},mode=1777{bound}")
+
+
+def unmount(path: Path) -> None:
+    """Detach all that is mounted at `path`; who has it open keeps it. Raises OSError."""
+    while path.is_mount():
+        _check(_libc.umount2(bytes(path), _MNT_DETACH | _UMOUNT_NOFOLLOW), path)
+
+
+def below(folder: Path) -> tuple[Path, ...]:
+    """Mount points in a folder, at any depth, in the order to unmount them in. Raises OSError."""
+    text = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    points = (line.split(" ")[4] for line in text.splitlines())  # proc_pid_mountinfo(5)
+    paths = (Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), point)) for point in points)
+    return tuple(reversed([path for path in paths if folder in path.parents]))
+
+
+def isolate() -> None:
+    """Give the calling thread mounts of its own, and so what it starts from now on.
+
+    Mounts of the host still arrive there; none goes back. Raises OSError.
+    """
+    _check(_libc.unshare(_CLONE_NEWNS), Path("/"))
+    _mount(None, Path("/"), None, _MS_REC | _MS_SLAVE, None)
+
+
+def bind(source: Path, target: Path) -> None:
+    """Show `source`, with what is mounted in it, at `target` too. Raises OSError."""
+    _mount(str(source), target, None, _MS_BIND | _MS_REC, None)
+
+
+def reveal(folder: Path) -> None:
+    """Let everybody pass a folder of root's, with the same folders in it, in the thread's mounts.
+
+    To be called after `isolate`: the host's own folder stays as it is. Raises OSError.
+    """
+    handles = {path.name: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in folder.iterdir()}
+    try:
+        _mount(
+            "tmpfs", folder, "tmpfs", _HARMLESS, f"size=4k,mode=755,nr_inodes={len(handles) + 1}"
+        )
+        for name, handle in handles.items():
+            (folder / name).mkdir()
+            bind(Path(f"/proc/self/fd/{handle}"), folder / name)
+    finally:
+        for handle in handles.values():
+            os.close(handle)
+
+
+def _mount(
+    source: str | None, target: Path, kind: str | None, flags: int, options: str | None
+) -> None:
+    words = (source, str(target), kind)
+    texts = [None if word is None else word.encode() for word in words]
+    data = None if options is None else options.encode()
+    _check(_libc.mount(*texts, ctypes.c_ulong(flags), data), target)
+
+
+def _check(result: int, path: Path) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(path))
