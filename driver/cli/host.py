@@ -5,8 +5,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from driver import clock
 from driver.cli.checks import host
-from driver.files import driver_search, rooted
+from driver.files import driver_search, rooted, toolkit
 
 Read = Callable[[Path], host.Numbers | None]
 _CDI = ("etc/cdi", "var/run/cdi")
@@ -25,11 +26,17 @@ def numbers(path: Path) -> host.Numbers | None:
     return os.major(found.st_rdev), os.minor(found.st_rdev)
 
 
-def look(root: Path, setting: driver_search.Setting, name: str, read: Read = numbers) -> host.Host:
-    """What a node is like; `setting` is the plugin's --driver-root."""
+def look(
+    root: Path,
+    setting: driver_search.Setting,
+    name: str,
+    read: Read = numbers,
+    ask: toolkit.Ask = toolkit.run_version,
+) -> host.Host:
+    """Read all facts of a node; `setting` is the plugin's --driver-root."""
     # A search's own look would log, into what is printed.
-    places = [rooted.Root(one) for one in driver_search.candidates(setting, root)]
-    driver = next((one.path for one in places if driver_search.lacking(one) is None), None)
+    roots = [rooted.Root(path) for path in driver_search.candidates(setting, root)]
+    driver = next((each.path for each in roots if driver_search.lacking(each) is None), None)
     return host.Host(
         name=name,
         driver=None if driver is None else _on_host(driver, root),
@@ -37,9 +44,18 @@ def look(root: Path, setting: driver_search.Setting, name: str, read: Read = num
         devices={**_devices((driver or root) / "dev", read), **_devices(root / "dev", read)},
         links=frozenset(_names(root / "dev" / "char")),
         unified=(root / "sys/fs/cgroup/cgroup.controllers").exists(),
-        cdi_folders=tuple(f"/{one}" for one in _CDI if (root / one).is_dir()),
+        cdi_folders=tuple(f"/{folder}" for folder in _CDI if (root / folder).is_dir()),
         kubelet=_text(root / _KUBELET),
         containerd=_text(root / _CONTAINERD),
+        hooks=_hooks(root, ask),
+    )
+
+
+def _hooks(root: Path, ask: toolkit.Ask) -> tuple[tuple[str, str, str], ...]:
+    hooks = toolkit.Toolkit(root, clock.SystemClock(), ask=ask).hooks()
+    return tuple(
+        (hook.path, toolkit.show(hook.version) if hook.version else "", hook.problem)
+        for hook in hooks
     )
 
 

@@ -46,7 +46,7 @@ def below(folder: Path) -> tuple[Path, ...]:
     """Mount points in a folder, at any depth, in the order to unmount them in. Raises OSError."""
     text = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     points = (line.split(" ")[4] for line in text.splitlines())  # proc_pid_mountinfo(5)
-    paths = (Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), point)) for point in points)
+    paths = (Path(_OCTAL.sub(lambda escape: chr(int(escape[1], 8)), point)) for point in points)
     return tuple(reversed([path for path in paths if folder in path.parents]))
 
 

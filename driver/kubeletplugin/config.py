@@ -53,7 +53,7 @@ class PluginConfig(settings.ClusterSettings):
     cdi_hook: str = pydantic.Field(
         default="auto",
         description="The container toolkit's nvidia-cdi-hook, a path of the host; "
-        "auto: where it is usually installed, if it is; none: no hooks.",
+        "auto: where it is usually installed, if it is, from version 1.17.8 on; none: no hooks.",
     )
     allocator: Literal["controller", "scheduler"] = pydantic.Field(
         default="controller",

@@ -1,9 +1,9 @@
 """What every container with a GPU gets of the driver, found once and kept while it stands.
 
-With the container toolkit's `nvidia-cdi-hook` on the host, each library is mounted once and the
-hook makes its links and the loader's cache. Without, nobody runs ldconfig in the container: each
-library is mounted in the loader's folder under every name it goes by. `/tmp/nvidia-mps` is never
-given here: a claim's own daemon has it (node-layer §5.3).
+With the container toolkit's `nvidia-cdi-hook` on the host, of a version that may be used, each
+library is mounted once and the hook makes its links and the loader's cache. Without, nobody runs
+ldconfig in the container: each library is mounted in the loader's folder under every name it goes
+by. `/tmp/nvidia-mps` is never given here: a claim's own daemon has it (node-layer §5.3).
 """
 
 import datetime as dt
@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import structlog
+
 from driver import clock
-from driver.files import rooted
+from driver.files import rooted, toolkit
 from driver.kubeletplugin import driver_libraries, driver_places, driver_root
 from driver.kubeletplugin.cdi import hooks, template
 
+_log = structlog.get_logger(__name__)
 CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-ANY_HOOK, NO_HOOK = "auto", "none"
-HOOKS = ("/usr/bin/nvidia-cdi-hook", "/usr/local/nvidia/toolkit/nvidia-cdi-hook")
 _SETTLED = dt.timedelta(seconds=2)
 """Of a folder that changed this lately, another change might bear the same time."""
 
@@ -32,23 +33,26 @@ class _Seen:
 
     libraries: tuple[Path | None, ...]
     nodes: tuple[template.DeviceNode, ...]
-    hook: str
+    hook: toolkit.Hook | None
 
 
 class DriverFiles:
-    """The driver's files under `root`; `hook` is a path of the host, ANY_HOOK or NO_HOOK."""
+    """The driver's files under `root`; `hook` is as of `toolkit.Toolkit`."""
 
     def __init__(
         self,
         root: driver_root.DriverRoot,
         host_root: Path = Path("/"),
-        hook: str = ANY_HOOK,
+        hook: str = toolkit.AUTO,
         time: clock.Clock | None = None,
+        ask: toolkit.Ask = toolkit.run_version,
     ) -> None:
         self.root = root
         self._host = rooted.Root(host_root)
         self._hook = hook
         self._time = time or clock.SystemClock()
+        self._toolkit = toolkit.Toolkit(host_root, self._time, hook, ask)
+        self._refused: tuple[toolkit.Hook, ...] = ()
         self._kept: tuple[_Seen, dict[Path, _Stamp], template.Common] | None = None
 
     def read(self) -> template.Common:
@@ -61,7 +65,7 @@ class DriverFiles:
         seen = _Seen(
             self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
             tuple(node for node in nodes if node is not None),
-            self._program(),
+            self._usable_hook(),
         )
         kept = self._kept
         if kept is not None and kept[0] == seen and _stamps(kept[1]) == kept[1]:
@@ -78,25 +82,40 @@ class DriverFiles:
         if seen.hook:
             common = replace(
                 common,
-                hooks=hooks.hooks(
-                    seen.hook, libraries.version, _links(libraries), _loader_folders(libraries)
-                ),
+                hooks=_hooks(seen.hook, libraries),
                 environment=(f"NVIDIA_CTK_LIBCUDA_DIR={libraries.cuda}",),
             )
         stamps = _stamps((*libraries.folders, *places.folders()))
         self._kept = (seen, stamps, common) if _are_older(stamps, since - _SETTLED) else None
         return common
 
-    def _program(self) -> str:
-        """Where the hook's program is on the host, where runtimes look; empty without one."""
-        if self._hook == NO_HOOK:
-            return ""
-        asked = HOOKS if self._hook == ANY_HOOK else (self._hook,)
-        found = next((path for path in asked if self._host.resolve(path).is_file()), "")
-        if not found and self._hook != ANY_HOOK:
+    def _usable_hook(self) -> toolkit.Hook | None:
+        """The host's hook program that may be used; None without any, or where none is wanted.
+
+        Raises DriverNotReady when the program that --cdi-hook names is missing or refused.
+        """
+        hooks_there = self._toolkit.hooks()
+        refused = tuple(hook for hook in hooks_there if hook.problem)
+        if refused != self._refused:
+            self._refused = refused
+            for hook in refused:
+                _log.warning("nvidia-cdi-hook not used", path=hook.path, problem=hook.problem)
+        if self._hook not in {toolkit.AUTO, toolkit.NONE}:
+            self._require(hooks_there)
+        return next((hook for hook in hooks_there if not hook.problem), None)
+
+    def _require(self, hooks_there: tuple[toolkit.Hook, ...]) -> None:
+        if not hooks_there:
             expected = "no such file on the host (yet); --cdi-hook asks for it"
             raise driver_root.DriverNotReady("find", self._hook, expected)
-        return found
+        if problem := hooks_there[0].problem:
+            raise driver_root.DriverNotReady("use", self._hook, problem)
+
+
+def _hooks(hook: toolkit.Hook, libraries: driver_libraries.Libraries) -> tuple[template.Hook, ...]:
+    version = hook.version or toolkit.FLOOR
+    folders = _loader_folders(libraries)
+    return hooks.hooks(hook.path, version, libraries.version, _links(libraries), folders)
 
 
 def _with_hook(libraries: driver_libraries.Libraries) -> Iterator[template.Mount]:

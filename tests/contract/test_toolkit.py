@@ -20,7 +20,7 @@ from hack.cluster import shell
 from simulator import layout
 from simulator import store as machines
 from tests.contract import toolkit, worlds
-from tests.fakes import gpunode
+from tests.fakes import gpunode, toolkits
 
 LIBRARIES = {
     "libnvidia-ptxjitcompiler.so": "1",
@@ -86,7 +86,8 @@ def a_library(path: Path, own: str) -> None:
 
 def ours(base: Path, hook: str = "auto") -> Any:
     at = layout.Layout(base)
-    files = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root, hook)
+    root = driver_root.DriverRoot(at.driver_root)
+    files = driver_files.DriverFiles(root, at.host_root, hook, ask=toolkits.ask)
     common = files.read()
     text = template.render("gpu.ration.dev/claim", common, (DEVICE,))
     program = common.hooks[0].path if common.hooks else ""

@@ -1,10 +1,14 @@
 """NVIDIA's own `nvidia-ctk` and `nvidia-cdi-hook`, built from the pinned module beside this file.
 
+Of the hook there are older versions too, as hosts have them, each pinned by its module's sum.
+
 The programs are cached with those of the local cluster, named by its pins.
 """
 
+import functools
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,11 @@ from hack.cluster import shell, toolchain, versions
 from simulator import layout
 
 MODULE = Path(__file__).parent / "tools/nvidia-ctk"
+OLDER = {
+    "1.16.2": "h1:udrrtB8JrAs2KkKQ4njgSb/anUOC1b9tP5LjUtbjE+k=",
+    "1.17.8": "h1:ndE23TKvQBicsZT88mzZudygn6JNOe6+UsIgqk6gGvw=",
+    "1.18.0": "h1:bXoKq9C1WHU5fF6VqXvX3RkMzpp4ihTUgBPrh66vTf0=",
+}
 FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w")
 
 
@@ -34,6 +43,30 @@ def _build(folder: Path) -> None:
         command = ("go", "build", *FLAGS, "-o", f"{out}/", "tool")
         shell.run(command, cwd=MODULE, env=environment)
         out.rename(folder)
+
+
+def hook_of(version: str) -> Path:
+    """The nvidia-cdi-hook of a version of OLDER, that says so. Raises CommandFailedError."""
+    key = versions.cache_key([OLDER[version].encode(), " ".join(FLAGS).encode()])
+    folder = toolchain.cache_root() / "tools" / f"nvidia-cdi-hook-{version}-{key}"
+    return toolchain.keep(folder, functools.partial(_build_older, version)) / "nvidia-cdi-hook"
+
+
+def _build_older(version: str, out: Path) -> None:
+    module = "github.com/NVIDIA/nvidia-container-toolkit"
+    environment = {**os.environ, "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w", "GOFLAGS": "-mod=mod"}
+    text = shell.run(("go", "mod", "download", "-json", f"{module}@v{version}"), cwd=Path("/"))
+    told = json.loads(text)
+    assert told["Sum"] == OLDER[version], f"{module}@v{version} is {told['Sum']}"
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".nvidia-cdi-hook-") as made:
+        source = Path(made) / "source"  # its own vendor folder is not in the module
+        leave = shutil.ignore_patterns("vendor")
+        shutil.copytree(told["Dir"], source, ignore=leave, copy_function=shutil.copyfile)
+        for folder in (source, *(path for path in source.rglob("*") if path.is_dir())):
+            folder.chmod(0o755)
+        stamp = f"-s -w -X {module}/internal/info.version={version}"
+        command = ("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamp)
+        shell.run((*command, "-o", f"{out}/", "./cmd/nvidia-cdi-hook"), cwd=source, env=environment)
 
 
 def generate(base: Path) -> Any:

@@ -37,7 +37,7 @@ from simulator import capabilities as opened
 from simulator import machine
 from tests import builders
 from tests.fakes import clock as fake_clock
-from tests.fakes import nvml, partitioning, sharing
+from tests.fakes import nvml, partitioning, sharing, toolkits
 
 CONTROL = {
     "nvidiactl": (195, 255),
@@ -174,7 +174,9 @@ class GpuNode:
             KIND,
             gpus,
             driver_files.DriverFiles(
-                driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at), self.host
+                driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
+                self.host,
+                ask=toolkits.ask,
             ),
             injection.Files(
                 store.Store(self.cdi, KIND, watch),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from driver import errors
 from driver.kubeletplugin import driver_files, driver_root
 from driver.kubeletplugin.cdi import allow, model, template
-from tests.fakes import gpunode
+from tests.fakes import gpunode, toolkits
 
 ROOT = "/run/nvidia/driver"
 KIND = "gpu.ration.dev/claim"
@@ -153,7 +153,7 @@ def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
         ):
             with contextlib.suppress(OSError):  # no file can have every name
                 (root / gpunode.LIBRARIES / name).touch()
-        files = driver_files.DriverFiles(driver_root.DriverRoot(root), host)
+        files = driver_files.DriverFiles(driver_root.DriverRoot(root), host, ask=toolkits.ask)
         common = files.read()
         node = template.DeviceNode("/dev/nvidia0", f"{root}/dev/nvidia0", 195, 0)
         text = template.render(KIND, common, (template.Device("d", (node,)),))

@@ -18,7 +18,8 @@ class Host:
     `driver` is where the driver is, or None, and `looked` what each place lacks. `devices` are the
     driver's device files with their numbers, `links` the names in `/dev/char`. `unified`: cgroup
     v2. `kubelet` and `containerd` are the texts of their configurations, None where there is none
-    to be read.
+    to be read. `hooks` are the programs that run as root for containers: path, version, and why
+    the plugin does not use it ("" where it does).
     """
 
     name: str
@@ -30,11 +31,12 @@ class Host:
     cdi_folders: tuple[str, ...]
     kubelet: str | None = None
     containerd: str | None = None
+    hooks: tuple[tuple[str, str, str], ...] = ()
 
 
 def examine(host: Host) -> Iterator[findings.Finding]:
     """All there is to say."""
-    for check in (_driver, _devices, _links, _cgroups, _cdi):
+    for check in (_driver, _devices, _links, _cgroups, _cdi, _hooks):
         yield from check(host)
 
 
@@ -108,6 +110,18 @@ def _cdi(host: Host) -> Iterator[findings.Finding]:
     else:
         text = f"specs lie in {' and '.join(host.cdi_folders)}"
         yield findings.Finding("cdi", findings.State.FINE, text, where=host.name)
+
+
+def _hooks(host: Host) -> Iterator[findings.Finding]:
+    used = [f"{path} {version}" for path, version, problem in host.hooks if not problem]
+    for path, _, problem in host.hooks:
+        if problem:
+            text = f"{path} {problem}; it is not used"
+            fix = "update the NVIDIA container toolkit, or GPU operator, of this node"
+            yield findings.Finding("cdi hook", findings.State.WRONG, text, fix, host.name)
+    if used or not host.hooks:
+        text = f"{used[0]} is used" if used else "no nvidia-cdi-hook; none is needed"
+        yield findings.Finding("cdi hook", findings.State.FINE, text, where=host.name)
 
 
 def _kubelet_driver(host: Host) -> str:

@@ -1,8 +1,8 @@
 """The hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
 
 Links first, then forward compatibility, which the loader's cache has to see, then that cache; last,
-libnvidia-ml is kept from making device nodes (node-layer §5.3). A toolkit that does not know one of
-them warns and goes on.
+libnvidia-ml is kept from making device nodes (node-layer §5.3). A program gets only the hooks that
+its version has: one that it does not know ends it, and the container, before 1.18.0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,17 +10,30 @@ from pathlib import PurePosixPath
 
 from driver.kubeletplugin.cdi import template
 
+Version = tuple[int, int, int]
+_SINCE: dict[str, Version] = {
+    "enable-cuda-compat": (1, 17, 5),
+    "disable-device-node-modification": (1, 18, 0),
+}
+"""The toolkit's first version that has a hook; the others are as old as the program, 1.16.0."""
+
 
 def hooks(
-    program: str, version: str, links: Iterable[tuple[str, str]], folders: Iterable[str]
+    program: str,
+    toolkit: Version,
+    driver: str,
+    links: Iterable[tuple[str, str]],
+    folders: Iterable[str],
 ) -> tuple[template.Hook, ...]:
-    """Hooks that run `program`, a path of the host.
+    """Hooks that run `program`, a path of the host, of the version `toolkit`.
 
-    `links` are (target, path of the link), `folders` those of libraries in the container.
+    `driver` is the driver's version, `links` are (target, path of the link), `folders` those of
+    libraries in the container.
     """
     name = PurePosixPath(program).name
-    commands = _commands(version, tuple(links), tuple(folders))
-    return tuple(template.Hook(program, (name, *command)) for command in commands)
+    commands = _commands(driver, tuple(links), tuple(folders))
+    fit = (command for command in commands if _SINCE.get(command[0], toolkit) <= toolkit)
+    return tuple(template.Hook(program, (name, *command)) for command in fit)
 
 
 def _commands(

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from driver.kubeletplugin import driver_files, reclaim
+from driver.files import toolkit
+from driver.kubeletplugin import reclaim
 from simulator import layout
 from tests import builders
-from tests.fakes import battering, gpunode, publishing, supervised, waiting
+from tests.fakes import battering, gpunode, publishing, supervised, toolkits, waiting
 from tests.fakes import clock as fake_clock
 from tests.fakes.apiserver import server as api_server
 
@@ -110,7 +111,7 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
     battered: battering.Battered,
 ) -> None:
     host = layout.Layout(battered.base).host_root
-    first, second = (host / path.lstrip("/") for path in driver_files.HOOKS)
+    first, second = (host / path.lstrip("/") for path in toolkit.PROGRAMS)
 
     def hooks() -> set[str]:
         """Programs that the spec of a new claim has run."""
@@ -121,14 +122,14 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
         return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
 
     assert hooks() == set()
-    gpunode.write(first, "1.17")
-    assert hooks() == {driver_files.HOOKS[0]}
-    gpunode.write(first, "1.19")
-    assert hooks() == {driver_files.HOOKS[0]}
-    gpunode.write(second, "1.19")
+    toolkits.install(first, "1.17.8")
+    assert hooks() == {toolkit.PROGRAMS[0]}
+    toolkits.install(first, "1.19.0")
+    assert hooks() == {toolkit.PROGRAMS[0]}
+    toolkits.install(second, "1.19.0")
     first.unlink()
-    assert hooks() == {driver_files.HOOKS[1]}
-    second.unlink()
+    assert hooks() == {toolkit.PROGRAMS[1]}
+    toolkits.install(second, "1.17.7")
     assert hooks() == set()
 
 
@@ -138,8 +139,8 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
     reader.claims[claim.key] = claim
     with supervised.node() as node, supervised.core(node, reader) as core:
         host = layout.Layout(node.base).host_root
-        first, second = (host / path.lstrip("/") for path in driver_files.HOOKS)
-        gpunode.write(first, "1.17")
+        first, second = (host / path.lstrip("/") for path in toolkit.PROGRAMS)
+        toolkits.install(first, "1.17.8")
         core.recover()
         core.preparation.prepare(builders.a_ref(), gpunode.never)
         assert core.leftovers.mend() == ()
@@ -148,11 +149,11 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
             (spec,) = specs(node.own / "cdi").values()
             return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
 
-        assert hooks() == {driver_files.HOOKS[0]}
-        gpunode.write(second, "1.19")
+        assert hooks() == {toolkit.PROGRAMS[0]}
+        toolkits.install(second, "1.19.0")
         first.unlink()
         assert core.leftovers.mend() == ()
-        assert hooks() == {driver_files.HOOKS[1]}
+        assert hooks() == {toolkit.PROGRAMS[1]}
 
 
 def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from driver.files import toolkit
 from driver.kubeletplugin import driver_files, driver_root
 from driver.kubeletplugin.cdi import template
-from tests.fakes import clock, gpunode
+from tests.fakes import clock, gpunode, toolkits
 
 PLACE = "/usr/lib/x86_64-linux-gnu"
 VERSION = gpunode.VERSION
@@ -27,7 +28,9 @@ def host(tmp_path: Path) -> Path:
 
 def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
     driver = driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
-    return driver_files.DriverFiles(driver, root.parent / "host", hook, after(root, 60))
+    return driver_files.DriverFiles(
+        driver, root.parent / "host", hook, after(root, 60), toolkits.ask
+    )
 
 
 def after(root: Path, seconds: float) -> clock.FakeClock:
@@ -41,8 +44,8 @@ def mounted(root: Path) -> dict[str, str]:
     return {m.container_path: m.host_path for m in opened(root).read().mounts}
 
 
-def a_hook(host: Path, path: str = HOOK) -> None:
-    gpunode.write(host / path.lstrip("/"), "")
+def a_hook(host: Path, path: str = HOOK, says: str = "") -> None:
+    gpunode.write(host / path.lstrip("/"), says)
 
 
 def hooks(root: Path) -> dict[str, tuple[str, ...]]:
@@ -188,7 +191,7 @@ def test_the_hook_is_the_hosts_where_it_is_usually_installed_or_asked_for(
 ) -> None:
     assert opened(root).read().hooks == ()
     a_hook(host, "/usr/local/nvidia/toolkit/nvidia-cdi-hook")
-    assert {one.path for one in opened(root).read().hooks} == {driver_files.HOOKS[1]}
+    assert {one.path for one in opened(root).read().hooks} == {toolkit.PROGRAMS[1]}
     a_hook(host)
     assert {one.path for one in opened(root).read().hooks} == {HOOK}
     assert opened(root, "none").read().hooks == ()
@@ -196,6 +199,69 @@ def test_the_hook_is_the_hosts_where_it_is_usually_installed_or_asked_for(
         opened(root, "/opt/hook").read()
     a_hook(host, "/opt/hook")
     assert {one.arguments[0] for one in opened(root, "/opt/hook").read().hooks} == {"hook"}
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("1.17.8", ["create-symlinks", "enable-cuda-compat", "update-ldcache"]),
+        (
+            "1.18.0-rc.1",
+            [
+                "create-symlinks",
+                "enable-cuda-compat",
+                "update-ldcache",
+                "disable-device-node-modification",
+            ],
+        ),
+    ],
+)
+def test_a_program_is_given_only_the_hooks_that_its_version_has(
+    root: Path, host: Path, version: str, names: list[str]
+) -> None:
+    a_hook(host, says=f"NVIDIA CDI Hook version {version}\ncommit: 1\n")
+    assert list(hooks(root)) == names
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        (
+            "NVIDIA CDI Hook version 1.17.7\n",
+            r"is version 1\.17\.7; expected 1\.17\.8 or newer: CVE",
+        ),
+        ("NVIDIA CDI Hook version unknown\n", "its version is not known: it printed 'NVIDIA"),
+        ("fail: exit 127", "its version is not known: run .* exit 127"),
+    ],
+)
+def test_a_program_with_known_holes_or_of_no_known_version_is_not_used(
+    root: Path, host: Path, says: str, problem: str
+) -> None:
+    without = mounted(root)
+    a_hook(host, says=says)
+    assert hooks(root) == {}
+    assert mounted(root) == without
+    with pytest.raises(driver_root.DriverNotReady, match=problem):
+        opened(root, HOOK).read()
+    a_hook(host, toolkit.PROGRAMS[1])
+    assert {one.path for one in opened(root).read().hooks} == {toolkit.PROGRAMS[1]}
+
+
+def test_a_program_that_was_replaced_is_asked_again_and_else_never(root: Path, host: Path) -> None:
+    asked: list[str] = []
+
+    def ask(at: Path, path: str) -> str:
+        asked.append(path)
+        return toolkits.ask(at, path)
+
+    driver = driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
+    files = driver_files.DriverFiles(driver, host, time=after(root, 60), ask=ask)
+    a_hook(host, says="NVIDIA CDI Hook version 1.17.8")
+    assert [len(files.read().hooks) for _ in range(3)] == [3, 3, 3]
+    assert asked == [HOOK]
+    a_hook(host)
+    assert [len(files.read().hooks) for _ in range(3)] == [4, 4, 4]
+    assert asked == [HOOK, HOOK]
 
 
 def test_all_of_it_is_kept_while_nothing_changes(root: Path, host: Path) -> None:

@@ -8,6 +8,7 @@ from driver.cli import host as node_itself
 from driver.cli.__main__ import app
 from driver.cli.checks import findings, host
 from tests import golden
+from tests.fakes import toolkits
 
 State = findings.State
 NUMBERS = {"nvidia0": (195, 0), "nvidiactl": (195, 255), "nvidia-uvm": (511, 0)}
@@ -28,7 +29,9 @@ def a_host(folder: Path, *, links: bool = True, kubelet: str = "systemd") -> Pat
 
 
 def found(folder: Path) -> dict[str, findings.Finding]:
-    seen = node_itself.look(folder, "auto", "gpu-1", lambda path: NUMBERS.get(path.name))
+    seen = node_itself.look(
+        folder, "auto", "gpu-1", lambda path: NUMBERS.get(path.name), toolkits.ask
+    )
     return {one.check: one for one in host.examine(seen)}
 
 
@@ -39,6 +42,21 @@ def test_a_node_as_it_should_be(tmp_path: Path) -> None:
     assert told["device files"].told == "/dev/nvidiactl, /dev/nvidia-uvm, and 1 GPUs"
     assert told["cgroups"].told == "cgroup v1, driver systemd"
     assert {one.where for one in told.values()} == {"gpu-1"}
+
+
+def test_a_hook_program_is_told_with_its_version_or_why_it_is_not_used(tmp_path: Path) -> None:
+    root = a_host(tmp_path)
+    assert found(root)["cdi hook"].told == "no nvidia-cdi-hook; none is needed"
+    program = root / "usr/bin/nvidia-cdi-hook"
+    program.parent.mkdir(parents=True)
+    program.write_text("NVIDIA CDI Hook version 1.18.1\n")
+    told = found(root)["cdi hook"]
+    assert (told.state, told.told) == (State.FINE, "/usr/bin/nvidia-cdi-hook 1.18.1 is used")
+    program.write_text("NVIDIA CDI Hook version 1.16.2\n")
+    told = found(root)["cdi hook"]
+    assert told.state is State.WRONG
+    assert "is version 1.16.2; expected 1.17.8 or newer" in told.told
+    assert "update" in told.fix
 
 
 def test_without_links_containers_lose_their_gpu(tmp_path: Path) -> None:
