@@ -16,12 +16,11 @@ _BINARIES = (
     "nvidia-smi",
     "nvidia-debugdump",
     "nvidia-persistenced",
-    "nvidia-cuda-mps-control",
-    "nvidia-cuda-mps-server",
     "nvidia-imex",
     "nvidia-imex-ctl",
     "nvidia-xconfig",
 )
+"""Without those of MPS: a client needs its daemon's socket only, and commands are for the node."""
 _BINARY_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
 _SETTING_FOLDERS = ("etc", "usr/local/share", "usr/share")
 _SHARED = (
@@ -50,11 +49,11 @@ _SETTINGS = (
 """(place in a container, folders of the root to look in, name); Google's images have Vulkan's
 right under the root."""
 _DAEMONS = ("run/nvidia-persistenced", "run/nvidia-fabricmanager")
-"""Mounted as folders: the socket of a restarted daemon is a new file in the same folder."""
+"""Folders with a `socket` for clients. Fabric Manager's own channels lie beside it."""
 _FIRMWARE = ("gsp*.bin", "ucodes*.bin")
 _FIRMWARE_SETTING = "sys/module/firmware_class/parameters/path"
 _FILE_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
-_FOLDER_OPTIONS = (*_FILE_OPTIONS, "noexec")
+_SOCKET_OPTIONS = (*_FILE_OPTIONS, "noexec")
 
 
 class Places:
@@ -82,8 +81,8 @@ class Places:
         for place, folders, name in _SETTINGS:
             yield from self._first(place, (f"{folder}/{name}" for folder in folders))
         for name in _DAEMONS:
-            if (real := self._root.resolve(name)).is_dir():
-                yield template.Mount(str(real), f"/{name}", _FOLDER_OPTIONS)
+            if (real := self._root.resolve(f"{name}/socket")).is_socket():
+                yield template.Mount(str(real), f"/{name}/socket", _SOCKET_OPTIONS)
         for real in self._firmware_files():
             place = f"/lib/firmware/nvidia/{self._version}/{real.name}"
             if allow.is_place(place):

@@ -6,7 +6,6 @@ narrows what EGL and Vulkan show, is not among ours.
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +46,6 @@ FILES = (
     "etc/vulkan/icd.d/nvidia_icd.json",
     "usr/share/vulkan/implicit_layer.d/nvidia_layers.json",
     "usr/lib/xorg/modules/drivers/nvidia_drv.so",
-    "run/nvidia-fabricmanager/socket",
 )
 DEVICE = template.Device("d", (), ("CUDA_MPS_CLIENT_PRIORITY=0",))
 
@@ -68,6 +66,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in (*FILES, f"lib/firmware/nvidia/{version}/gsp_ga10x.bin"):
             gpunode.write(at.driver_root / name, "")
             (at.driver_root / name).chmod(0o755)
+        gpunode.a_socket(at.driver_root / "run/nvidia-fabricmanager/socket")
         gpunode.write(at.host_root / "usr/bin/nvidia-cdi-hook", "")
         yield path
 
@@ -96,10 +95,11 @@ def ours(base: Path, hook: str = "auto") -> Any:
 
 
 def mounts(spec: Any) -> set[tuple[str, str]]:
-    """(on the host, in the container); a daemon's folder and its socket are one thing."""
+    """(on the host, in the container); without the programs of MPS, which ours never has."""
     return {
-        (re.sub(r"/socket$", "", one["hostPath"]), re.sub(r"/socket$", "", one["containerPath"]))
+        (one["hostPath"], one["containerPath"])
         for one in spec["containerEdits"]["mounts"]
+        if "nvidia-cuda-mps-" not in one["containerPath"]
     }
 
 
@@ -115,6 +115,8 @@ def hooks(spec: Any) -> dict[str, list[str]]:
 
 def test_a_whole_drivers_files_go_where_the_toolkit_puts_them(base: Path) -> None:
     theirs = toolkit.generate(base)
+    assert "nvidia-cuda-mps-" in json.dumps(theirs)
+    assert "nvidia-cuda-mps-" not in json.dumps(ours(base))
     found, expected = mounts(ours(base)), mounts(theirs)
     assert len(found) > 25
     assert found == {

@@ -4,7 +4,9 @@
 """
 
 import dataclasses
+import os
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -221,11 +223,19 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def a_socket(path: Path) -> None:
+    """A socket that nobody listens at, and the folders it needs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mknod(path, stat.S_IFSOCK | 0o666)
+
+
 def a_driver_root(root: Path, version: str = VERSION) -> None:
     """The files of an installed driver, device nodes aside."""
     libraries = root / LIBRARIES
-    for folder in (libraries, root / "usr/bin", root / "run/nvidia-persistenced"):
+    for folder in (libraries, root / "usr/bin"):
         folder.mkdir(parents=True, exist_ok=True)
+    if not (persistenced := root / "run/nvidia-persistenced/socket").exists():
+        a_socket(persistenced)
     for library in ("libcuda.so", "libnvidia-ml.so"):
         (libraries / f"{library}.{version}").write_bytes(b"\x7fELF")
         (libraries / f"{library}.1").symlink_to(f"{library}.{version}")

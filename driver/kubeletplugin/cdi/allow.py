@@ -30,7 +30,9 @@ _SETTING = (
     r"|/usr/share/X11/xorg\.conf\.d/[a-z0-9-]+\.conf"
     r"|/lib/firmware/nvidia/[0-9]+(?:\.[0-9]+)+/(?:gsp|ucodes)[a-z0-9_]*\.bin"
 )
-_PLACE = re.compile(rf"{_LIBRARY}|/usr/bin/nvidia-[a-z0-9-]+|/run/nvidia-[a-z]+|{_SETTING}")
+_PROGRAM = r"/usr/bin/nvidia-(?!cuda-mps-)[a-z0-9-]+"
+_SOCKET = r"/run/nvidia-(?:persistenced|fabricmanager)/socket"
+_PLACE = re.compile(rf"{_LIBRARY}|{_PROGRAM}|{_SOCKET}|{_SETTING}")
 _SHARED_PLACES = {"/tmp/nvidia-mps": "ro", "/dev/shm": "rw"}  # noqa: S108 - in containers
 """What clients share with their MPS daemon, and how: its sockets to connect to, memory to write."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"

@@ -72,7 +72,7 @@ def test_each_library_is_given_under_every_name_it_goes_by(root: Path) -> None:
         f"{PLACE}/libnvidia-ml.so.{VERSION}": str(nvml),
         f"{PLACE}/libnvidia-ml.so.1": str(nvml),
         "/usr/bin/nvidia-smi": str(root / "usr/bin/nvidia-smi"),
-        "/run/nvidia-persistenced": str(root / "run/nvidia-persistenced"),
+        "/run/nvidia-persistenced/socket": str(root / "run/nvidia-persistenced/socket"),
     }
 
 
@@ -91,7 +91,7 @@ def test_control_devices_that_exist_have_their_own_numbers(root: Path) -> None:
 
 def test_optional_files_are_skipped_and_required_ones_named(root: Path) -> None:
     (root / "usr/bin/nvidia-smi").unlink()
-    (root / "run/nvidia-persistenced").rmdir()
+    (root / "run/nvidia-persistenced/socket").unlink()
     assert all(path.startswith("/usr/lib/") for path in mounted(root))
     (root / gpunode.LIBRARIES / "libcuda.so.1").unlink()
     with pytest.raises(driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
@@ -142,18 +142,34 @@ def test_the_files_of_graphics_programs_and_firmware_go_where_they_are_looked_fo
         gpunode.write(root / name, "")
     gpunode.write(root / f"opt/fw/nvidia/{VERSION}/other.bin", "")
     gpunode.write(host / "sys/module/firmware_class/parameters/path", f"{root}/opt/fw\n")
-    (root / "run/nvidia-fabricmanager").mkdir()
     found = mounted(root)
     assert {place: found.get(place) for place in files.values()} == {
         place: str(root / name) for name, place in files.items()
     }
-    assert found["/run/nvidia-fabricmanager"] == str(root / "run/nvidia-fabricmanager")
     assert not any(place.endswith("other.bin") for place in found)
 
 
+def test_of_the_drivers_daemons_a_container_gets_the_sockets_for_clients_alone(
+    root: Path,
+) -> None:
+    """Fabric Manager's folder has the channel to the subnet manager too, and its state."""
+    before = set(mounted(root))
+    folder = root / "run/nvidia-fabricmanager"
+    for name in ("socket", "fm_sm_ipc.socket"):
+        gpunode.a_socket(folder / name)
+    gpunode.write(folder / "nv-fabricmanager.pid", "1")
+    assert set(mounted(root)) - before == {"/run/nvidia-fabricmanager/socket"}
+    (folder / "socket").unlink()
+    gpunode.write(folder / "socket", "no socket")
+    assert set(mounted(root)) == before
+
+
 def test_mps_is_never_among_what_all_claims_get(root: Path) -> None:
+    before = set(mounted(root))
     (root / "tmp/nvidia-mps").mkdir(parents=True)
-    assert "/tmp/nvidia-mps" not in mounted(root)
+    for name in ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"):
+        gpunode.write(root / "usr/bin" / name, "")
+    assert set(mounted(root)) == before
 
 
 def test_with_a_hook_each_library_is_mounted_once_and_the_hook_makes_its_names(

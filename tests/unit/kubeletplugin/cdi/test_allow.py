@@ -96,6 +96,9 @@ def test_the_drivers_places_are_known(place: str) -> None:
         f"{FOLDER}/libcuda.so.1\n",
         f"{FOLDER}/ld-linux-x86-64.so.2",
         "/usr/bin/sh",
+        "/usr/bin/nvidia-cuda-mps-control",
+        "/run/nvidia-fabricmanager",
+        "/run/nvidia-fabricmanager/fm_sm_ipc.socket",
         "/tmp/nvidia-mps",
     ],
 )
