@@ -90,7 +90,7 @@ class Toolkit:
         self._known: dict[str, tuple[_Stamp, float, Hook]] = {}
 
     def hooks(self) -> tuple[Hook, ...]:
-        """Those that are there, the preferred first. Raises NodeFault for links in a circle."""
+        """List those that are there, the preferred first. Raises NodeFault for links in a circle."""
         paths = {AUTO: PROGRAMS, NONE: ()}.get(self._setting, (self._setting,))
         hooks = (self._hook(path) for path in paths)
         return tuple(hook for hook in hooks if hook is not None)
@@ -100,14 +100,14 @@ class Toolkit:
         if stamp is None:
             return None
         if path in self._known:
-            before, asked, hook = self._known[path]
-            if before == stamp and (hook.version is not None or now - asked < _AGAIN_S):
+            stamp_then, then, hook = self._known[path]
+            if stamp_then == stamp and (hook.version is not None or now - then < _AGAIN_S):
                 return hook
-        hook = self._asked(path)
+        hook = self._run(path)
         self._known[path] = (stamp, now, hook)
         return hook
 
-    def _asked(self, path: str) -> Hook:
+    def _run(self, path: str) -> Hook:
         try:
             output = self._ask(self._host.path, path)
         except errors.NodeFault as fault:

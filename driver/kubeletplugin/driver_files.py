@@ -15,11 +15,10 @@ import structlog
 
 from driver import clock
 from driver.files import rooted, toolkit
-from driver.kubeletplugin import driver_libraries, driver_places, driver_root
+from driver.kubeletplugin import control_nodes, driver_libraries, driver_places, driver_root
 from driver.kubeletplugin.cdi import hooks, template
 
 _log = structlog.get_logger(__name__)
-CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _SETTLED = dt.timedelta(seconds=2)
 """Of a folder that changed this lately, another change might bear the same time."""
 
@@ -61,10 +60,9 @@ class DriverFiles:
         Found anew when the driver's version, a control node, the hook's program, or a folder that
         was looked at has changed. Thread safe.
         """
-        nodes = (self.root.node(name) for name in CONTROL_NODES)
         seen = _Seen(
             self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
-            tuple(node for node in nodes if node is not None),
+            tuple(control_nodes.read(self.root, self._host.path)),
             self._usable_hook(),
         )
         kept = self._kept

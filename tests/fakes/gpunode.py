@@ -242,6 +242,11 @@ def a_driver_root(root: Path, version: str = VERSION) -> None:
     (root / "usr/bin/nvidia-smi").write_bytes(b"\x7fELF")
 
 
+def with_control_nodes(root: Path) -> driver_root.DriverRoot:
+    """A driver root on a machine that has the control devices, and no GPU's."""
+    return driver_root.DriverRoot(root, lambda path: CONTROL.get(path.name))
+
+
 def never() -> bool:
     """The caller stays."""
     return False

@@ -27,7 +27,7 @@ def host(tmp_path: Path) -> Path:
 
 
 def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
-    driver = driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
+    driver = gpunode.with_control_nodes(root)
     return driver_files.DriverFiles(
         driver, root.parent / "host", hook, after(root, 60), toolkits.ask
     )
@@ -87,6 +87,44 @@ def test_a_library_folder_without_a_triplet_ends_in_the_machines_own(root: Path)
 def test_control_devices_that_exist_have_their_own_numbers(root: Path) -> None:
     nodes = {node.path: (node.major, node.minor) for node in opened(root).read().nodes}
     assert nodes == {f"/dev/{name}": numbers for name, numbers in gpunode.CONTROL.items()}
+
+
+def a_kernel(host: Path, *drivers: str) -> None:
+    lines = "".join(f"{driver}\n" for driver in ("  1 mem", *drivers))
+    text = f"Character devices:\n{lines}\nBlock devices:\n  9 nvidia-uvm\n"
+    gpunode.write(host / "proc/devices", text)
+
+
+def without(root: Path, *names: str) -> driver_files.DriverFiles:
+    """On a machine that lacks control devices."""
+    numbers = {name: numbers for name, numbers in gpunode.CONTROL.items() if name not in names}
+    driver = driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
+    return driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
+
+
+def test_control_devices_that_are_missing_have_the_numbers_of_the_kernel(
+    root: Path, host: Path
+) -> None:
+    a_kernel(host, "195 nvidia", "195 nvidiactl", "507 nvidia-uvm")
+    common = without(root, "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset").read()
+    assert {node.path: (node.major, node.minor) for node in common.nodes} == {
+        "/dev/nvidiactl": (195, 255),
+        "/dev/nvidia-uvm": (507, 0),
+        "/dev/nvidia-uvm-tools": (507, 1),
+    }
+
+
+def test_before_550_the_kernel_has_another_name_for_it(root: Path, host: Path) -> None:
+    a_kernel(host, "195 nvidia-frontend", "507 nvidia-uvm")
+    assert ("/dev/nvidiactl", 195, 255) in {
+        (node.path, node.major, node.minor) for node in without(root, "nvidiactl").read().nodes
+    }
+
+
+def test_without_the_kernels_module_the_driver_is_not_ready(root: Path, host: Path) -> None:
+    a_kernel(host, "195 nvidia")
+    with pytest.raises(driver_root.DriverNotReady, match="nvidia-uvm is not loaded"):
+        without(root, "nvidia-uvm", "nvidia-uvm-tools").read()
 
 
 def test_optional_files_are_skipped_and_required_ones_named(root: Path) -> None:
@@ -270,7 +308,7 @@ def test_a_program_that_was_replaced_is_asked_again_and_else_never(root: Path, h
         asked.append(path)
         return toolkits.ask(at, path)
 
-    driver = driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
+    driver = gpunode.with_control_nodes(root)
     files = driver_files.DriverFiles(driver, host, time=after(root, 60), ask=ask)
     a_hook(host, says="NVIDIA CDI Hook version 1.17.8")
     assert [len(files.read().hooks) for _ in range(3)] == [3, 3, 3]
@@ -330,7 +368,7 @@ def test_a_device_node_with_other_numbers_is_seen_at_once(root: Path) -> None:
 
 
 def test_what_changed_this_moment_is_not_kept(root: Path) -> None:
-    driver = driver_root.DriverRoot(root)
+    driver = gpunode.with_control_nodes(root)
     files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
     assert files.read() is not files.read()
 
