@@ -90,7 +90,7 @@ class Toolkit:
         self._known: dict[str, tuple[_Stamp, float, Hook]] = {}
 
     def hooks(self) -> tuple[Hook, ...]:
-        """List those that are there, the preferred first. Raises NodeFault for links in a circle."""
+        """List those that are there, the preferred first. Raises NodeFault for endless links."""
         paths = {AUTO: PROGRAMS, NONE: ()}.get(self._setting, (self._setting,))
         hooks = (self._hook(path) for path in paths)
         return tuple(hook for hook in hooks if hook is not None)

@@ -2,11 +2,13 @@
 
 With the container toolkit's `nvidia-cdi-hook` on the host, of a version that may be used, each
 library is mounted once and the hook makes its links and the loader's cache. Without, nobody runs
-ldconfig in the container: each library is mounted in the loader's folder under every name it goes
-by. `/tmp/nvidia-mps` is never given here: a claim's own daemon has it (node-layer §5.3).
+ldconfig in the container: each library is mounted in every folder that a loader looks in, under
+every name it goes by. `/tmp/nvidia-mps` is never given here: a claim's own daemon has it
+(node-layer §5.3).
 """
 
 import datetime as dt
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +21,8 @@ from driver.kubeletplugin import control_nodes, driver_libraries, driver_places,
 from driver.kubeletplugin.cdi import hooks, template
 
 _log = structlog.get_logger(__name__)
+_LOADERS = ("/usr/lib64", "/usr/local/nvidia/lib64")
+"""Where the loaders of RHEL, UBI and openSUSE look, and LD_LIBRARY_PATH of NVIDIA's images."""
 _SETTLED = dt.timedelta(seconds=2)
 """Of a folder that changed this lately, another change might bear the same time."""
 
@@ -122,10 +126,16 @@ def _with_hook(libraries: driver_libraries.Libraries) -> Iterator[template.Mount
 
 
 def _without_hook(libraries: driver_libraries.Libraries) -> Iterator[template.Mount]:
-    for one in libraries.all:
-        folder = one.folder if one.is_of_x else libraries.loader + one.subfolder
-        for name in dict.fromkeys((one.name, *(link for link, _ in one.links))):
-            yield driver_places.file(one.real, f"{folder}/{name}")
+    loaders = dict.fromkeys((libraries.loader, *_LOADERS))
+    for library in libraries.all:
+        folders = (
+            (library.folder,)
+            if library.is_of_x
+            else tuple(folder + library.subfolder for folder in loaders)
+        )
+        names = dict.fromkeys((library.name, *(link for link, _ in library.links)))
+        for folder, name in itertools.product(folders, names):
+            yield driver_places.file(library.real, f"{folder}/{name}")
 
 
 def _links(libraries: driver_libraries.Libraries) -> Iterator[tuple[str, str]]:

@@ -47,6 +47,8 @@ FILES = (
     "usr/share/vulkan/implicit_layer.d/nvidia_layers.json",
     "usr/lib/xorg/modules/drivers/nvidia_drv.so",
 )
+OTHER_LOADERS = ("/usr/lib64/", "/usr/local/nvidia/lib64/")
+"""Of other images: only the hook knows which loader a container has."""
 DEVICE = template.Device("d", (), ("CUDA_MPS_CLIENT_PRIORITY=0",))
 
 pytestmark = [
@@ -159,5 +161,7 @@ def test_the_toolkits_own_hook_makes_the_names_that_we_mount_without_it(
         if path.is_file()
     }
     assert names == {
-        (host, place) for host, place in mounts(ours(base, "none")) if Path(host).is_file()
+        (host, place)
+        for host, place in mounts(ours(base, "none"))
+        if Path(host).is_file() and not place.startswith(OTHER_LOADERS)
     }

@@ -168,7 +168,12 @@ def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
             assert "/../" not in word
             assert re.search(r"::(?!/usr/lib/)", word) is None
     places = [mount.containerPath for mount in spec.containerEdits.mounts]
-    assert all(re.fullmatch(r"/(usr/lib|usr/bin|run)/[A-Za-z0-9_+./-]+", one) for one in places)
+    assert all(
+        re.fullmatch(
+            r"/(usr/lib|usr/lib64|usr/local/nvidia/lib64|usr/bin|run)/[A-Za-z0-9_+./-]+", one
+        )
+        for one in places
+    )
     assert f"/usr/lib/x86_64-linux-gnu/libcuda.so.{gpunode.VERSION}" in places
 
 

@@ -23,7 +23,8 @@ _X_FOLDER = (
     r"/(?:nvidia/xorg|(?:xorg/)?modules(?:/updates)?/(?:drivers|extensions))"
 )
 _X_FILE = r"(?:nvidia_drv\.so|libglxserver_nvidia\.so(?:\.[0-9]+)*)"
-_LIBRARY = rf"(?:{_FOLDER}/(?:gbm/nvidia-drm_gbm\.so|{_FILE})|{_X_FOLDER}/{_X_FILE})"
+_LOADERS = rf"(?:{_FOLDER}|/usr/local/nvidia/lib64(?:/vdpau)?)"
+_LIBRARY = rf"(?:{_LOADERS}/(?:gbm/nvidia-drm_gbm\.so|{_FILE})|{_X_FOLDER}/{_X_FILE})"
 _SETTING = (
     r"/usr/share/(?:glvnd|egl|nvidia|X11)(?:/[A-Za-z0-9_]+\.d)?/[A-Za-z0-9_-]+\.(?:json|conf|bin)"
     r"|/etc/(?:OpenCL/vendors/nvidia\.icd|vulkan/[a-z_]+\.d/nvidia_[a-z0-9_.]+\.json)"
