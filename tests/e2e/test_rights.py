@@ -458,6 +458,15 @@ def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_el
     assert answer["webhooks"][0]["clientConfig"] == first["clientConfig"]
 
 
+@pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/service-account-token"])
+def test_of_secrets_the_webhook_makes_none_but_its_certificates(world: World, kind: str) -> None:
+    account = {"kubernetes.io/service-account.name": "ration-controller"}
+    meta = {"name": "mine", "annotations": account}
+    body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": meta}
+    call = Call("POST", resource.SECRETS.path(thief.NAMESPACE), body)
+    world.of_webhook.is_refused(call, "no other Secret than that of its own certificate")
+
+
 def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
     world: World,
 ) -> None:

@@ -76,13 +76,17 @@ def test_the_one_file_install_holds_the_namespace_first_and_no_test() -> None:
     assert len(found) == len(helm.objects(helm.template())) + 1
 
 
+OF_WEBHOOK = ("ration-webhooks", "ration-secrets")
+"""Its policies, whose names do not say so."""
+
+
 def test_the_local_cluster_gets_all_but_the_pods() -> None:
     found = helm.without_workloads()
     whole = helm.objects(helm.template())
     assert found[0]["kind"] == "Namespace"
     left_out = [x for x in whole if x not in found]
     webhooks = [x for x in left_out if "admission" in x["metadata"]["name"]]
-    webhooks += [x for x in left_out if x["metadata"]["name"] == "ration-webhooks"]
+    webhooks += [x for x in left_out if x["metadata"]["name"] in OF_WEBHOOK]
     processes = {x["kind"] for x in left_out if x not in webhooks}
     assert processes == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
     assert not [x for x in found if "admission" in x["metadata"]["name"]]
@@ -177,4 +181,4 @@ def test_without_the_controller_nothing_of_it_is_there() -> None:
     assert "Lease" not in rendered.kinds(found)
     assert not [x for x in found if "controller" in x["metadata"]["name"]]
     policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]
-    assert policies == ["ration-claims", "ration-slices", "ration-webhooks"]
+    assert policies == ["ration-claims", "ration-secrets", "ration-slices", "ration-webhooks"]

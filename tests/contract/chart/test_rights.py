@@ -28,6 +28,7 @@ OF_WHOM = {
     "podstatus": "controller",
     "slices": "kubeletplugin",
     "webhooks": "admission",
+    "secrets": "admission",
 }
 
 
