@@ -108,12 +108,12 @@ def _cluster() -> Iterator[api.Cluster]:
 
 
 def _warmed(scene: ground.Ground) -> None:
-    """Wait until kube-scheduler binds a pod: behind a proxy its first lists take minutes."""
+    """Wait until kube-scheduler binds a pod and the node has its image."""
     namespace = f"{ground.PREFIX}{os.getpid()}-warm"
     scene.cluster.kubectl("create", "namespace", namespace)
     work = rounds.Workload("warm", rounds.DEPLOYMENT, 1, 1, "one", "near", 0)
     scene.apply(namespace, rounds.companion(work))
-    selector = ("-l", "companion=warm", "-n", namespace, "--timeout=600s")
+    selector = ("-l", "companion=warm", "-n", namespace, "--timeout=120s")
     scene.cluster.kubectl("wait", "--for=create", "pod", *selector)
     scene.cluster.kubectl("wait", "--for=condition=Ready", "pod", *selector)
     scene.cluster.kubectl("delete", "namespace", namespace, "--wait=false")

@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -24,6 +25,8 @@ PATIENCE = urllib3.Timeout(connect=5, read=600)
 _CLOCK = clock.SystemClock()
 _RESET = struct.pack("ii", 1, 0)
 _HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
+_NOT_ASKED = _HOP | {"accept-encoding"}
+"""The relay splits a watch into lines, and since 1.37 a compressed one has none."""
 Peer: TypeAlias = Any
 """What socketserver calls a request: the connection's socket."""
 
@@ -142,7 +145,7 @@ class FaultProxy:
 
     def send(self, asked: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
         """Forward a request; the answer's body is unread."""
-        headers = {k: v for k, v in asked.headers.items() if k.lower() not in _HOP}
+        headers = forwarded(dict(asked.headers))
         if self._token:
             headers.setdefault("Authorization", f"Bearer {self._token}")
         answer = self.pool.request(
@@ -276,6 +279,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Let the connection end by a reset."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+
+def forwarded(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the request's headers that the server gets, so that its answer comes uncompressed."""
+    return {key: value for key, value in headers.items() if key.lower() not in _NOT_ASKED}
 
 
 def _end(stream: urllib3.BaseHTTPResponse) -> None:
