@@ -1,0 +1,1 @@
+"""Reads facts off machines with NVIDIA GPUs."""

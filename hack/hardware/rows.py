@@ -1,0 +1,147 @@
+"""Which facts decide which rows of docs/explanation/hardware-evidence.md, and which rows none does.
+
+A row is named by how its first cell begins. Fact ids ending in `*` stand for all that begin so.
+"""
+
+import fnmatch
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+EVIDENCE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "hardware-evidence.md"
+_HEAD = "Fact"
+
+FACTS: Final[dict[str, tuple[str, ...]]] = {
+    "Profiles, ids and placements of A100": ("mig.profiles", "smi.mig-profiles"),
+    "The same of B200, GB200": ("mig.profiles", "smi.mig-profiles"),
+    "MiB, SMs and engines of 3g": ("smi.mig-profiles",),
+    "RTX PRO 6000: 12 memory slices": ("mig.profiles", "smi.mig-placements"),
+    "A GPU-instance id follows": ("mig.make-*", "smi.mig-instances"),
+    "On some boards the halves": ("mig.make-*",),
+    "Which boards those are": ("mig.make-*",),
+    "Memory slices that do not overlap": ("mig.make-*",),
+    "Placements can be listed with MIG off": ("mig.mode", "mig.profiles"),
+    "A 1-slice profile with more SMs": ("smi.mig-compute-profiles", "mig.make-*"),
+    "`.device` of a compute instance": ("mig.make-*",),
+    "The compute profile that is all": ("smi.mig-compute-profiles",),
+    "The minor of a capability": ("host.minors-listed-alike",),
+    "Profile names come as": ("mig.profile-names",),
+    "An instance made again": ("mig.make-*",),
+    "From Hopper on the mode changes at once": ("mig.enable", "mig.disable"),
+    "Ampere needs a reset": ("mig.enable",),
+    "Ampere's status is RESET_REQUIRED": ("mig.enable",),
+    "A mode that cannot be at once": ("mig.enable-beside-our-events", "mig.enable"),
+    "Any other NVML client can make": ("mig.enable-beside-our-events",),
+    "Capability minors: 3 + GPU": ("host.minors-by-formula",),
+    "Rows are remapped from Ampere on": ("health.remapped-rows", "health.retired-pages"),
+    "Field 230 is answered": ("health.signs",),
+    "Event types above 0x100": ("event.supported",),
+    "On Linux each of several Xids": ("event.xid-of-illegal-address",),
+    "Earlier events are lost": ("event.before-registering",),
+    "SRAM status is root's": ("health.signs",),
+    "The unrepairable-memory flag": ("health.signs",),
+    "Time-slice by `nvidia-smi": ("slice.*",),
+    "What it prints, for success": ("slice.*", "smi.compute-policy"),
+    "The interval is a GPU's": ("reset.slice-listed",),
+    "HGX H100 tells a fabric": ("smi.query",),
+    "Across a bridge the other end": ("smi.nvlink-remote",),
+    "An A30's bridge has 4 links": ("smi.nvlink-status",),
+    "A PCIe card's module id is 0": ("nvml.module-id",),
+    "Place in the rack": ("smi.query",),
+    "L4: PCI ids": ("nvml.gpu", "smi.query"),
+    "B200, GB200: totals": ("nvml.gpu", "smi.query"),
+    "H200: subsystem": ("nvml.gpu", "smi.query"),
+    "`nvidia-ctk cdi generate`": ("cdi.toolkit-alike", "cdi.files"),
+    "A driver that lacks a function": ("nvml.missing-functions",),
+    "From which driver on a function": ("nvml.missing-functions",),
+    "Names and arguments of the v2": ("mps.words",),
+    "What a command prints when": ("mps.words",),
+    "Percentages are shown as": ("mps.words",),
+    "A limit of 1 GiB and more": ("mps.words", "mps.limit-whole-gib"),
+    "Without a limit nothing": ("mps.words",),
+    "A device is not looked at": ("mps.words",),
+    "Columns of `ps`": ("mps.words",),
+    "Only root and the daemon's user": ("mps.commands-of-a-tenant",),
+    "Files in the pipe directory": ("mps.pipe-files",),
+    "The pid file goes": ("mps.pipe-files-after-quit", "mps.exit-status-after-quit"),
+    "A second daemon": ("mps.second-daemon",),
+    "No daemon": ("mps.words-without-daemon",),
+    "The same words when": ("mps.long-path",),
+    "`-f` prints control": ("mps.log-files",),
+    "Lines of control.log": ("mps.log-files", "mps.client-fault"),
+    "Server at the first client": ("mps.second-user-*",),
+    "In multi-user mode": ("mps.second-user-multi-user",),
+    "A killed daemon takes": ("mps.daemon-killed",),
+    "A killed server": ("mps.server-killed",),
+    "A client's fault is one": ("mps.client-fault",),
+    "The error of the neighbours": ("mps.client-fault",),
+    "The Xid of an illegal address": ("event.xid-of-illegal-address", "cuda.illegal-address"),
+    "A client may only lower": ("mps.client-sets-*",),
+    "The share of threads": ("mps.multiprocessors",),
+    "Limits include what CUDA": ("mps.limit-by-index",),
+    "NVML lists clients": ("memory.listed-by-our-pid",),
+    "`usedGpuMemory` may be": ("memory.listed-by-our-pid",),
+}
+
+OPEN: Final[dict[str, str]] = {
+    "`+me.all` leaves": "needs a board with that profile and both made by hand",
+    "Asking for the mode that is current": "needs a mode that is pending",
+    "A lost GPU comes back": "needs a GPU that falls off the bus",
+    "A handle of a destroyed": "asked by tests/contract/nvml on hardware that may be changed",
+    "A taken place is": "asked by tests/contract/nvml on hardware that may be changed",
+    "Destroying a GPU instance": "asked by tests/contract/nvml on hardware that may be changed",
+    "Turning MIG off": "asked by tests/contract/nvml on hardware that may be changed",
+    "Ampere keeps its mode": "needs a reboot",
+    "From Hopper on the mode is lost": "needs a reboot",
+    "The minor number can change": "needs a machine with several GPUs whose modes change",
+    "Instances are lost": "needs a reset with instances, which the plugin never does",
+    "MIG calls need root": "needs a second user who may open the capability",
+    "A vGPU guest": "needs a vGPU guest",
+    "On the GPU with MIG on": "needs a container runtime",
+    "A listener without root": "needs MIG on and a second user",
+    "A wait with a lost GPU": "needs a GPU that falls off the bus",
+    "A lost GPU is counted": "needs a GPU that falls off the bus",
+    "SRAM errors": "needs SRAM errors",
+    "Channel and TPC repairs": "needs such a repair",
+    "That flag cannot be read": "decided by the header; the plugin reads the flag by its own type",
+    "What each Xid asks for": "needs each of the Xids",
+    "It is NOT_SUPPORTED in a vGPU": "needs a vGPU guest",
+    "A GPU's compute mode with MIG": "needs MIG on; asked by tests/contract/nvml",
+    "With MIG on, utilisation": "needs MIG on; asked by tests/contract/nvml",
+    "An all-zero cluster": "needs a rack",
+    "Idle power": "nothing depends on it",
+    "A container's programs find": "needs a container runtime",
+    "A limit for a UUID": "no program of ours sets one",
+    "`terminate_client` prints": "no program of ours sends it yet",
+    "A client opens nothing": "seen with strace on 535 and 550, without a GPU",
+    "A server that cannot start": "needs a GPU that may be prohibited",
+    "`quit` waits": "no program of ours waits for clients",
+    "A program that finds no daemon": "asked with containers",
+    "`/tmp/nvidia-mps`": "no daemon of ours is without a directory",
+    "48 clients a device": "needs 61 CUDA programs at once",
+    "A client counts for": "needs 61 CUDA programs at once",
+    "A MIG device has": "needs MIG on",
+    "In an exclusive GPU": "needs a GPU whose compute mode may be set, and MPS on it",
+    "A process that may open": "needs MIG on",
+    "CUDA_VISIBLE_DEVICES ends": "needs several GPUs",
+}
+"""Rows that no step decides, each with what it would need."""
+
+
+def names(text: str) -> list[str]:
+    """List the first cells of an evidence page's rows."""
+    cells = (line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| "))
+    return [cell for cell in cells if cell != _HEAD]
+
+
+def begins(row: str, prefixes: Iterable[str]) -> str | None:
+    """Return the one of the prefixes that a row begins with; the longest where several do."""
+    return max((prefix for prefix in prefixes if row.startswith(prefix)), key=len, default=None)
+
+
+def decides(row: str, fact: str) -> bool:
+    """Tell whether a fact is one of those that decide a row."""
+    prefix = begins(row, FACTS)
+    return prefix is not None and any(
+        fnmatch.fnmatchcase(fact, pattern) for pattern in FACTS[prefix]
+    )
