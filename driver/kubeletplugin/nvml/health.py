@@ -216,9 +216,25 @@ def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
         repair_pending=bool(rows[2]),
         repair_failed=bool(rows[3]),
         sram_exceeded=counted is not None and bool(sram.bThresholdExceeded),
-        unrepairable=bool(_told(gpu, pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1, handle)),
+        unrepairable=bool(_told(gpu, unrepairable_memory, handle)),
         energy_mj=None if energy is None else int(energy),
     )
+
+
+class _UnrepairableMemory(ctypes.Structure):
+    """nvmlUnrepairableMemoryStatus_v1_t as nvml.h has it: pynvml's has a version before the flag."""
+
+    _fields_ = (("flag", ctypes.c_uint),)
+
+
+def unrepairable_memory(handle: object) -> bool:
+    """Call nvmlDeviceGetUnrepairableMemoryFlag_v1. Raises NVMLError."""
+    status = _UnrepairableMemory()
+    call = pynvml._nvmlGetFunctionPointer(  # noqa: SLF001 - pynvml has the wrong structure
+        "nvmlDeviceGetUnrepairableMemoryFlag_v1"
+    )
+    pynvml._nvmlCheckReturn(call(handle, ctypes.byref(status)))  # noqa: SLF001 - as above
+    return bool(status.flag)
 
 
 def _reach(gpu: ids.GpuUuid, handle: object) -> None:

@@ -110,6 +110,16 @@ def test_a_poll_reads_what_a_gpu_says_of_itself(
     assert reset.energy_mj < before.energy_mj
 
 
+def test_memory_that_cannot_be_repaired_is_read(library: Path, base: Path) -> None:
+    control.send(base, "upgrade", "590.48.01")
+    control.send(base, "reboot")
+    control.send(base, "repair", "2", "memory")
+    with fakes.simulated(library) as watcher:
+        signs = [watcher.signs(gpu) for gpu in watcher.gpus()]
+        watcher.close()
+    assert [index for index, sign in enumerate(signs) if sign.unrepairable] == [2]
+
+
 def test_a_lost_gpu_is_left_out_until_it_is_back(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
