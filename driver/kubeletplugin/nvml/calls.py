@@ -1,9 +1,11 @@
 """One call of pynvml, and what its failures mean."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import pynvml
+import structlog
 
 from driver import errors, ids
 
@@ -21,6 +23,7 @@ LIBRARY_GONE = {
 }
 """Said of one GPU, yet true of all."""
 NO_CODE = -1
+_LOG = structlog.get_logger(__name__)
 
 
 def ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
@@ -45,6 +48,26 @@ def maybe(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # 
         if fault.code in ABSENT:
             return None
         raise
+
+
+def optional(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+    """Call for a fact that a GPU is published without: None where the call fails.
+
+    Raises DeviceFault where the GPU is lost or the library is gone.
+    """
+    try:
+        return maybe(device, call, *arguments)
+    except errors.DeviceFault as fault:
+        if fault.code in LIBRARY_GONE or fault.code == pynvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        _log_once(device, fault.call, fault.code, fault.text)
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _log_once(device: str, call: str, code: int, text: str) -> None:
+    """Log a failure that every reading of the GPU meets again."""
+    _LOG.warning("fact of a GPU not read", gpu=device, call=call, code=code, error=text)
 
 
 def garbage(device: str, call: str, value: object, expected: str) -> errors.DeviceFault:

@@ -28,17 +28,18 @@ def of_gpu(pci: ids.PciAddress, handle: object) -> Links:
 def _ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress | None]:
     """The GPU at the end of each active link; None for a switch."""
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-        state = calls.maybe(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        state = calls.optional(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
         if state is None:
             return  # past the last link, or a GPU without any
         if state != pynvml.NVML_FEATURE_ENABLED:
             continue
-        kind = calls.maybe(pci, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        kind = calls.optional(pci, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             yield None
         elif kind == pynvml.NVML_NVLINK_DEVICE_TYPE_GPU:
-            remote = calls.ask(pci, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
-            yield calls.address(remote)
+            remote = calls.optional(pci, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
+            if remote is not None:
+                yield calls.address(remote)
 
 
 def joined(read: Sequence[tuple[model.Gpu, Links]]) -> tuple[model.Gpu, ...]:

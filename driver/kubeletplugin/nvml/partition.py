@@ -67,7 +67,7 @@ def again(pci: ids.PciAddress, handle: object, before: mig.Mig) -> mig.Mig:
 
 def _is_resetless(pci: ids.PciAddress, handle: object) -> bool:
     """Whether the mode changes without a reset; a driver that does not know the field has none."""
-    values = calls.maybe(pci, pynvml.nvmlDeviceGetFieldValues, handle, [_RESETLESS])
+    values = calls.optional(pci, pynvml.nvmlDeviceGetFieldValues, handle, [_RESETLESS])
     if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS:
         return False
     return bool(values[0].value.uiVal)

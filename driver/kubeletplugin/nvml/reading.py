@@ -77,11 +77,11 @@ def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, links.Li
     pci = calls.address(calls.ask(where, pynvml.nvmlDeviceGetPciInfo, handle))
     memory = calls.maybe(pci, pynvml.nvmlDeviceGetMemoryInfo, handle)
     total = None if memory is None else int(memory.total)
-    brand = calls.maybe(pci, pynvml.nvmlDeviceGetBrand, handle)
-    architecture = calls.maybe(pci, pynvml.nvmlDeviceGetArchitecture, handle)
-    addressing = calls.maybe(pci, pynvml.nvmlDeviceGetAddressingMode, handle)
+    brand = calls.optional(pci, pynvml.nvmlDeviceGetBrand, handle)
+    architecture = calls.optional(pci, pynvml.nvmlDeviceGetArchitecture, handle)
+    addressing = calls.optional(pci, pynvml.nvmlDeviceGetAddressingMode, handle)
     major, minor = calls.ask(pci, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    kind = calls.maybe(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
+    kind = calls.optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
     virtual = kind == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
     gpu = model.Gpu(
         uuid=_uuid(pci, handle),
@@ -98,7 +98,7 @@ def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, links.Li
         numa_node=sysfs.numa_node(host_root, pci),
         pcie_root=sysfs.pcie_root(host_root, pci),
         nvlink_domain=_fabric(pci, handle),
-        module=calls.maybe(pci, pynvml.nvmlDeviceGetModuleId, handle) or None,
+        module=calls.optional(pci, pynvml.nvmlDeviceGetModuleId, handle) or None,
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
         # A guest's partitions are made on its host; without memory of its own there are none.
@@ -128,7 +128,7 @@ def _fabric(pci: ids.PciAddress, handle: object) -> str | None:
     """
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
     info.version = pynvml.nvmlGpuFabricInfo_v2
-    if calls.maybe(pci, pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info)) is None:
+    if calls.optional(pci, pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info)) is None:
         return None
     cluster = bytes(info.clusterUuid)
     joined = info.state == pynvml.NVML_GPU_FABRIC_STATE_COMPLETED

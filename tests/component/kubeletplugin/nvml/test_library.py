@@ -213,6 +213,58 @@ def test_a_gpu_that_talks_garbage_is_broken_and_hides_no_other(
     assert problem in broken.problem
 
 
+OPTIONAL = (
+    "nvmlDeviceGetAddressingMode",
+    "nvmlDeviceGetArchitecture",
+    "nvmlDeviceGetBrand",
+    "nvmlDeviceGetFieldValues",
+    "nvmlDeviceGetGpuFabricInfoV",
+    "nvmlDeviceGetModuleId",
+    "nvmlDeviceGetNvLinkRemoteDeviceType",
+    "nvmlDeviceGetNvLinkRemotePciInfo",
+    "nvmlDeviceGetNvLinkState",
+    "nvmlDeviceGetVirtualizationMode",
+)
+"""What a GPU is published without where its call fails."""
+
+
+def failing(name: str, code: int) -> Callable[..., object]:
+    def call(*_: object) -> object:
+        raise pynvml.NVMLError(code)
+
+    call.__name__ = name
+    return call
+
+
+@pytest.mark.parametrize("call", OPTIONAL)
+@pytest.mark.parametrize(
+    "code",
+    [
+        pynvml.NVML_ERROR_UNKNOWN,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_NOT_READY,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+    ],
+)
+@pytest.mark.usefixtures("running")
+def test_an_optional_fact_that_fails_takes_no_gpu_away(
+    adapter: nvml.NvmlLibrary, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    monkeypatch.setattr(pynvml, call, failing(call, code))
+    inventory = adapter.inventory()
+    assert len(inventory.gpus) == 8
+    assert inventory.broken == ()
+
+
+@pytest.mark.usefixtures("running")
+def test_an_optional_fact_of_a_lost_gpu_still_says_that_it_is_lost(
+    adapter: nvml.NvmlLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = "nvmlDeviceGetBrand"
+    monkeypatch.setattr(pynvml, call, failing(call, pynvml.NVML_ERROR_GPU_IS_LOST))
+    assert len(adapter.inventory().broken) == 8
+
+
 @pytest.mark.usefixtures("running")
 def test_an_address_that_is_none_is_garbage_too(
     adapter: nvml.NvmlLibrary, monkeypatch: pytest.MonkeyPatch
