@@ -222,7 +222,7 @@ def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
 
 
 class _UnrepairableMemory(ctypes.Structure):
-    """nvmlUnrepairableMemoryStatus_v1_t as nvml.h has it: pynvml's has a version before the flag."""
+    """nvmlUnrepairableMemoryStatus_v1_t of nvml.h; pynvml's has a version before the flag."""
 
     _fields_ = (("flag", ctypes.c_uint),)
 
