@@ -214,6 +214,20 @@ def refused(message: str = "0/1 nodes are available: 1 Insufficient cpu.") -> Ra
     return {"conditions": [condition]}
 
 
+def scheduled_by(manager: str, written: str) -> Raw:
+    """An entry of managedFields: the manager that wrote PodScheduled, and when."""
+    condition: Raw = {".": {}, "f:message": {}, "f:reason": {}, "f:status": {}, "f:type": {}}
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "subresource": "status",
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"PodScheduled"}': condition}}},
+        **({"time": written} if written else {}),
+    }
+
+
 def node(name: str = "node-a", **spec: Any) -> nodes.Node:
     return nodes.parse(a_node(name, **spec))
 

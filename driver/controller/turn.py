@@ -92,15 +92,19 @@ class Ungate:
 Turn = Nothing | Decide | Look | TakeBack | Part | Ungate
 
 
-def observe(placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float) -> Placed:
+def observe(
+    placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float, allocated: str = ""
+) -> Placed:
     """Bring the memory of a placed pod up to date with what the scheduler says.
 
-    A pod met without memory (a new leader) counts as written now. lastTransitionTime does not
-    move while the status stays False, so only the words tell of a new refusal. A nomination of
-    our node means that room is being made there: that is no refusal.
+    A pod met without memory (a new leader) counts as written now; `allocated`, the moment of its
+    allocation in RFC 3339, tells whether the scheduler refused it since. With memory only the words
+    tell of a new refusal: the same words are not written twice. A nomination of our node means
+    that room is being made there: that is no refusal.
     """
     if placed is None or placed.node != node:
-        return Placed(node, now, pod.verdict.message)
+        refused = "" < allocated < pod.verdict.written and pod.nominated != node
+        return Placed(node, now, pod.verdict.message, refused_at=now if refused else None)
     if pod.nominated == node:
         return replace(placed, refused_at=None, said=pod.verdict.message, written_at=now)
     refused_anew = pod.verdict.refused and pod.verdict.message != placed.said
@@ -192,6 +196,18 @@ def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) 
     if reserved:
         return Part(reserved)
     return TakeBack(held, node, pod.verdict.message)
+
+
+def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
+    """Return the moment of the last allocation with the pod's hold, in RFC 3339; "": not told."""
+    return max(
+        (
+            claim.allocation.stamped
+            for claim in held
+            if claim.allocation and hold.stands(claim, pod)
+        ),
+        default="",
+    )
 
 
 def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from driver import ids, names
@@ -24,6 +24,8 @@ _ASKS = (
 LONGEST_WAIT = 1024
 """Characters of the message of `Waits`, as of an event's."""
 _TERMINAL = frozenset({"Succeeded", "Failed"})
+_SCHEDULED_FIELD = 'k:{"type":"PodScheduled"}'
+"""The condition in managedFields."""
 
 
 class HostPort(NamedTuple):
@@ -48,11 +50,16 @@ class PodClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What kube-scheduler last said: the condition PodScheduled. "" where it said nothing."""
+    """What kube-scheduler last said: the condition PodScheduled. "" where it said nothing.
+
+    `written` is the second of the write that holds a refusal, in RFC 3339; "" where it is not told:
+    lastTransitionTime stands still while the status stays False.
+    """
 
     status: str = ""
     reason: str = ""
     message: str = ""
+    written: str = ""
 
     @property
     def refused(self) -> bool:
@@ -210,7 +217,7 @@ def parse(obj: fields.Raw) -> Pod:
         volume_claims=mounted.claims,
         ephemeral_claims=mounted.ephemeral,
         disks=mounted.disks,
-        verdict=_verdict(status),
+        verdict=_verdict(meta, status),
         owner=_owner(meta),
         asked_again=fields.text(annotations, names.PREPARE_AGAIN),
         movable=annotations.get(names.DEFRAG) == "true",
@@ -336,8 +343,21 @@ def _host_ports(spec: fields.Raw) -> list[HostPort]:
     return found
 
 
-def _verdict(status: fields.Raw) -> Verdict:
-    return Verdict(*_condition(status, "PodScheduled", ("status", "reason", "message")))
+def _verdict(meta: fields.Raw, status: fields.Raw) -> Verdict:
+    verdict = Verdict(*_condition(status, "PodScheduled", ("status", "reason", "message")))
+    return replace(verdict, written=_scheduled_written(meta)) if verdict.refused else verdict
+
+
+def _scheduled_written(meta: fields.Raw) -> str:
+    """The latest time of a manager of PodScheduled's message (KEP-555)."""
+    times = [""]
+    for path, entry in fields.objects(meta, "managedFields", "metadata"):
+        tree = fields.mapping(entry, "fieldsV1", path)
+        for key in ("f:status", "f:conditions", _SCHEDULED_FIELD):
+            tree = fields.mapping(tree, key, path)
+        if "f:message" in tree:
+            times.append(fields.text(entry, "time", path))
+    return max(times)
 
 
 def _waits(status: fields.Raw) -> Waits | None:

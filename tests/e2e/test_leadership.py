@@ -5,7 +5,9 @@ import time
 import pytest
 
 from driver import errors
+from driver.controller import turn, view
 from driver.kube import client, resource
+from driver.resources import claims, pods
 from tests.e2e import playground
 
 CONTROLLERS = ("controller-0", "controller-1")
@@ -66,6 +68,49 @@ def test_a_frozen_leader_that_wakes_after_the_takeover_writes_nothing(
     managers = {m["manager"] for one in before.values() for m in one["metadata"]["managedFields"]}
     assert not any(term in manager for manager in managers)
     field.cluster.start(first)
+
+
+def test_a_new_leader_takes_back_at_once_what_was_refused_before_it_led(
+    field: playground.Playground,
+) -> None:
+    leader(field)
+    term = holder(field)
+    field.cluster.freeze("kube-scheduler")
+    try:
+        field.create(playground.a_claim("mine"), playground.a_pod("pod", claims=("mine",)))
+        playground.until(lambda: allocated(field, "mine"), 20, "the claim is allocated")
+        for name in CONTROLLERS:
+            field.cluster.kill(name)
+        node = view.pinned_node(claims.parse(field.claim("mine")))
+        assert node is not None
+        field.cluster.kubectl("cordon", node)
+        time.sleep(1)  # moments are whole seconds
+    finally:
+        field.cluster.thaw("kube-scheduler")
+    try:
+        playground.until(lambda: refused(field, "pod"), 30, "kube-scheduler refuses it")
+        assert refused(field, "pod") > allocated(field, "mine")
+        for name in CONTROLLERS:
+            field.cluster.start(name)
+        playground.until(lambda: holder(field) not in {term, ""}, 30, "another controller leads")
+        led = time.monotonic()
+        playground.until(lambda: "AllocationCleared" in field.reasons(), 30, "it is taken back")
+        assert time.monotonic() - led < turn.Patience().unchanged_s / 2
+        assert field.running("pod")["spec"]["nodeName"] != node
+    finally:
+        field.cluster.kubectl("uncordon", node)
+
+
+def allocated(field: playground.Playground, claim: str) -> str:
+    """When the claim was allocated."""
+    allocation = claims.parse(field.claim(claim)).allocation
+    return allocation.stamped if allocation else ""
+
+
+def refused(field: playground.Playground, pod: str) -> str:
+    """When kube-scheduler wrote that it refuses the pod."""
+    verdict = pods.parse(field.pod(pod)).verdict
+    return verdict.written if verdict.refused else ""
 
 
 def test_a_write_under_an_old_term_is_refused_by_the_api_server(

@@ -149,7 +149,8 @@ class Singles:
         node = turn.held_node(pod, found)
         if node is None:
             return None
-        placed = turn.observe(self._known.memory.placed.get(pod.uid), pod, node, now)
+        before, allocated = self._known.memory.placed.get(pod.uid), turn.allocated_at(pod, found)
+        placed = turn.observe(before, pod, node, now, allocated)
         self._known.memory.placed[pod.uid] = placed
         return placed
 

@@ -163,6 +163,49 @@ def test_a_definite_refusal_that_stood_before_is_acted_on_once_it_must_be_of_thi
     assert due(pod, placed, 15.0) == turn.TakeBack((held_by(pod),), NODE, message)
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("2026-11-21T09:00:09Z", turn.TakeBack),
+        ("2026-11-21T09:00:08Z", turn.Look),
+        ("", turn.Look),
+    ],
+)
+def test_a_new_leader_acts_at_once_on_a_definite_refusal_since_the_allocation(
+    written: str, kind: type[turn.Turn]
+) -> None:
+    message = (
+        "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
+        "2 resourceclaim not available on the node. no new claims to deallocate"
+    )
+    raw = objects.a_pod(status=objects.refused(message))
+    raw["metadata"]["managedFields"] = [objects.scheduled_by("kube-scheduler", written)]
+    pod = pods.parse(raw)
+    placed = turn.observe(None, pod, NODE, 3.0, allocated="2026-11-21T09:00:08Z")
+    assert type(due(pod, placed, 3.0)) is kind
+
+
+def test_a_new_leader_leaves_a_pod_alone_for_which_its_node_is_nominated() -> None:
+    raw = objects.a_pod(status=objects.refused("words") | {"nominatedNodeName": NODE})
+    raw["metadata"]["managedFields"] = [objects.scheduled_by("s", "2026-11-21T09:00:09Z")]
+    placed = turn.observe(None, pods.parse(raw), NODE, 3.0, allocated="2026-11-21T09:00:08Z")
+    assert placed.refused_at is None
+
+
+def test_an_allocation_is_of_the_moment_of_the_last_claim_with_the_pods_hold() -> None:
+    pod = objects.pod("pod", "one", "two")
+    foreign = objects.claim("three", status=objects.allocated("node-a", "gpu-0"))
+    entry = [claims.render_consumer(hold.of_pod(pod))]
+    early, late = (
+        objects.claim(
+            name, status=objects.allocated("node-a", "gpu", reserved=entry, allocationTimestamp=at)
+        )
+        for name, at in (("one", "2026-11-21T09:00:01Z"), ("two", "2026-11-21T09:00:02Z"))
+    )
+    assert turn.allocated_at(pod, (early, late, foreign)) == "2026-11-21T09:00:02Z"
+    assert turn.allocated_at(pod, (objects.claim(),)) == ""
+
+
 def test_unchanged_words_give_the_scheduler_longer() -> None:
     pod = objects.pod(status=objects.refused("same"))
     placed = turn.observe(turn.Placed(NODE, 0.0, "same"), pod, NODE, 10.0)

@@ -62,6 +62,20 @@ def test_the_schedulers_words_are_read_from_its_condition() -> None:
     assert not objects.pod(status=gated).verdict.refused
 
 
+def test_the_moment_of_a_refusal_is_that_of_the_last_manager_of_its_message() -> None:
+    raw = objects.a_pod(status=objects.refused("no room"))
+    assert pods.parse(raw).verdict.written == ""
+    other = {"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}}, "time": "2027"}
+    raw["metadata"]["managedFields"] = [
+        objects.scheduled_by("kube-scheduler", "2026-11-21T09:00:09Z"),
+        objects.scheduled_by("second-scheduler", "2026-11-21T09:00:11Z"),
+        other,
+    ]
+    assert pods.parse(raw).verdict.written == "2026-11-21T09:00:11Z"
+    raw["status"] = {}
+    assert pods.parse(raw).verdict.written == ""
+
+
 @pytest.mark.parametrize(
     ("annotations", "movable"), [(None, False), ({"a": "b"}, False), ({names.DEFRAG: "true"}, True)]
 )
