@@ -7,6 +7,7 @@ walked. Flags and calls: mount(2), umount(2), unshare(2).
 import ctypes
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 # sched.h and sys/mount.h
@@ -42,12 +43,35 @@ def unmount(path: Path) -> None:
         _check(_libc.umount2(bytes(path), _MNT_DETACH | _UMOUNT_NOFOLLOW), path)
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mount: its point, the kind of its file system, and the options of the file system."""
+
+    point: Path
+    kind: str
+    options: tuple[str, ...]
+
+
+def parse(table: str) -> tuple[Mount, ...]:
+    """Read mountinfo (proc_pid_mountinfo(5)), in which the kind comes first after a dash."""
+    return tuple(_mount_of(line.split(" ")) for line in table.splitlines())
+
+
+def _mount_of(words: list[str]) -> Mount:
+    point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), words[4])
+    dash = words.index("-", 6)
+    return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")))
+
+
+def mounted() -> tuple[Mount, ...]:
+    """Read the mounts of this process, a parent before what is mounted on it. Raises OSError."""
+    return parse(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+
+
 def below(folder: Path) -> tuple[Path, ...]:
     """Mount points in a folder, at any depth, in the order to unmount them in. Raises OSError."""
-    text = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-    points = (line.split(" ")[4] for line in text.splitlines())  # proc_pid_mountinfo(5)
-    paths = (Path(_OCTAL.sub(lambda escape: chr(int(escape[1], 8)), point)) for point in points)
-    return tuple(reversed([path for path in paths if folder in path.parents]))
+    points = [mount.point for mount in mounted() if folder in mount.point.parents]
+    return tuple(reversed(points))
 
 
 def isolate() -> None:

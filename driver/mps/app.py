@@ -29,7 +29,9 @@ class App:
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
         program = daemon.Program(driver_search.of(config.driver_root, config.host_root))
-        self._tools = keeper.Tools(program, counters, time, jitter, config.poll_seconds)
+        self._tools = keeper.Tools(
+            program, counters, time, jitter, config.poll_seconds, config.host_root
+        )
         self._supervisor = supervisor.Supervisor(
             self._layout, self._keeper, counters, time, config.look_seconds
         )

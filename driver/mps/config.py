@@ -28,7 +28,8 @@ class SupervisorConfig(settings.ProcessSettings):
         f"of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
     )
     host_root: Path = pydantic.Field(
-        default=Path("/"), description="Root of the host's /proc, for the boot's id."
+        default=Path("/"),
+        description="Root of the host's /proc, for the boot's id, and /sys, for its cgroups.",
     )
     look_seconds: float = pydantic.Field(
         default=0.05, gt=0, le=10, description="How often the desired files are looked at."

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import assert_never
 
 import structlog
@@ -11,7 +12,17 @@ import structlog
 from driver import clock, errors
 from driver.devices import mps
 from driver.kube import backoff
-from driver.mps import control, daemon, decision, folders, metrics, processes, shm, statuses
+from driver.mps import (
+    cgroups,
+    control,
+    daemon,
+    decision,
+    folders,
+    metrics,
+    processes,
+    shm,
+    statuses,
+)
 
 _log = structlog.get_logger(__name__)
 RESTARTING = backoff.Pace(base_s=1.0, max_s=60.0)
@@ -34,6 +45,7 @@ class Tools:
     clock: clock.Clock
     jitter: backoff.Jitter
     poll_s: float
+    host_root: Path
 
 
 @dataclass(slots=True)
@@ -295,8 +307,17 @@ class Keeper:
         self._begin(handle, shape, ours=True)
 
     def _begin(self, handle: daemon.Handle, shape: decision.Shape, *, ours: bool) -> None:
+        self._leave_pod(handle.pid)
         now = self._now()
         self._run = _Run(handle, shape, began=now, heard=now, ours=ours)
+
+    def _leave_pod(self, pid: int) -> None:
+        """Without a cgroup of its own the daemon ends with our container, and serves as well."""
+        try:
+            servers = processes.with_pipe(daemon.SERVER, self._place.pipe)
+            cgroups.leave_pod((pid, *servers), self._tools.host_root)
+        except (OSError, errors.NodeFault) as e:
+            _log.warning("daemon stays in our cgroup", key=self._key, problem=str(e))
 
     def _limit(self, wanted: decision.Wanted) -> None:
         """First the defaults, so that no server is missed: one that starts later has them."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from hack.cluster import mounts
+from driver.files import mounts
 
 
 def group_name(tag: str) -> str:
@@ -71,7 +71,7 @@ def remove(tag: str, below: str = "") -> tuple[Path, ...]:
 
 
 def _roots() -> tuple[Path, ...]:
-    return hierarchies(mounts.read())
+    return hierarchies(Path("/proc/self/mountinfo").read_text())
 
 
 def _groups(tag: str, below: str) -> Iterator[Path]:

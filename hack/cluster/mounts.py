@@ -1,34 +1,14 @@
 """The machine's mounts, read; those below the cluster's folders, undone."""
 
-import dataclasses
-import re
 import subprocess
 from pathlib import Path
 
-_OCTAL = re.compile(r"\\([0-7]{3})")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mount:
-    """One line of /proc/self/mountinfo: where, and what kind of filesystem."""
-
-    point: Path
-    kind: str
-
-
-def parse(table: str) -> tuple[Mount, ...]:
-    """Read mountinfo (proc_pid_mountinfo(5)): the kind is the first word after the dash."""
-    found = []
-    for line in table.splitlines():
-        words = line.split(" ")
-        point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), words[4])
-        found.append(Mount(Path(point), words[words.index("-") + 1]))
-    return tuple(found)
+from driver.files import mounts
 
 
 def below(folder: Path, table: str) -> tuple[Path, ...]:
     """The mount points at or below a folder, in the order in which they must go."""
-    points = [mount.point for mount in parse(table) if mount.point.is_relative_to(folder)]
+    points = [mount.point for mount in mounts.parse(table) if mount.point.is_relative_to(folder)]
     return tuple(reversed(points))
 
 

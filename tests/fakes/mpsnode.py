@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,8 @@ class Node:
     def uuid(self, minor: int) -> str:
         return store.load(self.base).find(str(minor)).uuid
 
-    def supervise(self, *flags: str) -> Process:
-        """Start a supervisor; `logs` has what it writes."""
+    def supervise(self, *flags: str, begun_by: Callable[[], None] | None = None) -> Process:
+        """Start a supervisor, whose process first calls `begun_by`; `logs` has what it writes."""
         command = [
             *(sys.executable, "-m", "driver.mps", f"--state-dir={self.own / 's'}"),
             *(f"--shm-dir={self.own / 's/shm'}", f"--driver-root={self.driver_root}"),
@@ -70,7 +70,13 @@ class Node:
             *flags,
         ]
         with (self.own / f"log-{len(self.supervisors)}").open("wb") as log:
-            process = subprocess.Popen(command, cwd=HERE, stderr=log, env=packaged.environment())
+            process = subprocess.Popen(
+                command,
+                cwd=HERE,
+                stderr=log,
+                env=packaged.environment(),
+                preexec_fn=begun_by,  # noqa: PLW1509 - before the tests start threads
+            )
         self.supervisors.append(process)
         return process
 

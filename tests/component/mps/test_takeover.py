@@ -1,16 +1,19 @@
 """Daemons outlive the supervisor, and the next one goes on with them."""
 
+import contextlib
 import os
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from urllib import error, request
 
 import pytest
 
 from driver.devices import mps
-from driver.mps import processes
+from driver.files import mounts
+from driver.mps import cgroups, processes
 from tests.fakes import mpsnode, waiting
 
 
@@ -32,6 +35,56 @@ def test_a_killed_supervisor_leaves_daemon_and_client_to_the_next(alone: mpsnode
     _, next_said = alone.client(0)
     assert next_said["mps"]["server"] == said["mps"]["server"]
     assert next_said["devices"][0]["limit"] == 30 * mpsnode.GIB
+
+
+@pytest.fixture
+def pod() -> Iterator[tuple[Path, ...]]:
+    """The groups of a pod's container, below a kubelet's root, in every hierarchy."""
+    roots = [mount.point for mount in mounts.mounted() if mount.kind in {"cgroup", "cgroup2"}]
+    tops = [root / f"ration-test-{os.getpid()}" for root in roots]
+    found = tuple(top / "kubepods/pod1" for top in tops)
+    try:
+        for top, group in zip(tops, found, strict=True):
+            for folder in (top, group.parent, group):
+                cgroups.make(folder)
+        yield found
+    finally:
+        waiting.until(lambda: all(removed(top) for top in tops), mpsnode.WITHIN_S)
+
+
+def removed(top: Path) -> bool:
+    for folder, _, _ in os.walk(top, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
+    return not top.exists()
+
+
+def members(group: Path) -> set[int]:
+    return {int(line) for line in (group / "cgroup.procs").read_text().split()}
+
+
+def test_a_daemon_outlives_the_container_of_its_supervisor(
+    alone: mpsnode.Node, pod: tuple[Path, ...]
+) -> None:
+    def enter() -> None:
+        for group in pod:
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    alone.supervise(begun_by=enter)
+    digest = alone.want(0)
+    before = alone.serving(0, digest)
+    client, _ = alone.client(0)
+    for group in pod:  # as a runtime ends a container without a PID namespace
+        for pid in members(group):
+            os.kill(pid, signal.SIGKILL)
+    alone.supervisors[-1].wait(mpsnode.WITHIN_S)
+    alone.supervise()
+    alone.layout.status(alone.uuid(0)).unlink()
+    assert alone.serving(0, digest).pid == before.pid
+    assert client.poll() is None
+    alone.client(0)
+    assert "stays in our cgroup" not in alone.logs()
+    alone.release(0)
 
 
 def test_the_end_of_a_daemon_that_was_taken_over_is_seen(alone: mpsnode.Node) -> None:

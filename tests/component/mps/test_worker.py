@@ -34,6 +34,7 @@ def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path)
         clock.SystemClock(),
         lambda: 0.0,
         poll_s=1.0,
+        host_root=Path("/"),
     )
     status = statuses.StatusFile(layout, key, "boot", clock.SystemClock())
     kept = worker.Worker(key, keeper.Keeper(key, place, status, tools), decision.Unwanted())

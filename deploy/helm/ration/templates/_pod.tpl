@@ -44,11 +44,13 @@ startupProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2
   failureThreshold: 60
+{{- if not .unprobed }}
 livenessProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
+{{- end }}
 readinessProbe:
   httpGet: {path: /readyz, port: metrics}
   periodSeconds: 5
