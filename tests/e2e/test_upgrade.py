@@ -141,10 +141,14 @@ class Watch:
 
     def _serves_another(self, pod: str) -> None:
         """A second program of the container meets the server that the first one works with."""
-        where = ("exec", "-n", self._field.namespace, pod, "--")
-        said = json.loads(self._field.cluster.kubectl(*where, "simclient", "--allocate", "1Gi"))
-        assert said["mps"]["server"] == self._pods[pod]["said"][0]["mps"]["server"]
-        assert said["refused"] is None
+        serves_another(self._field, pod, self._pods[pod]["said"][0]["mps"]["server"])
+
+
+def serves_another(field: playground.Playground, pod: str, server: int) -> None:
+    where = ("exec", "-n", field.namespace, pod, "--")
+    said = json.loads(field.cluster.kubectl(*where, "simclient", "--allocate", "1Gi"))
+    assert said["mps"]["server"] == server
+    assert said["refused"] is None
 
 
 def of_controllers(tag: str) -> list[str]:
@@ -249,3 +253,20 @@ def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
     assert standing.of(field, shared) == before
     for pod in (shared, new):
         field.delete_pod(pod)
+
+
+def test_a_supervisor_whose_pod_is_deleted_leaves_daemons_and_their_clients(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    node = cluster.nodes()[0]
+    (shared,) = at_work(field, "shared", {"gpu-mps": node})
+    before = standing.of(field, shared)
+    replace(cluster, supervisor(cluster, node))
+    assert standing.of(field, shared) == before
+    assert daemons(cluster, node) == 1
+    serves_another(field, shared, before["said"][0]["mps"]["server"])
+    (more,) = at_work(field, "more", {"gpu-mps": node})
+    assert "MpsFailed" not in field.reasons()
+    for pod in (shared, more):
+        field.delete_pod(pod)
+    playground.until(lambda: daemons(cluster, node) == 0, 30, f"no MPS daemon runs on {node}")
