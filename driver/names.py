@@ -17,9 +17,11 @@ WITHDRAWN_TAINT = "ration.dev/withdrawn"
 """Device taint of a face that is no longer offered and stays until its last claim is gone."""
 CORDONED_TAINT = "ration.dev/cordoned"
 """Device taint that keeps new claims off what is cordoned; what runs there stays."""
+MIG_MODE_TAINT = "ration.dev/mig-mode"
+"""Device taint of faces that need the other MIG mode, which the driver did not take a while ago."""
 OWN_TAINTS = frozenset({ALLOCATOR_TAINT, HANDOVER_TAINT, MONITOR_TAINT})
 """Device taints that say who may allocate, not what is wrong."""
-NO_FAULTS = OWN_TAINTS | {CORDONED_TAINT}
+NO_FAULTS = OWN_TAINTS | {CORDONED_TAINT, MIG_MODE_TAINT}
 """Device taints that say nothing about a GPU's health."""
 TAINT_LOST = "ration.dev/gpu-lost"
 """Device taint: NVML cannot reach the GPU. These and the following tell a GPU's health."""

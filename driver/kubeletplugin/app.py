@@ -123,6 +123,7 @@ class App:
         self._publisher = _publisher(config, self._supply, outside, tools)
         self._name = self._name_gate(beside)
         self._health.subscribe(self._publisher.hurry)
+        core.mode_refusals.subscribe(self._publisher.hurry)
         self._health.subscribe(self._streams.changed)
         self._health.on_stir(self._publisher.hurry)
         self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
@@ -336,6 +337,7 @@ def _supply(
         lambda inventory: ailing.taints(inventory.known, watch.ailments()),
         core.held,
         cordoned.taints,
+        core.mode_refusals.taints,
     )
     looking = backoff.Backoff(_LOOKING, outside.jitter)
     return supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)

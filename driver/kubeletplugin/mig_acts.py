@@ -1,20 +1,21 @@
 """The executor's acts that change a GPU's MIG."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import structlog
 
 from driver import errors, ids
 from driver.devices import model
-from driver.kubeletplugin import checkpoint, executor, ports, steps
+from driver.kubeletplugin import checkpoint, executor, mode_refusals, ports, steps
 from driver.kubeletplugin.sharing import mig
 
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 10.0
-"""How long processes have to leave an instance that is being destroyed: two such claims of one GPU
-fit into the wait for its lock, and the kubelet tries again."""
+"""How long processes have to leave an instance that is being destroyed, and other NVML clients to
+let go of a GPU whose mode is to change: two such claims of one GPU fit into the wait for its lock,
+and the kubelet tries again."""
 _MODE_PATIENCE_S = 2.0
 _CHANGED = "changed"
 
@@ -30,10 +31,12 @@ class MigActs:
         partitions: ports.Partitions,
         again: Callable[[ids.GpuUuid], model.Gpu],
         owe: Callable[[ids.GpuUuid], None],
+        refusals: mode_refusals.ModeRefusals,
     ) -> None:
         self._partitions = partitions
         self._again = again
         self._owe = owe
+        self._refusals = refusals
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name. MIG does not outlive a boot: after one there is nothing to take back."""
@@ -47,7 +50,8 @@ class MigActs:
         }
 
     def _on(self, step: steps.Step) -> checkpoint.Facts:
-        self._partitions.enable(step.gpu)
+        with self._noting(step.gpu, mode_refusals.OFF):
+            self._partitions.enable(step.gpu, PATIENCE_S)
         self._read(step.gpu)
         return {}
 
@@ -64,7 +68,8 @@ class MigActs:
         return {}
 
     def _off(self, step: steps.Step) -> checkpoint.Facts:
-        changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
+        with self._noting(step.gpu, mode_refusals.ON):
+            changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
         now = self._again(step.gpu).mig
         if now is not None and now.enabled:
             text = f"{len(now.instances)} instances lie on the GPU"
@@ -88,6 +93,16 @@ class MigActs:
         if not step.rebooted:
             self._partitions.destroy(mig.place(step), PATIENCE_S)
         return {}
+
+    @contextlib.contextmanager
+    def _noting(self, gpu: ids.GpuUuid, stays: str) -> Iterator[None]:
+        """Note whether the GPU takes the mode that a claim needs."""
+        try:
+            yield
+        except errors.Unchanged:
+            self._refusals.refused(gpu, stays)
+            raise
+        self._refusals.changed(gpu)
 
     def _read(self, gpu: ids.GpuUuid) -> None:
         with contextlib.suppress(errors.DeviceFault):  # then it is read before the next use

@@ -92,7 +92,7 @@ class Partitions(Protocol):
     the GPU says that it is in use: processes leave slowly.
     """
 
-    def enable(self, gpu: ids.GpuUuid) -> bool:
+    def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
         """Have MIG on; whether it was off."""
         ...
 

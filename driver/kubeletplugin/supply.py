@@ -53,8 +53,8 @@ class Sources:
     """What the offer is made of.
 
     `look` reads the GPUs; raises DeviceFault. `ailing` says what is wrong with devices, `cordoned`
-    which ones somebody took out of use, and `held` which ones claims of this node hold; raises
-    NodeFault.
+    which ones somebody took out of use, `refusing` which ones need a MIG mode that the GPU does not
+    take, and `held` which ones claims of this node hold; raises NodeFault.
     """
 
     look: Look
@@ -62,6 +62,7 @@ class Sources:
     ailing: Callable[[model.Inventory], publish.Taints] = _no_taints
     held: Callable[[], frozenset[ids.DeviceName]] = _nothing_held
     cordoned: Callable[[model.Inventory], publish.Taints] = _no_taints
+    refusing: Callable[[model.Inventory], publish.Taints] = _no_taints
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,12 @@ class Supply:
         return Offer(handover.dressed(pool, place.shown), (*self._problems(), *problems))
 
     def _taints(self, inventory: model.Inventory) -> publish.Taints:
-        ailing, cordoned = self._sources.ailing(inventory), self._sources.cordoned(inventory)
-        both = (*ailing, *cordoned)
-        return {name: (*ailing.get(name, ()), *cordoned.get(name, ())) for name in both}
+        sources = (self._sources.ailing, self._sources.cordoned, self._sources.refusing)
+        taints: dict[ids.DeviceName, tuple[slices.Taint, ...]] = {}
+        for source in sources:
+            for name, more in source(inventory).items():
+                taints[name] = (*taints.get(name, ()), *more)
+        return taints
 
     def _kept(
         self, wanted: publish.Pool, place: Place, stored: Iterable[fields.Raw]

@@ -24,6 +24,7 @@ from driver.kubeletplugin import (
     metadata_files,
     mig_acts,
     mig_owed,
+    mode_refusals,
     mps_door,
     occupancy,
     owners,
@@ -63,8 +64,9 @@ class Core:
     names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
     `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
     `leftovers` is for what outlives its claim, `sharers` for who uses more than its share,
-    `workers` for what devices do, `resets` for GPUs that ask for a reset. `written` is when a
-    claim's record was written, in seconds since 1970.
+    `workers` for what devices do, `resets` for GPUs that ask for a reset, `mode_refusals` for GPUs
+    that do not take another MIG mode. `written` is when a claim's record was written, in seconds
+    since 1970.
     """
 
     preparation: ports.Preparation
@@ -79,6 +81,7 @@ class Core:
     sharers: usage_watch.Node
     workers: activity_watch.Node
     resets: reset_watch.Node
+    mode_refusals: mode_refusals.ModeRefusals
     written: Callable[[ids.ClaimUid], float | None] = _never
 
     def held(self) -> frozenset[ids.DeviceName]:
@@ -103,6 +106,7 @@ class _Hands:
     holding: locks.Locks
     settings: shared_settings.SharedSettings
     owed: mig_owed.Settling
+    mode_refusals: mode_refusals.ModeRefusals
 
     def recover(self) -> tuple[str, ...]:
         """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
@@ -179,6 +183,7 @@ def core(
             resetter.Resetter(session, hands.smi.reset).reset,
             hands.holding,
         ),
+        hands.mode_refusals,
         hands.records.written,
     )
 
@@ -196,7 +201,8 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     sharing = share_acts.ShareActs(records.all, smi, setting, door, gpus.again)
     partitions = instances.Instances(library.session, time, watch)
     owed = mig_owed.Owed(config.state_dir / "mig-owed", boot_id, watch)
-    parting = mig_acts.MigActs(partitions, gpus.again, owed.add)
+    refusals = mode_refusals.ModeRefusals(time)
+    parting = mig_acts.MigActs(partitions, gpus.again, owed.add, refusals)
     acts = {**parting.table(), **sharing.table()}
     driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
     specs = _specs(config, gpus, driver, door, watch)
@@ -206,7 +212,7 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
         records.all, sharing, door, holding, acting.unaccounted
     )
     settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
-    return _Hands(library, gpus, records, door, smi, acting, holding, settings, settling)
+    return _Hands(library, gpus, records, door, smi, acting, holding, settings, settling, refusals)
 
 
 def _specs(

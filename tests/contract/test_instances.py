@@ -102,6 +102,20 @@ def test_the_mode_goes_on_and_off_and_says_whether_it_changed(world: World) -> N
     assert world.acts.disable(gpu, 0) is False
 
 
+def test_a_gpu_that_is_in_use_for_a_moment_is_waited_for(world: World) -> None:
+    gpu = world.gpu.uuid
+    world.fault("refuse", "0", IN_USE, "5")
+    assert [world.acts.enable(gpu, 10.0), world.parts.enabled] == [True, True]
+
+
+def test_a_gpu_that_stays_in_use_keeps_its_mode(world: World) -> None:
+    gpu = world.gpu.uuid
+    world.fault("refuse", "0", IN_USE, "1000")
+    with pytest.raises(errors.Unchanged, match="MIG mode stays"):
+        world.acts.enable(gpu, 1.0)
+    assert world.parts.enabled is False
+
+
 def test_what_is_made_is_what_is_read(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("1g.10gb", 4)

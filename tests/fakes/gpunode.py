@@ -25,6 +25,7 @@ from driver.kubeletplugin import (
     metadata_files,
     mig_acts,
     mig_owed,
+    mode_refusals,
     ports,
     prepare,
     recovery,
@@ -120,6 +121,7 @@ class GpuNode:
         self.rules = offerings.NodeOfferings()
         self.boot = boot
         self.time = fake_clock.FakeClock()
+        self.mode_refusals = mode_refusals.ModeRefusals(self.time)
         self.slices = sharing.FakeSlices(self.nvml.machine)
         self.modes = sharing.FakeModes(self.nvml.machine)
         self.daemons = sharing.FakeDaemons(base / "mps")
@@ -192,7 +194,7 @@ class GpuNode:
         )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         owed = mig_owed.Owed(self.base / "state/mig-owed", self.boot, watch)
-        parts = mig_acts.MigActs(partitions, gpus.again, owed.add)
+        parts = mig_acts.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)
         known = {**parts.table(), **shares.table(), **acts}
         acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)

@@ -27,8 +27,8 @@ class FakePartitions:
         self._changed = changed
         self._watch = watch
 
-    def enable(self, gpu: ids.GpuUuid) -> bool:
-        return self._set(gpu, enabled=True)
+    def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
+        return patiently(lambda: self._set(gpu, enabled=True), patience_s)
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
         def once() -> bool:

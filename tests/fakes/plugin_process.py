@@ -17,6 +17,7 @@ from driver.kubeletplugin import (
     activity_watch,
     app,
     locks,
+    mode_refusals,
     reclaim,
     reset_watch,
     resetting,
@@ -74,6 +75,7 @@ def main() -> int:
             lambda _: None,
             locks.Locks(config.state_dir / "locks", clock.SystemClock()),
         ),
+        mode_refusals.ModeRefusals(clock.SystemClock()),
     )
     time = fake_clock.Swift() if mode == "swift" else clock.SystemClock()
     outside = app.Outside(kube, lambda: 0.5, time)

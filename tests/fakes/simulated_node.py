@@ -20,6 +20,7 @@ from driver.kubeletplugin import (
     metadata_files,
     mig_acts,
     mig_owed,
+    mode_refusals,
     ports,
     prepare,
     processes,
@@ -97,7 +98,9 @@ class SimulatedNode:
         )
         partitions = instances.Instances(self.library.session, self.time, watch)
         owed = mig_owed.Owed(self.at.base / "mig-owed", boot, watch)
-        parting = mig_acts.MigActs(partitions, gpus.again, owed.add)
+        parting = mig_acts.MigActs(
+            partitions, gpus.again, owed.add, mode_refusals.ModeRefusals(self.time)
+        )
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)

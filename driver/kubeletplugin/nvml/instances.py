@@ -49,10 +49,14 @@ class Instances:
         self._clock = clock
         self._watch = watch
 
-    def enable(self, gpu: ids.GpuUuid) -> bool:
+    def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
         """Have MIG on; whether it was off. A mode that would come later only is put back."""
-        with self._gpu(gpu) as handle:
-            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
+
+        def once() -> bool:
+            with self._gpu(gpu) as handle:
+                return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
+
+        return self._patiently(once, patience_s)
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
         """Have MIG off, unless an instance is left; whether it was turned off."""

@@ -137,11 +137,12 @@ def test_what_the_gpu_refuses_is_taken_back_and_made_once_it_does_not(
 ) -> None:
     before = node.gpus()
     ref = a_claim(node, "0-mig-1g10gb-4")
-    node.fault("refuse", 0, code, 1)
+    node.fault("refuse", 0, code, 1000)
     process = node.process()
     with pytest.raises(errors.Unchanged, match=f"NVML error {code}"):
         process.preparer.prepare(ref, gpunode.never)
     assert (node.gpus(), node.files()) == (before, [])
+    node.fault("refuse", 0, code, 0)
     prepare(process, ref)
 
 

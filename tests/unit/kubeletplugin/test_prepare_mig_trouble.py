@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driver import errors
-from driver.devices import mig
+from driver.devices import faces, mig
 from driver.kubeletplugin import ports
 from simulator import faults
 from tests.fakes import gpunode, partitioning
@@ -44,15 +44,42 @@ def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
     prepared(node, ref)
 
 
-def test_a_mode_that_cannot_be_at_once_is_put_back(node: gpunode.GpuNode) -> None:
+def test_a_mode_that_cannot_be_at_once_is_put_back_and_its_parts_are_kept_back(
+    node: gpunode.GpuNode,
+) -> None:
     of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1)
+    faults.refuse(of, of.gpus[0], 19, 1000)
     ref = a_claim(node, EIGHTH)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         node.process().preparer.prepare(ref, gpunode.never)
     board = of.board(of.gpus[0])
     assert (board.mig, board.mig_pending, node.files()) == (False, False, {})
+    kept_back = node.mode_refusals.taints(node.process().gpus.refresh())
+    assert kept_back.keys() == {
+        face.name for face in faces.every(gpu_of(node)) if isinstance(face, faces.MigFace)
+    }
+    faults.refuse(of, of.gpus[0], 19, 0)
     prepared(node, ref)
+    assert node.mode_refusals.taints(node.process().gpus.refresh()) == {}
+
+
+def test_a_gpu_that_another_program_reads_for_a_moment_is_waited_for(node: gpunode.GpuNode) -> None:
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 19, 20)
+    prepared(node, a_claim(node, EIGHTH))
+
+
+def test_a_mode_that_stays_on_keeps_the_whole_gpu_and_its_shares_back(
+    node: gpunode.GpuNode,
+) -> None:
+    partitioning.FakePartitions(node.nvml.library).enable(gpu_of(node).uuid)
+    of = node.nvml.machine
+    faults.refuse(of, of.gpus[0], 19, 1000)
+    with pytest.raises(errors.DeviceFault, match="NVML error 19"):
+        node.process().preparer.prepare(a_claim(node, WHOLE), gpunode.never)
+    kept_back = node.mode_refusals.taints(node.process().gpus.refresh())
+    whole = faces.device_name(gpu_of(node).pci)
+    assert kept_back.keys() == {whole, f"{whole}-mps", f"{whole}-ts"}
 
 
 def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
