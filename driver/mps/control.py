@@ -18,8 +18,11 @@ _SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
 _NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
 _SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
 _ACTIVE = "ACTIVE"
+_UNKNOWN = "Unknown command"
+"""The answer of 535 to get_server_status."""
 _CHATTER = re.compile(
     r"\[[^]]*\] (?:Cmd:.*|UI closed|NEW UI|Accepting connection\.\.\.|[A-Z]+"
+    r"|No default pinned memory limit set for the device!|Unknown command \"get_server_status\""
     r"|\d+(?:\.\d+)?(?:\s*[GM]i?B?)?)"
 )
 
@@ -34,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An MPS server of a daemon; `status` is its own word, `clients` are pids."""
+    """An MPS server of a daemon; `status` is its own word, "" not told; `clients` are pids."""
 
     pid: int
     status: str
@@ -113,7 +116,14 @@ def read_server(reply: str, pid: int, devices: int) -> Server | None:
     lines, pids = _apart(reply, head=2)
     if len(lines) < 2 or not _is_number(lines[1]):  # noqa: PLR2004 - its status and percentage
         return None
-    return Server(pid, lines[0], Limits(lines[1], _sizes(lines[2:], devices)), pids)
+    status = "" if lines[0].startswith(_UNKNOWN) else lines[0]
+    return Server(pid, status, Limits(lines[1], _sizes(lines[2:], devices)), pids)
+
+
+def refusals(reply: str) -> str:
+    """The words of a reply to `limits` or `limits_of_server`; each that was taken says a number."""
+    lines = (line.strip() for line in reply.splitlines())
+    return " | ".join(line for line in lines if line and not _is_number(line))
 
 
 def differences(wanted: mps.Desired, shown: Limits) -> Iterator[str]:
@@ -141,7 +151,7 @@ def troubles(answer: Answer) -> Iterator[str]:
     if answer.failed:
         yield answer.failed
     for server in answer.servers:
-        if server.status != _ACTIVE:
+        if server.status not in {"", _ACTIVE}:
             yield (
                 f"MPS server {server.pid} is {server.status}: new clients are refused until "
                 "those that the fault took have left"

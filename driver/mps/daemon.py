@@ -25,6 +25,15 @@ SERVER = "nvidia-cuda-mps-server"
 _BINARIES = "usr/bin"
 SAY_S = 5.0
 """Longest wait for an answer."""
+_OCCUPIED = "Cannot send command"
+"""The control program's words where another one is connected (535, 550)."""
+_EXITS = {
+    100: "the driver has no usable device",
+    244: "the driver's libcuda cannot be loaded",
+}
+"""A control daemon's exit codes (580, 595), which it says no word about."""
+OUTPUT = "control.log"
+"""The daemon's output with -f: its log, which it then writes to no file (535, 550)."""
 _MULTI_USER = {"-M", "-multiuser-server", "--multiuser-server"}
 _LOG = "CUDA_MPS_LOG_DIRECTORY"
 _DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -37,6 +46,10 @@ class Place:
     pipe: Path
     log: Path
     shm: Path
+
+
+class Occupied(errors.NodeFault):
+    """Another control program is connected: the daemon takes no command until it ends."""
 
 
 class Handle:
@@ -87,7 +100,8 @@ class Handle:
         code = self._child.wait()
         if code < 0:
             return f"the daemon was killed by {signal.Signals(-code).name}"
-        return f"the daemon ended with exit code {code}"
+        words = f"the daemon ended with exit code {code}"
+        return f"{words}: {_EXITS[code]}" if code in _EXITS else words
 
     def kill(self) -> None:
         """End it by force; that it has ended is seen later."""
@@ -111,24 +125,30 @@ class Program:
         """Begin a daemon there; whether it works is for it to say. Raises NodeFault."""
         command = [str(self._path()), "-f", *(["-M"] if shape.multi_user else [])]
         environment = {**self._environment(place), _DEVICES: ",".join(shape.devices)}
-        errors_path = place.log / "stderr"
         try:
-            with errors_path.open("wb") as words:
+            with (
+                (place.log / OUTPUT).open("ab") as said,
+                (place.log / "stderr").open("wb") as words,
+            ):
                 enter = functools.partial(_enter, place, own_shm=shape.own_shm)
-                return _elsewhere(command, environment, words, enter)
+                return _elsewhere(command, environment, (said, words), enter)
         except OSError as e:
             raise errors.NodeFault("start", command[0], str(e)) from e
 
     def say(self, place: Place, commands: Iterable[str], within_s: float = SAY_S) -> str | None:
-        """What the daemon answers to commands; None when it does not answer. Raises NodeFault."""
+        """What the daemon answers to commands; None when it does not answer.
+
+        Raises:
+            Occupied: another control program is connected to it.
+            NodeFault: the program cannot be run.
+        """
         path = str(self._path())
         try:
             done = subprocess.run(
                 [path],
                 env=self._environment(place),
                 input="".join(f"{command}\n" for command in commands).encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                capture_output=True,
                 timeout=within_s,
                 check=False,
             )
@@ -136,7 +156,11 @@ class Program:
             return None
         except OSError as e:
             raise errors.NodeFault("run", path, str(e)) from e
-        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+        if done.returncode == 0:
+            return done.stdout.decode(errors="replace")
+        if _OCCUPIED in done.stderr.decode(errors="replace"):
+            raise Occupied("ask", CONTROL, _occupied_by(place.pipe))
+        return None
 
     def end_servers(self, place: Place) -> None:
         """Kill servers whose daemon is gone. Raises NodeFault."""
@@ -170,14 +194,25 @@ class Program:
         return found
 
 
-def _spawn(command: list[str], environment: dict[str, str], words: BinaryIO) -> Handle:
+def _occupied_by(pipe: Path) -> str:
+    others = ", ".join(
+        f"process {pid} of user {processes.user(pid)}"
+        for pid in processes.on_pipe(CONTROL, pipe)
+        if "-f" not in processes.arguments(pid)
+    )
+    return f"another control program is connected to the daemon: {others or 'which is not seen'}"
+
+
+def _spawn(
+    command: list[str], environment: dict[str, str], outputs: tuple[BinaryIO, BinaryIO]
+) -> Handle:
     child = subprocess.Popen(
         command,
         env=environment,
         cwd="/",
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # says again what is in its logs
-        stderr=words,
+        stdout=outputs[0],
+        stderr=outputs[1],
         start_new_session=True,
     )
     return Handle(child.pid, child)
@@ -195,7 +230,10 @@ def _enter(dirs: Place, *, own_shm: bool) -> None:
 
 
 def _elsewhere(
-    command: list[str], environment: dict[str, str], words: BinaryIO, enter: Callable[[], None]
+    command: list[str],
+    environment: dict[str, str],
+    outputs: tuple[BinaryIO, BinaryIO],
+    enter: Callable[[], None],
 ) -> Handle:
     """Spawn with mounts of its own: a thread leaves ours by `enter`, then forks the daemon."""
     made: list[Handle | OSError] = []
@@ -203,7 +241,7 @@ def _elsewhere(
     def leave_and_spawn() -> None:
         try:
             enter()
-            made.append(_spawn(command, environment, words))
+            made.append(_spawn(command, environment, outputs))
         except OSError as e:
             made.append(e)
 

@@ -80,6 +80,7 @@ class Living:
     `answer` is its last, None before the first; `silent_s` is since then, or since its start.
     `clients` are pids of those that work with it, also while it is silent.
     `served` is whether it ever had all that was wanted, `shm_bytes` the size of its own /dev/shm.
+    `occupied` says in words who else is connected to it: it takes no command meanwhile.
     """
 
     shape: Shape
@@ -90,6 +91,7 @@ class Living:
     served: bool = False
     shm_bytes: int | None = None
     quit_s: float | None = None
+    occupied: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ def _with(goal: Goal, seen: Living) -> Decision:
         case Wanted(desired):
             if seen.shape != Shape.of(desired):
                 return _to_be_replaced(seen)
-            silent = _unless_silent(seen)
+            silent = _unless_silent(seen) or _unless_occupied(seen)
             if silent is not None or seen.answer is None:
                 return silent or Decision("rest", State.STARTING)
             return _answering(goal, seen, seen.answer)
@@ -221,6 +223,12 @@ def _unless_silent(seen: Living) -> Decision | None:
     if seen.clients:
         return Decision("rest", State.FAILED, f"{words}; it is ended when its clients have")
     return Decision(Kill(words), State.FAILED, words)
+
+
+def _unless_occupied(seen: Living) -> Decision | None:
+    """Wait for the end of another control program; None when there is none."""
+    state = State.READY if seen.served else State.STARTING
+    return Decision("rest", state, seen.occupied) if seen.occupied else None
 
 
 def _answering(goal: Wanted, seen: Living, answer: control.Answer) -> Decision:

@@ -20,7 +20,7 @@ _LOG_BYTES = 4 * 1024 * 1024
 _PIPE_BYTES, _PIPE_INODES = 1 << 20, 64
 """Of a pipe directory. A daemon (535, 550) has five files there, none with more than a line."""
 _LOG_MODE = 0o755
-_LOGS = ("control.log", "server.log")
+_LOGS = (daemon.OUTPUT, "server.log")
 _FILES = ("stderr", *_LOGS)
 _LONGEST = "control_privileged"
 """Of the sockets' names in a pipe directory."""
@@ -74,7 +74,7 @@ def last_words(place: daemon.Place) -> str:
 
 def control_log(place: daemon.Place) -> str:
     """The end of the daemon's own log."""
-    return _tail(place.log / "control.log", _TAIL_BYTES)
+    return _tail(place.log / daemon.OUTPUT, _TAIL_BYTES)
 
 
 def bound_logs(place: daemon.Place) -> None:

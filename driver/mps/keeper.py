@@ -66,6 +66,7 @@ class _Run:
     applied: str = ""
     quit_at: float | None = None
     killed: str = ""
+    occupied: str = ""
 
 
 @dataclass(slots=True)
@@ -224,10 +225,26 @@ class Keeper:
 
     def _say(self, commands: tuple[str, ...], within_s: float = daemon.SAY_S) -> str | None:
         try:
-            return self._tools.program.say(self._place, commands, within_s)
+            reply = self._tools.program.say(self._place, commands, within_s)
+        except daemon.Occupied as e:
+            self._note_occupied(str(e))
+            return None
         except errors.NodeFault as e:
             _log.warning("daemon cannot be asked", key=self._key, problem=str(e))
             return None
+        self._note_occupied("")
+        return reply
+
+    def _note_occupied(self, problem: str) -> None:
+        """A daemon that another control program keeps busy does not hang."""
+        run = self._run
+        if run is None:
+            return
+        if problem:
+            run.heard = self._now()
+        if problem != run.occupied:
+            run.occupied = problem
+            _log.warning("daemon occupied", key=self._key, problem=problem)
 
     def _seen(self) -> decision.Seen:
         run, past, now = self._run, self._past, self._now()
@@ -242,6 +259,7 @@ class Keeper:
             settled=dataclasses.replace(run.settled, since_s=now - run.settled_at),
             served=run.served,
             shm_bytes=shm.size_of(self._place.shm) if run.shape.own_shm else None,
+            occupied=run.occupied,
             quit_s=None if run.quit_at is None else now - run.quit_at,
         )
 
@@ -331,8 +349,8 @@ class Keeper:
         servers = run.answer.servers if run.answer else ()
         for server in servers:
             said += self._say(control.limits_of_server(desired, server.pid)) or ""
-        if "rror" in said:
-            _log.warning("daemon refused limits", key=self._key, said=said)
+        if refused := control.refusals(said):
+            _log.warning("daemon refused limits", key=self._key, said=refused)
         again = run.settled.digest == wanted.digest
         pids = frozenset(server.pid for server in servers)
         tries = run.settled.tries + 1 if again else 1

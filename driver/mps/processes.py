@@ -8,6 +8,8 @@ from driver import errors
 from driver.devices import mps
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+_USUAL_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the program's own
+"""The pipe directory without the variable (MPS documentation, "Environment Variables")."""
 _PROC = "/proc"
 _GONE = {"Z", "X", "x"}
 _STATE, _PARENT, _STARTED = 0, 1, 19
@@ -42,6 +44,31 @@ def with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
     """Pids of processes that run `program` on a pipe directory, parents before their children."""
     found = [pid for pid in _pids() if _runs(pid, program) and _uses(pid, pipe)]
     return tuple(sorted(found, key=lambda pid: _parent(pid) in found))
+
+
+def on_pipe(program: str, pipe: Path) -> tuple[int, ...]:
+    """Pids of processes that run `program` on a pipe directory, by whatever path they see it.
+
+    The directory has a file system of its own, which a container mounts elsewhere. Raises
+    NodeFault.
+    """
+    return tuple(pid for pid in _pids() if _runs(pid, program) and _sees(pid, pipe))
+
+
+def _sees(pid: int, pipe: Path) -> bool:
+    seen = environment(pid).get(PIPE, _USUAL_PIPE)
+    try:
+        return os.stat(f"{_PROC}/{pid}/root{seen}").st_dev == pipe.stat().st_dev  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def user(pid: int) -> str:
+    """The user's id that a process runs as; `?` of a process that is gone."""
+    try:
+        return str(os.stat(f"{_PROC}/{pid}").st_uid)  # noqa: PTH116 - as `_read`
+    except OSError:
+        return "?"
 
 
 def _runs(pid: int, program: str) -> bool:

@@ -4,6 +4,10 @@
 
 #define DAEMON_VARIABLE "SIMULATOR_MPS_DAEMON" /* which daemon a server belongs to */
 #define NO_DAEMON "Cannot find MPS control daemon process\n"
+#define OCCUPIED "Cannot send command to MPS control daemon process\n"
+
+/* What a shell asks for with one byte, and what it is answered with. */
+enum { SHELL = 'U', FREE = '1', TAKEN = '0' };
 
 struct options {
     int background, foreground, multiuser;

@@ -7,7 +7,7 @@
 #include "mps.h"
 #include "session.h"
 
-enum { TOKEN = 64 };
+enum { TOKEN = 64, TRIES = 40, PAUSE_US = 50000 };
 
 static int usage(FILE *out, int status)
 {
@@ -51,6 +51,20 @@ static int command(struct session *session, const char *token, char *text, int *
     return code;
 }
 
+/* The daemon serves one shell at a time; the others wait for a moment and give up. */
+static int enter(int daemon)
+{
+    const char wish = SHELL;
+    char answer = TAKEN;
+    for (int tries = 0; tries < TRIES && answer != FREE; tries++) {
+        if (tries > 0)
+            usleep(PAUSE_US);
+        if (connection_send(daemon, &wish, 1) != 0 || read(daemon, &answer, 1) != 1)
+            return -1;
+    }
+    return answer == FREE ? 0 : -1;
+}
+
 static int shell(void)
 {
     char token[TOKEN], *text = NULL;
@@ -59,6 +73,10 @@ static int shell(void)
     int code = 0, quit = 0, answered = 0, daemon = mps_connect(token, sizeof token);
     if (daemon < 0 || session_open(&session) != 0) {
         fputs(NO_DAEMON, stderr);
+        return 1;
+    }
+    if (enter(daemon) != 0) {
+        fputs(OCCUPIED, stderr);
         return 1;
     }
     while (code == 0 && !quit && getline(&text, &size, stdin) > 0) {

@@ -28,21 +28,19 @@ static struct pollfd polled[MAX_POLLED];
 static nfds_t polled_count = FIRST_PEER;
 static char directory[PATH_MAX - 64], token[64];
 static FILE *control_log, *server_log;
+static int shell = -1; /* the connection of the shell that is served */
 static time_t deadline; /* 0: none */
 static int ended;
 
+/* In the foreground the control log is the output, and no file (535, 550). */
 static void write_log(FILE *file, const char *role, long pid, const char *text)
 {
     char now[32];
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);
     strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", localtime(&at.tv_sec));
-    FILE *files[] = {file, options.foreground ? stdout : NULL};
-    for (int i = 0; i < 2; i++)
-        if (files[i] != NULL) {
-            fprintf(files[i], "[%s.%03ld %s %5ld] %s\n", now, at.tv_nsec / 1000000, role, pid, text);
-            fflush(files[i]);
-        }
+    fprintf(file, "[%s.%03ld %s %5ld] %s\n", now, at.tv_nsec / 1000000, role, pid, text);
+    fflush(file);
 }
 
 static void say(const char *text) { write_log(control_log, "Control", getpid(), text); }
@@ -147,7 +145,7 @@ static int start(void)
     struct sockaddr_un address;
     if (name_socket(&address) != 0 || lock_directory() != 0)
         return -1;
-    control_log = open_log("control.log");
+    control_log = options.foreground ? stdout : open_log("control.log");
     server_log = open_log("server.log");
     if (control_log == NULL || server_log == NULL)
         return -1;
@@ -248,14 +246,37 @@ static void welcome(void)
     polled[polled_count++] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
+static void serve_shell(int fd)
+{
+    const char answer = shell < 0 ? FREE : TAKEN;
+    if (shell < 0) {
+        shell = fd;
+        say("NEW UI");
+    }
+    connection_send(fd, &answer, 1);
+}
+
+static void leave(int fd)
+{
+    if (fd == shell) {
+        shell = -1;
+        say("UI closed");
+    }
+    close(fd);
+}
+
 static void serve_peers(void)
 {
     char byte;
-    for (nfds_t i = FIRST_PEER; i < polled_count; i++)
-        if (polled[i].revents != 0 && recv(polled[i].fd, &byte, 1, MSG_DONTWAIT) <= 0) {
-            close(polled[i].fd);
+    for (nfds_t i = FIRST_PEER; i < polled_count; i++) {
+        if (polled[i].revents == 0)
+            continue;
+        if (recv(polled[i].fd, &byte, 1, MSG_DONTWAIT) <= 0) {
+            leave(polled[i].fd);
             polled[i--] = polled[--polled_count];
-        }
+        } else if (byte == SHELL)
+            serve_shell(polled[i].fd);
+    }
 }
 
 static void serve(void)

@@ -142,6 +142,20 @@ class Node:
         )
         return done.stdout.strip()
 
+    @contextlib.contextmanager
+    def shell(self, minor: int) -> "Iterator[subprocess.Popen[bytes]]":
+        """Have a control program that says nothing connected to the daemon."""
+        process = subprocess.Popen(
+            [str(self.driver_root / "usr/bin" / daemon.CONTROL)],
+            env=self.environment(minor),
+            stdin=subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=WITHIN_S)
+
     def client(self, minor: int, *options: str) -> "tuple[subprocess.Popen[str], dict[str, Any]]":
         """A CUDA program that holds what it got, and what it says it got."""
         process = subprocess.Popen(

@@ -5,12 +5,13 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from driver.devices import mps
-from driver.mps import daemon, processes
+from driver.mps import daemon, decision, processes
 from simulator import builder, layout, store
 from tests.fakes import mpsnode, waiting
 
@@ -271,3 +272,23 @@ def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, mi
     node.unwant(minor)
     waiting.until(lambda: node.status(minor) is None, 20)
     assert not own.exists()
+
+
+def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
+    node: mpsnode.Node, minor: int
+) -> None:
+    digest = node.want(minor)
+    before = node.serving(minor, digest)
+    with node.shell(minor) as shell:
+        told = node.told(minor, lambda status: "another control program" in status.problem)
+        assert told.state is mps.State.READY
+        assert f"process {shell.pid} of user 0" in told.problem
+        threading.Event().wait(decision.ANSWER_S + 1)  # as long as a daemon that hangs is given
+        assert node.told(minor, lambda status: bool(status.problem)).pid == before.pid
+    later = node.told(minor, lambda status: not status.problem)
+    assert (later.pid, later.applied) == (before.pid, digest)
+
+
+def test_the_daemons_output_is_kept_as_its_log(node: mpsnode.Node, minor: int) -> None:
+    node.serving(minor, node.want(minor))
+    assert "Starting control daemon using socket" in node.control_log(minor)

@@ -56,7 +56,22 @@ def test_a_servers_reply_is_taken_apart() -> None:
 
 
 def test_a_server_that_has_ended_is_none() -> None:
-    assert control.read_server("Error: no MPS server has pid '7'\n", 7, 1) is None
+    assert control.read_server("Server 7 not found\n" * 4, 7, 1) is None
+
+
+def test_a_daemon_that_tells_no_status_has_no_trouble_by_that() -> None:
+    """As 535 answers."""
+    reply = 'Unknown command "get_server_status"\n40.0\n20G\n123\n'
+    server = control.read_server(reply, 7, 1)
+    assert server == control.Server(7, "", control.Limits("40.0", ("20G",)), (123,))
+    answer = control.Answer(control.Limits("40.0", ("20G",)), (server,))
+    assert list(control.troubles(answer)) == []
+
+
+def test_a_limit_that_is_refused_is_told_by_the_daemons_words() -> None:
+    assert control.refusals("40.0\n") == ""
+    said = "Insufficient privileges for UID 65534.\n40.0\n"
+    assert control.refusals(said) == "Insufficient privileges for UID 65534."
 
 
 @pytest.mark.parametrize(
