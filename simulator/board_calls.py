@@ -39,7 +39,7 @@ class PlatformInfo:
 
 
 class BoardCalls(client.Client):
-    """The driver majors of `since` are assumed; no source says when the functions came."""
+    """What a board reports of itself, whether or not a process uses it."""
 
     @client.call
     def device_get_clock_info(self, device: client.Handle, clock: int) -> int:
@@ -123,7 +123,7 @@ class BoardCalls(client.Client):
         self._owner(device)
         return []
 
-    @client.since(535)
+    @client.since("nvmlDeviceGetGpuFabricInfo")
     @client.call
     def device_get_gpu_fabric_info(self, device: client.Handle) -> FabricInfo:
         """NOT_SUPPORTED without a fabric; an all-zero cluster is one of this node only."""
@@ -145,7 +145,7 @@ class BoardCalls(client.Client):
         told = self._gpu(device).product.architecture >= codes.Architecture.BLACKWELL
         return codes.FABRIC_HEALTHY if told else 0
 
-    @client.since(565)
+    @client.since("nvmlDeviceGetPlatformInfo")
     @client.call
     def device_get_platform_info(self, device: client.Handle) -> PlatformInfo:
         """NOT_SUPPORTED before Blackwell, and where the machine does not stand in a rack."""
@@ -161,7 +161,7 @@ class BoardCalls(client.Client):
             module_id=gpu.slot.module or device_calls.PCIE_MODULE,
         )
 
-    @client.since(570)
+    @client.since("nvmlDeviceGetAddressingMode")
     @client.call
     def device_get_addressing_mode(self, device: client.Handle) -> int:
         """`nvmlDeviceAddressingModeType_t`."""

@@ -5,7 +5,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from simulator import capabilities, compiler, layout, machine
+from simulator import capabilities, compiler, layout, machine, pci_files
 
 NVIDIA_MAJOR = 195
 CONTROL_MINOR = 255
@@ -13,9 +13,6 @@ MODESET_MINOR = 254
 UVM_MAJOR = 511
 CAPS_MAJOR = 237
 """Both dynamic on a real host; listed in proc/devices."""
-
-_VENDOR = "0x10de"
-_CLASS_3D = "0x030200"
 
 
 def build(base: Path, of: machine.Machine) -> None:
@@ -120,13 +117,17 @@ def _capability(path: Path, nodes: Path, capability: capabilities.Capability) ->
 
 def _driver_files(at: layout.Layout, version: str) -> None:
     made = compiler.programs()
+    libraries = {
+        compiler.NVML: compiler.library(int(version.split(".", maxsplit=1)[0])),
+        "libcuda.so": made / "libcuda.so",
+    }
     binaries = at.driver_root / "usr/bin"
     for folder in (at.libraries, binaries):
         folder.mkdir(parents=True, exist_ok=True)
-    for library in ("libnvidia-ml.so", "libcuda.so"):
+    for library, source in libraries.items():
         old = {path for path in at.libraries.glob(f"{library}.*") if not path.is_symlink()}
         new = at.libraries / f"{library}.{version}"
-        shutil.copy2(made / library, new)
+        shutil.copy2(source, new)
         _link(at.libraries / f"{library}.1", new.name)
         for path in old - {new}:
             path.unlink()
@@ -177,19 +178,16 @@ def _information(proc: Path, gpu: machine.Gpu, minor: int) -> None:
 
 
 def _pci_device(sys: Path, gpu: machine.Gpu) -> None:
-    bridge = gpu.slot.host_bridge
-    place = f"devices/pci{bridge}/{bridge}:01.0/{gpu.slot.pci}"
-    ids = gpu.product.pci_ids
-    files = {
-        "vendor": _VENDOR,
-        "device": f"0x{ids.device >> 16:04x}",
-        "subsystem_vendor": f"0x{ids.subsystem & 0xFFFF:04x}",
-        "subsystem_device": f"0x{ids.subsystem >> 16:04x}",
-        "class": _CLASS_3D,
-        "numa_node": str(gpu.slot.numa),
-    }
-    for name, value in files.items():
-        _write(sys / place / name, f"{value}\n")
+    """A GPU's folder below /sys/devices; no driver is bound to an excluded one (assumed)."""
+    folder = sys / f"devices/pci{gpu.slot.host_bridge}/{gpu.slot.host_bridge}:01.0/{gpu.slot.pci}"
+    for name, text in pci_files.texts(gpu).items():
+        _write(folder / name, f"{text}\n")
+    (folder / "config").write_bytes(pci_files.configuration(gpu))
+    (folder / "reset").touch()
+    if not gpu.slot.excluded:
+        driver = sys / "bus/pci/drivers/nvidia"
+        driver.mkdir(parents=True, exist_ok=True)
+        _link(folder / "driver", os.path.relpath(driver, folder))
 
 
 def _write(path: Path, text: str) -> None:

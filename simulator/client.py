@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Collection, Iterator
 from typing import Concatenate, NewType, ParamSpec, TypeVar
 
-from simulator import capabilities, codes, machine, state
+from simulator import capabilities, codes, exports, machine, state
 
 Handle = NewType("Handle", str)
 """An `nvmlDevice_t`, `nvmlGpuInstance_t` or `nvmlComputeInstance_t`: opaque to clients.
@@ -35,9 +35,13 @@ def call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], 
 
 
 def since(
-    major: int,
+    function: str,
 ) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
-    """Mark a call that drivers below `major` do not have: FUNCTION_NOT_FOUND there."""
+    """Mark a call that drivers do not have which are older than `function` of their library.
+
+    Those answer FUNCTION_NOT_FOUND, to which bindings turn the symbol that the library lacks.
+    """
+    major = exports.first_drivers()[function]
 
     def mark(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
         @functools.wraps(method)

@@ -5,7 +5,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from simulator import exports
 
 SOURCES = Path(__file__).parent / "c"
 
@@ -15,11 +18,13 @@ _PROGRAM = ("-static", "-pthread")
 _WIRE = ("client.c", "connection.c", "line.c")
 _SESSION = ("session.c", *_WIRE, "root_program.c")
 
+NVML = "libnvidia-ml.so"
+_LIBRARY = (
+    *(*_SHARED, "-Wl,-soname,libnvidia-ml.so.1"),
+    *("nvml.c", "versions.c", "mig.c", "health.c", "board.c", "monitor.c"),
+    *(*_WIRE, "root_library.c"),
+)
 PROGRAMS = {
-    "libnvidia-ml.so": (
-        *(*_SHARED, "-Wl,-soname,libnvidia-ml.so.1"),
-        *("nvml.c", "mig.c", "health.c", "board.c", *_WIRE, "root_library.c"),
-    ),
     "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
     "nvidia-smi": (*_PROGRAM, "smi.c", "nvml.c", *_WIRE, "root_program.c"),
     "nvidia-cuda-mps-control": (*_PROGRAM, "mps_control.c", "mps_daemon.c", *_SESSION),
@@ -38,16 +43,38 @@ class CompilerError(Exception):
 
 def programs() -> Path:
     """The folder that holds every name of `PROGRAMS`, compiled now if it is not there yet."""
+    return _cached(_key(repr(PROGRAMS)), _make_programs)
+
+
+def library(driver_major: int) -> Path:
+    """NVML's library as drivers of that major version export it; compiled as the programs are."""
+    script, stubs = exports.version_script(driver_major), exports.stubs()
+
+    def make(folder: Path) -> None:
+        (folder / "stubs.c").write_text(stubs)
+        (folder / "exports.map").write_text(script)
+        chosen = (f"-I{SOURCES}", f"-Wl,--version-script={folder / 'exports.map'}")
+        _compile(folder / NVML, (*_LIBRARY, *chosen, str(folder / "stubs.c")))
+
+    return _cached(_key(repr(_LIBRARY) + script + stubs), make) / NVML
+
+
+def _make_programs(folder: Path) -> None:
+    for name, arguments in PROGRAMS.items():
+        _compile(folder / name, arguments)
+
+
+def _cached(key: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that key; `make` fills it when it is not there yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "ration" / "simulator" / _key()
+    folder = cache / "ration" / "simulator" / key
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         work = Path(made) / "programs"
         work.mkdir()
-        for name, arguments in PROGRAMS.items():
-            _compile(work / name, arguments)
+        make(work)
         try:
             work.rename(folder)
         except OSError:
@@ -56,8 +83,8 @@ def programs() -> Path:
     return folder
 
 
-def _key() -> str:
-    digest = hashlib.sha256(repr((_FLAGS, PROGRAMS)).encode())
+def _key(arguments: str) -> str:
+    digest = hashlib.sha256(repr(_FLAGS).encode() + arguments.encode())
     for source in sorted(SOURCES.glob("*.[ch]")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]

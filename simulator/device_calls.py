@@ -1,10 +1,9 @@
 """NVML calls about one GPU."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator import client, codes, geometry, machine, partition, state
+from simulator import client, codes, geometry, partition, state
 
 MIB = 1 << 20
 PCIE_MODULE = 0
@@ -64,14 +63,6 @@ class ProcessSample:
     dec_util: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FieldValue:
-    """One answer of `nvmlDeviceGetFieldValues`: its own return code, and an unsigned value."""
-
-    code: int
-    value: int
-
-
 def pci_info(address: str, device_id: int, subsystem_id: int) -> PciInfo:
     """The address as sysfs writes it ("0000:53:00.0") with its ids."""
     domain, bus, rest = address.split(":")
@@ -128,7 +119,7 @@ class DeviceCalls(client.Client):
         """The N of /dev/nvidiaN."""
         return self.machine.minor(self._gpu(device))
 
-    @client.since(550)
+    @client.since("nvmlDeviceGetModuleId")
     @client.call
     def device_get_module_id(self, device: client.Handle) -> int:
         """The position on the baseboard, 0 for a PCIe card (nvml.h)."""
@@ -245,10 +236,10 @@ class DeviceCalls(client.Client):
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         return board.celsius
 
-    @client.since(570)
+    @client.since("nvmlDeviceGetTemperatureV")
     @client.call
     def device_get_temperature_v(self, device: client.Handle, sensor: int) -> int:
-        """The same, by the newer function; its first driver is assumed."""
+        """The same, by the newer function."""
         return self.device_get_temperature(device, sensor)
 
     @client.call
@@ -316,25 +307,3 @@ class DeviceCalls(client.Client):
             for p in sorted(processes, key=lambda p: p.pid)
             if p.mps or not mps_only
         ]
-
-    @client.call
-    def device_get_field_values(
-        self, device: client.Handle, fields: Sequence[int], scopes: Sequence[int]
-    ) -> list[FieldValue]:
-        """One answer for each field, in order; unknown fields answer NOT_SUPPORTED."""
-        gpu = self._gpu(device)
-        return [self._field(gpu, field) for field, _ in zip(fields, scopes, strict=True)]
-
-    def _field(self, gpu: machine.Gpu, field: int) -> FieldValue:
-        product = gpu.product
-        match field:
-            case codes.Field.NVLINK_LINK_COUNT if product.nvlink:
-                return FieldValue(codes.Return.SUCCESS, product.nvlink.links)
-            case codes.Field.IS_RESETLESS_MIG_SUPPORTED if product.mig:
-                return FieldValue(codes.Return.SUCCESS, int(gpu.resetless))
-            case codes.Field.GPU_RECOVERY_ACTION if (
-                self.machine.driver_major >= codes.RECOVERY_SINCE
-            ):
-                return FieldValue(codes.Return.SUCCESS, self.machine.board(gpu).recovery)
-            case _:
-                return FieldValue(codes.Return.NOT_SUPPORTED, 0)

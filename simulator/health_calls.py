@@ -51,10 +51,7 @@ class SramEccErrorStatus:
 
 
 class HealthCalls(client.Client):
-    """Rows are remapped from Ampere on; before it, pages are retired.
-
-    The driver majors of `since` are assumed; no source says when the functions came.
-    """
+    """Rows are remapped from Ampere on; before it, pages are retired."""
 
     @client.call
     def device_get_ecc_mode(self, device: client.Handle) -> tuple[bool, bool]:
@@ -112,7 +109,7 @@ class HealthCalls(client.Client):
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
         return [(2 * number + cause + 1) * PAGE for number in range(counts[cause])]
 
-    @client.since(550)
+    @client.since("nvmlDeviceGetSramEccErrorStatus")
     @client.call
     def device_get_sram_ecc_error_status(self, device: client.Handle) -> SramEccErrorStatus:
         """Root only; NOT_SUPPORTED before Ampere."""
@@ -133,14 +130,14 @@ class HealthCalls(client.Client):
             threshold_exceeded=sram.exceeded,
         )
 
-    @client.since(575)
+    @client.since("nvmlDeviceGetRepairStatus")
     @client.call
     def device_get_repair_status(self, device: client.Handle) -> tuple[bool, bool]:
         """Whether a channel's and a TPC's repair are pending; NOT_SUPPORTED before Ampere."""
         repair = self.machine.board(self._remapping(device)).repair
         return repair.channel, repair.tpc
 
-    @client.since(590)
+    @client.since("nvmlDeviceGetUnrepairableMemoryFlag_v1")
     @client.call
     def device_get_unrepairable_memory_flag(self, device: client.Handle) -> bool:
         """NOT_SUPPORTED before Hopper."""

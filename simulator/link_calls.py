@@ -2,6 +2,9 @@
 
 from simulator import client, codes, device_calls, machine, profile
 
+_CAPABILITIES, _SLI = 6, 4
+_ERROR_COUNTERS = 5
+
 
 class LinkCalls(client.Client):
     """Topology, P2P and NVLink."""
@@ -45,6 +48,26 @@ class LinkCalls(client.Client):
         self._nvlink(device, link)
         other = self._across(self._gpu(device))
         return codes.NVLINK_REMOTE_SWITCH if other is None else codes.NVLINK_REMOTE_GPU
+
+    @client.call
+    def device_get_nv_link_capability(
+        self, device: client.Handle, link: int, capability: int
+    ) -> bool:
+        """`nvmlNvLinkCapability_t`: P2P, system memory and atomics of both; no SLI."""
+        self._nvlink(device, link)
+        if not 0 <= capability < _CAPABILITIES:
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        return capability != _SLI
+
+    @client.call
+    def device_get_nv_link_error_counter(
+        self, device: client.Handle, link: int, counter: int
+    ) -> int:
+        """None: nothing on the links fails here."""
+        self._nvlink(device, link)
+        if not 0 <= counter < _ERROR_COUNTERS:
+            raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)
+        return 0
 
     @client.call
     def device_get_nv_link_remote_pci_info(

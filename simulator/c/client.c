@@ -140,6 +140,14 @@ nvmlReturn_t client_shutdown(void)
     return code;
 }
 
+nvmlReturn_t client_stub(void)
+{
+    pthread_mutex_lock(&client_lock);
+    nvmlReturn_t code = references > 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_UNINITIALIZED;
+    pthread_mutex_unlock(&client_lock);
+    return code;
+}
+
 /* Take one out of the list: that of a token, or else a handle. NULL where there is none. */
 static nvmlDevice_t take_out(const char *token, nvmlDevice_t handle)
 {

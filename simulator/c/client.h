@@ -19,6 +19,7 @@ void find_root(char *root, size_t size);
 /* Reference-counted; the first one looks at /dev for the GPUs this client may open. */
 nvmlReturn_t client_init(unsigned flags);
 nvmlReturn_t client_shutdown(void);
+nvmlReturn_t client_stub(void); /* what a function answers that is not simulated */
 
 /* Make one call. `shape` is the arguments, a colon, the results:
      d  any handle in, its address out         u  unsigned in, unsigned * out

@@ -1,5 +1,6 @@
 /* libnvidia-ml.so.1: each function names a call of simulator/library.py and the shape of its
-   arguments and results (client.h). What is not here is absent, as in an older driver. */
+   arguments and results (client.h). What is not here answers NOT_SUPPORTED, and what is newer than
+   the machine's driver is no symbol of its library (exports.py). */
 #include "nvml.h"
 
 #include <stdio.h>
@@ -317,8 +318,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
     line_next_number(&reply); /* as many as were asked for */
     for (int i = 0; i < count; i++) {
         values[i].timestamp = values[i].latencyUsec = 0;
-        values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
         values[i].nvmlReturn = (nvmlReturn_t)line_next_number(&reply);
+        values[i].valueType = (unsigned)line_next_number(&reply);
         values[i].value.ullVal = line_next_number(&reply);
     }
     line_free(&reply);

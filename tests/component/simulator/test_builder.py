@@ -32,6 +32,21 @@ def test_the_pcie_root_is_read_from_the_link_of_a_device(at: layout.Layout) -> N
     assert (link / "device").read_text() == "0x2330\n"
 
 
+def test_a_pci_device_has_its_driver_its_resources_and_its_configuration(
+    at: layout.Layout,
+) -> None:
+    """NVIDIA's nvpci library reads them, and gives a GPU up that lacks one."""
+    folder = at.host_root / "sys/bus/pci/devices/0000:97:00.0"
+    assert Path(os.path.realpath(folder / "driver")).name == "nvidia"
+    rows = [line.split() for line in (folder / "resource").read_text().splitlines()]
+    sizes = [int(end, 16) - int(start, 16) + 1 for start, end, _ in rows if int(end, 16)]
+    assert (len(rows), sizes) == (13, [16 << 20, 131_072 << 20, 32 << 20])
+    configuration = (folder / "config").read_bytes()
+    assert configuration[:4] == bytes.fromhex("de103023")
+    assert configuration[configuration[0x34]] == 0x10  # PCI Express
+    assert (folder / "modalias").read_text().startswith("pci:v000010DEd00002330sv000010DE")
+
+
 def test_proc_tells_the_boot_the_driver_and_the_majors(at: layout.Layout) -> None:
     proc = at.host_root / "proc"
     of = machine.build("hgx-h100", seed="node-1")

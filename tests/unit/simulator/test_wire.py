@@ -64,7 +64,16 @@ def test_a_call_goes_through_as_text() -> None:
     assert ask("device_get_handle_by_index", "8") == ["2"]
     code, handle = ask("device_get_handle_by_index", "0", visible=frozenset({3}))
     assert (code, handle) == ("0", "gpu/00000000:86:00.0")
-    assert ask("device_get_field_values", handle, "91,1", "0,0") == ["0", "2", "0", "18", "3", "0"]
+    assert ask("device_get_field_values", handle, "91,999", "0,0") == [
+        "0",
+        "2",
+        "0",
+        "1",
+        "18",
+        "3",
+        "1",
+        "0",
+    ]
 
 
 @pytest.mark.parametrize("call", ["shutdown", "_gpu", "machine", "device_get_nothing", ""])
