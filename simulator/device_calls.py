@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from simulator import client, codes, geometry, partition, state
+from simulator import client, codes, partition, state
 
 MIB = 1 << 20
 PCIE_MODULE = 0
@@ -87,8 +87,7 @@ class DeviceCalls(client.Client):
             return self._gpu(device).product.name
         gpu, instance, compute = self._mig_device(device)
         parent = partition.Partition(self.machine, gpu).profile(instance.profile)
-        slices = geometry.COMPUTE_SLICES[compute.profile]
-        return f"{gpu.product.name} MIG {partition.device_name(parent, slices)}"
+        return f"{gpu.product.name} MIG {partition.device_name(parent, compute.profile)}"
 
     @client.call
     def device_get_brand(self, device: client.Handle) -> int:

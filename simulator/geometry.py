@@ -18,7 +18,8 @@ COMPUTE_SLICES = {0: 1, 1: 2, 2: 3, 3: 4, 4: 7, 7: 1}
 
 WIDE = 7
 """1_SLICE_REV1: the whole of a GPU instance of one slice that has more multiprocessors than a
-slice. Seen: `nvidia-smi mig -lci` of an H100 with a 1g.24gb, at placement 0:2."""
+slice; profile 0 is a part of it. Seen: `nvidia-smi mig -lci` of an H100 with a 1g.24gb, at
+placement 0:2."""
 
 _ALIGNED = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
 
@@ -107,10 +108,11 @@ def gpu_instance_id(memory_slices: int, at: Placement, *, halves_swapped: bool) 
 def compute_placements(gpu_slices: int, profile: int, *, wide: bool) -> tuple[Placement, ...]:
     """Where a compute instance of `profile` may lie in a GPU instance of `gpu_slices`.
 
-    A `wide` GPU instance (see `WIDE`) holds that profile alone, and nothing else holds it.
+    A `wide` GPU instance (see `WIDE`) is the whole of that profile, or holds one of profile 0. Seen
+    on a B300: its 1g.47gb has a `1c.1g.47gb` of 18 multiprocessors beside the whole of 30.
     """
-    if wide or profile == WIDE:
-        return (Placement(0, 2),) if wide and profile == WIDE else ()
+    if profile == WIDE:
+        return (Placement(0, 2),) if wide else ()
     slices = COMPUTE_SLICES[profile]
     starts = range(0, gpu_slices - slices + 1, _ALIGNED[slices])
     return tuple(Placement(start, slices) for start in starts)

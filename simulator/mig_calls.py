@@ -307,16 +307,16 @@ def _profile_info(offered: partition.GpuProfile, count: int) -> GpuInstanceProfi
 
 
 def _compute_profile_info(parent: partition.GpuProfile, profile: int) -> ComputeInstanceProfileInfo:
-    shape, has, slices = parent.shape, parent.has, geometry.COMPUTE_SLICES[profile]
+    has, slices = parent.has, geometry.COMPUTE_SLICES[profile]
     return ComputeInstanceProfileInfo(
         id=profile,
         slice_count=slices,
         instance_count=len(parent.compute_placements(profile)),
-        multiprocessor_count=has.sm * slices // shape.slices,
+        multiprocessor_count=parent.multiprocessors(profile),
         shared_copy_engine_count=has.copy_engines,
         shared_decoder_count=has.decoders,
         shared_encoder_count=has.encoders,
         shared_jpeg_count=has.jpeg,
         shared_ofa_count=has.ofa,
-        name=f"MIG {partition.device_name(parent, slices)}",
+        name=f"MIG {partition.device_name(parent, profile)}",
     )

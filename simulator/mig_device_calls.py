@@ -83,7 +83,7 @@ class MigDeviceCalls(client.Client):
         shape, has = parent.shape, parent.has
         slices = geometry.COMPUTE_SLICES[compute.profile]
         return Attributes(
-            multiprocessor_count=has.sm * slices // shape.slices,
+            multiprocessor_count=parent.multiprocessors(compute.profile),
             shared_copy_engine_count=has.copy_engines,
             shared_decoder_count=has.decoders,
             shared_encoder_count=has.encoders,

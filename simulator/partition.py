@@ -12,7 +12,24 @@ class GpuProfile:
 
     shape: geometry.Shape
     has: profile.MigProfile
-    wide: bool = False
+    slice_sm: int
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is one slice, and more multiprocessors than a slice has (geometry.WIDE)."""
+        return self.shape.slices == 1 and self.has.sm > self.slice_sm
+
+    def is_whole(self, compute_profile: int) -> bool:
+        """Whether a compute instance of that profile is all of an instance of this one."""
+        if self.wide:
+            return compute_profile == geometry.WIDE
+        return geometry.COMPUTE_SLICES[compute_profile] == self.shape.slices
+
+    def multiprocessors(self, compute_profile: int) -> int:
+        """How many a compute instance of that profile has."""
+        if self.wide and not self.is_whole(compute_profile):
+            return self.slice_sm
+        return self.has.sm * geometry.COMPUTE_SLICES[compute_profile] // self.shape.slices
 
     def compute_placements(self, compute_profile: int) -> tuple[geometry.Placement, ...]:
         """Where compute instances of a profile may lie in an instance of this one."""
@@ -42,7 +59,7 @@ class Partition:
         for name, has in self._mig.profiles.items():
             shape = geometry.SHAPES[self._mig.memory_slices][name]
             if shape.since <= self._machine.driver_major:
-                yield GpuProfile(shape, has, wide=shape.slices == 1 and has.sm > slice_sm)
+                yield GpuProfile(shape, has, slice_sm)
 
     def profile(self, profile_id: int) -> GpuProfile:
         """By the profile's id; INVALID_ARGUMENT for one the product does not have."""
@@ -207,7 +224,8 @@ def _lowest_free(taken: set[int]) -> int:
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
 
-def device_name(parent: GpuProfile, slices: int) -> str:
+def device_name(parent: GpuProfile, compute_profile: int) -> str:
     """3g.40gb where the compute instance is the whole GPU instance, else 1c.3g.40gb."""
-    whole = slices == parent.shape.slices
-    return parent.has.name if whole else f"{slices}c.{parent.has.name}"
+    if parent.is_whole(compute_profile):
+        return parent.has.name
+    return f"{geometry.COMPUTE_SLICES[compute_profile]}c.{parent.has.name}"

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from simulator import codes
-from simulator.smi import arguments, listing, mig, refusal, selection, setting, summary
+from simulator.smi import (
+    arguments,
+    fields,
+    links,
+    listing,
+    mig,
+    refusal,
+    selection,
+    setting,
+    summary,
+)
 from simulator.smi.arguments import Option, Takes
 
 _OPTIONS = (
@@ -14,6 +24,9 @@ _OPTIONS = (
     Option("query", ("-q", "--query")),
     Option("xml", ("-x", "--xml-format")),
     Option("columns", ("--query-gpu",), Takes.VALUE),
+    Option("processes", ("--query-compute-apps",), Takes.VALUE),
+    Option("fields", ("--help-query-gpu",)),
+    Option("version", ("--version",)),
     Option("format", ("--format",), Takes.VALUE),
     Option("compute", ("-c", "--compute-mode"), Takes.VALUE),
     Option("persistence", ("-pm", "--persistence-mode"), Takes.VALUE),
@@ -25,11 +38,16 @@ _POLICY_OPTIONS = (
     Option("list", ("-l", "--list")),
     Option("timeslice", ("--set-timeslice",), Takes.VALUE),
 )
+_SUBCOMMANDS = {"mig", "compute-policy", "topo", "nvlink"}
 _HELP = """\
 This nvidia-smi is simulated. It knows:
   nvidia-smi [-i ID,...]
   nvidia-smi [-i ID,...] -L | -q [-x] | --query-gpu=FIELD,... --format=csv[,noheader][,nounits]
   nvidia-smi [-i ID,...] -c MODE | -pm 0|1 | -mig 0|1 | --gpu-reset
+  nvidia-smi [-i ID,...] --query-compute-apps=FIELD,... --format=csv[,noheader][,nounits]
+  nvidia-smi --help-query-gpu | --version
+  nvidia-smi topo -m
+  nvidia-smi nvlink [-i ID,...] -s | -c
   nvidia-smi compute-policy [-i ID,...] -l | --set-timeslice=0|1|2|3
   nvidia-smi mig [-i ID,...] [-gi ID,...] [-ci ID,...] -lgip | -lgipp | -lgi | -cgi PROFILE,... [-C]
              | -dgi | -lcip | -lci | -cci [PROFILE,...] | -dci
@@ -63,13 +81,17 @@ def _output(nvml: selection.Nvml, argv: Sequence[str], now: str) -> Iterator[str
         return mig.run(nvml, rest, ids)
     if command == "compute-policy":
         return _policy(nvml, rest, ids)
+    if command == "topo":
+        return links.topo(nvml, rest)
+    if command == "nvlink":
+        return links.nvlink(nvml, rest, ids)
     return _plain(nvml, arguments.parse(rest, _OPTIONS), now)
 
 
 def _split(argv: Sequence[str]) -> tuple[str, Sequence[str], str | None]:
     """The subcommand, what follows it, and the `-i` that may stand before it."""
     for at, word in enumerate(argv):
-        if word in {"mig", "compute-policy"}:
+        if word in _SUBCOMMANDS:
             before = arguments.parse(argv[:at], (arguments.ID,))
             return word, argv[at + 1 :], before.get("id")
     return "", argv, None
@@ -89,20 +111,38 @@ def _plain(nvml: selection.Nvml, given: dict[str, str], now: str) -> Iterator[st
     ids = given.get("id")
     if "list" in given:
         return listing.list_gpus(nvml, ids)
-    if "columns" in given:
-        return listing.table(nvml, ids, given["columns"], given.get("format", ""))
     if "query" in given:
         return listing.query(nvml, ids, now, as_xml="xml" in given)
+    for name, show in _TABLES.items():
+        if name in given:
+            return show(nvml, ids, given[name], given.get("format", ""), now)
     for name, change in _CHANGES.items():
         if name in given:
             return change(nvml, ids, given[name])
-    if "help" in given:
-        return iter([_HELP])
+    for name, answer in _WORDS.items():
+        if name in given:
+            return answer(nvml)
     if given.keys() <= {"id"}:
         return summary.of(nvml, ids, now)
     raise refusal.usage("Invalid combination of input arguments.")
 
 
+def _version(nvml: selection.Nvml) -> Iterator[str]:
+    """As from 560 on."""
+    driver, cuda = nvml.system_get_driver_version(), nvml.system_get_cuda_driver_version()
+    yield f"NVIDIA-SMI version  : {driver}\n"
+    yield f"NVML version        : {driver.rpartition('.')[0]}\n"
+    yield f"DRIVER version      : {driver}\n"
+    yield f"CUDA Version        : {cuda // 1000}.{cuda % 1000 // 10}\n"
+
+
+_WORDS: dict[str, Callable[[selection.Nvml], Iterator[str]]] = {
+    "help": lambda _: iter([_HELP]),
+    "fields": lambda _: fields.help_text(),
+    "version": _version,
+}
+Show = Callable[[selection.Nvml, str | None, str, str, str], Iterator[str]]
+_TABLES: dict[str, Show] = {"columns": listing.table, "processes": listing.processes}
 _CHANGES: dict[str, Callable[[selection.Nvml, str | None, str], Iterator[str]]] = {
     "compute": setting.compute_mode,
     "persistence": setting.persistence,

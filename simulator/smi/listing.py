@@ -1,39 +1,9 @@
-"""`-L`, `-q` and `--query-gpu`."""
+"""`-L`, `-q`, `--query-gpu` and `--query-compute-apps`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from simulator.smi import log, refusal, selection, tree
-
-_COLUMNS = {
-    "name": "product_name",
-    "gpu_name": "product_name",
-    "uuid": "uuid",
-    "gpu_uuid": "uuid",
-    "serial": "serial",
-    "gpu_serial": "serial",
-    "pci.bus_id": "pci/pci_bus_id",
-    "gpu_bus_id": "pci/pci_bus_id",
-    "persistence_mode": "persistence_mode",
-    "compute_mode": "compute_mode",
-    "pstate": "performance_state",
-    "mig.mode.current": "mig_mode/current_mig",
-    "mig.mode.pending": "mig_mode/pending_mig",
-    "ecc.mode.current": "ecc_mode/current_ecc",
-    "ecc.mode.pending": "ecc_mode/pending_ecc",
-    "memory.total": "fb_memory_usage/total",
-    "memory.reserved": "fb_memory_usage/reserved",
-    "memory.used": "fb_memory_usage/used",
-    "memory.free": "fb_memory_usage/free",
-    "utilization.gpu": "utilization/gpu_util",
-    "utilization.memory": "utilization/memory_util",
-    "temperature.gpu": "temperature/gpu_temp",
-    "power.draw": "gpu_power_readings/instant_power_draw",
-    "power.limit": "gpu_power_readings/current_power_limit",
-    "clocks.sm": "clocks/sm_clock",
-    "clocks.mem": "clocks/mem_clock",
-}
-_OF_THE_MACHINE = ("index", "count", "driver_version")
-_UNITS = {"memory": "MiB", "utilization": "%", "power": "W", "clocks": "MHz"}
+from simulator import device_calls
+from simulator.smi import fields, log, refusal, selection, tree, words
 
 
 def list_gpus(nvml: selection.Nvml, ids: str | None) -> Iterator[str]:
@@ -67,43 +37,96 @@ def query(nvml: selection.Nvml, ids: str | None, now: str, *, as_xml: bool) -> I
         yield "\n"
 
 
-def table(nvml: selection.Nvml, ids: str | None, fields: str, form: str) -> Iterator[str]:
+def table(nvml: selection.Nvml, ids: str | None, asked: str, form: str, now: str) -> Iterator[str]:
     """`--query-gpu`: one line a GPU, parted by commas."""
-    options = form.split(",")
-    columns = [field.strip() for field in fields.split(",")]
-    if "csv" not in options:
-        raise refusal.usage("--query-gpu takes --format=csv.")
-    for column in columns:
-        if column not in _COLUMNS and column not in _OF_THE_MACHINE:
-            said = f'Field "{column}" is not a valid field to query.\n\n'
-            raise refusal.RefusedError(said, refusal.USAGE)
-    units = "nounits" not in options
-    if "noheader" not in options:
-        yield ", ".join(_title(column, units=units) for column in columns) + "\n"
+    columns = _columns(asked, fields.known)
+    yield from _header(columns, form, "--query-gpu")
     for target in selection.targets(nvml, ids):
         gpu = log.of(nvml, target)
-        cells = (_cell(nvml, target, gpu, column, units=units) for column in columns)
-        yield ", ".join(cells) + "\n"
+        cells = (_value(nvml, target, gpu, column, now) for column in columns)
+        yield _row(columns, cells, form)
+
+
+def processes(
+    nvml: selection.Nvml, ids: str | None, asked: str, form: str, now: str
+) -> Iterator[str]:
+    """`--query-compute-apps`: one line a process of each GPU."""
+    columns = _columns(asked, fields.OF_PROCESS.__contains__)
+    yield from _header(columns, form, "--query-compute-apps")
+    for target in selection.targets(nvml, ids):
+        gpu = log.of(nvml, target)
+        for process in nvml.device_get_compute_running_processes(target.handle):
+            own = _of_process(process)
+            cells = (
+                own[column] if column in own else _value(nvml, target, gpu, column, now)
+                for column in columns
+            )
+            yield _row(columns, cells, form)
+
+
+def _columns(asked: str, known: Callable[[str], bool]) -> list[str]:
+    columns = [field.strip() for field in asked.split(",")]
+    for column in columns:
+        if not known(column):
+            said = f'Field "{column}" is not a valid field to query.\n\n'
+            raise refusal.RefusedError(said, refusal.USAGE)
+    return columns
+
+
+def _header(columns: list[str], form: str, option: str) -> Iterator[str]:
+    options = form.split(",")
+    if "csv" not in options:
+        raise refusal.usage(f"{option} takes --format=csv.")
+    if "noheader" not in options:
+        units = "nounits" not in options
+        yield ", ".join(_title(column, units=units) for column in columns) + "\n"
+
+
+def _row(columns: list[str], values: Iterable[str], form: str) -> str:
+    units = "nounits" not in form.split(",")
+    cells = (
+        _cell(column, value, units=units) for column, value in zip(columns, values, strict=True)
+    )
+    return ", ".join(cells) + "\n"
 
 
 def _title(column: str, *, units: bool) -> str:
-    unit = _UNITS.get(column.partition(".")[0])
+    unit = fields.UNITS.get(column.partition(".")[0])
     return f"{column} [{unit}]" if units and unit else column
 
 
-def _cell(
-    nvml: selection.Nvml, target: selection.Target, gpu: tree.Group, column: str, *, units: bool
+def _of_process(process: device_calls.Process) -> dict[str, str]:
+    memory = words.mib(process.used_gpu_memory)
+    name = words.NOT_THERE
+    return {
+        "pid": str(process.pid),
+        "process_name": name,
+        "name": name,
+        "used_gpu_memory": memory,
+        "used_memory": memory,
+    }
+
+
+def _value(
+    nvml: selection.Nvml, target: selection.Target, gpu: tree.Group, column: str, now: str
 ) -> str:
-    if column in _OF_THE_MACHINE:
+    if column in fields.OF_MACHINE:
         return {
             "index": str(target.index),
             "count": str(nvml.device_get_count()),
             "driver_version": nvml.system_get_driver_version(),
+            "timestamp": now,
         }[column]
-    value = tree.find(gpu.members, _COLUMNS[column])
-    if value == "N/A":
-        return "[N/A]"
+    if column in fields.ASKED:
+        answer = selection.answer(fields.ASKED[column], nvml, target.handle)
+        return words.NOT_THERE if answer is None else answer
+    return tree.find(gpu.members, fields.IN_LOG[column])
+
+
+def _cell(column: str, value: str, *, units: bool) -> str:
+    if value == words.NOT_THERE:
+        return f"[{value}]"
     family = column.partition(".")[0]
     number, _, unit = value.partition(" ")
-    bare = family == "temperature" or (family in _UNITS and not units and unit)
+    bare = family == "temperature" or (family in fields.UNITS and not units and unit)
     return number if bare else value

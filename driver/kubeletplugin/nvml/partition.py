@@ -15,6 +15,8 @@ _PREFIX = "MIG "
 _RESETLESS = 184
 """NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED (nvml.h)."""
 _PROFILE_INFO_1, _PROFILE_INFO_2 = 1, 2
+_WIDE = pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1
+_SHARED = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 _MOST_INSTANCES = 15
 """GPU instances that one GPU can have (node-layer: nv-caps.c counts their ids to 14)."""
 _SUFFIXES = {
@@ -29,12 +31,14 @@ _NO_LONGER = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A MIG device. `spans`: its compute instance is all of its GPU instance."""
+    """A MIG device, with the slices of its compute instance and of its GPU instance."""
 
     gpu_instance: int
     compute_instance: int
     uuid: ids.MigUuid
-    spans: bool
+    compute_slices: int
+    gpu_slices: int
+    multiprocessors: int
 
 
 def of_gpu(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | None:
@@ -120,14 +124,20 @@ def instances(where: str, handle: object, profile_ids: Iterable[int]) -> tuple[m
 
     Claims come and go meanwhile: an instance that goes while it is read is not there.
     """
-    spanning = {one.gpu_instance: one for one in devices(where, handle) if one.spans}
+    devices_by_instance = {
+        device.gpu_instance: device
+        for device in devices(where, handle)
+        if device.compute_slices == device.gpu_slices
+    }
     found: list[mig.Instance] = []
     for profile in profile_ids:
         for instance in handles(where, handle, profile):
             info = placed(where, instance)
             if info is None:
                 continue
-            device = spanning.get(int(info.id))
+            device = devices_by_instance.get(int(info.id))
+            if device is not None and not _spans(where, instance, device):
+                device = None
             found.append(
                 mig.Instance(
                     gpu_instance=int(info.id),
@@ -138,6 +148,19 @@ def instances(where: str, handle: object, profile_ids: Iterable[int]) -> tuple[m
                 )
             )
     return tuple(found)
+
+
+def _spans(where: str, instance: object, device: Device) -> bool:
+    """Whether a compute instance with all slices of its GPU instance has all multiprocessors too.
+
+    A GPU instance of one slice that is wide (1g.20gb of an H100) takes two compute profiles of one
+    slice: a part, with the multiprocessors of a slice, and the whole.
+    """
+    if device.gpu_slices > 1:
+        return True
+    ask = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
+    whole = calls.maybe(where, ask, instance, _WIDE, _SHARED, 1)
+    return whole is None or device.multiprocessors >= int(whole.multiprocessorCount)
 
 
 def handles(where: str, handle: object, profile_id: int) -> tuple[object, ...]:
@@ -185,5 +208,7 @@ def _device(where: str, handle: object, index: int) -> Device:
         gpu_instance=int(calls.ask(where, pynvml.nvmlDeviceGetGpuInstanceId, device)),
         compute_instance=int(calls.ask(where, pynvml.nvmlDeviceGetComputeInstanceId, device)),
         uuid=ids.MigUuid(calls.ask(where, pynvml.nvmlDeviceGetUUID, device)),
-        spans=shape.computeInstanceSliceCount == shape.gpuInstanceSliceCount,
+        compute_slices=int(shape.computeInstanceSliceCount),
+        gpu_slices=int(shape.gpuInstanceSliceCount),
+        multiprocessors=int(shape.multiprocessorCount),
     )

@@ -343,7 +343,8 @@ def test_an_instance_with_more_multiprocessors_than_a_slice_has_a_profile_of_its
     nvml, handle = a_client()
     double = nvml.device_create_gpu_instance(handle, ONE_DOUBLE)
     ask = nvml.gpu_instance_get_compute_instance_profile_info
-    assert code_of(ask, double, 0, 0) is codes.Return.NOT_SUPPORTED
+    part = ask(double, 0, 0)
+    assert (part.name, part.instance_count, part.multiprocessor_count) == ("MIG 1c.1g.20gb", 1, 16)
     info = ask(double, geometry.WIDE, 0)
     assert (info.slice_count, info.instance_count, info.multiprocessor_count) == (1, 1, 26)
     made = nvml.gpu_instance_create_compute_instance(double, geometry.WIDE)

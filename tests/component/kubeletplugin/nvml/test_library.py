@@ -17,6 +17,8 @@ from tests.fakes import loading
 from tests.fakes import nvml as fakes
 
 SEED = "node-1"
+WIDE = (2, 15)
+"""Size and profile id of a 1g.20gb."""
 
 
 @pytest.fixture
@@ -96,10 +98,27 @@ def test_instances_that_exist_are_seen_with_their_places(adapter: nvml.NvmlLibra
     assert again.instance(gpu_instance(empty)) == bare
 
 
-def partition(device: object, start: int) -> object:
-    """A 3g.40gb at a place, without compute instances."""
-    place = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, 4))
-    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, 9, place)
+@pytest.mark.usefixtures("running")
+def test_a_part_of_a_wide_instance_is_not_taken_for_the_whole_of_it(
+    adapter: nvml.NvmlLibrary,
+) -> None:
+    """As by `nvidia-smi mig -cgi 1g.20gb -cci 0`: all its slices, not all its multiprocessors."""
+    adapter.inventory()
+    fourth = pynvml.nvmlDeviceGetHandleByIndex(3)
+    assert pynvml.nvmlDeviceSetMigMode(fourth, 1) == pynvml.NVML_SUCCESS
+    part, whole = (partition(fourth, start, *WIDE) for start in (0, 2))
+    compute(part, pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE)
+    compute(whole, pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1)
+    found = adapter.inventory().gpus[3].mig
+    assert found is not None
+    uuids = {gpu_instance(made): found.instance(gpu_instance(made)) for made in (part, whole)}
+    assert [made is not None and made.uuid is not None for made in uuids.values()] == [False, True]
+
+
+def partition(device: object, start: int, size: int = 4, profile: int = 9) -> object:
+    """A 3g.40gb, or another profile, at a place, without compute instances."""
+    place = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, profile, place)
 
 
 def compute(instance: object, profile_id: int) -> None:

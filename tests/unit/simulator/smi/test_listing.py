@@ -157,3 +157,38 @@ def test_columns_have_units_and_headers_unless_told_otherwise() -> None:
 
 def test_what_the_kernel_alone_is_asked_is_not_in_nvml() -> None:
     assert not hasattr(library.Library, "device_set_timeslice")
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_every_field_that_the_help_lists_is_answered_on_every_machine(name: str) -> None:
+    nvml = a_client(name)
+    listed = [line.strip('"') for line in said(nvml, "--help-query-gpu").splitlines()[2:]]
+    rows = said(nvml, f"--query-gpu={','.join(listed)} --format=csv").splitlines()
+    assert len(rows) == 1 + len(nvml.gpus)
+    assert {row.count(", ") for row in rows} == {len(listed) - 1}
+
+
+def test_gputils_question_is_answered_without_units() -> None:
+    asked = (
+        "index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,"
+        "gpu_serial,display_active,display_mode,temperature.gpu"
+    )
+    nvml = a_client("t4")
+    row = said(nvml, f"--query-gpu={asked} --format=csv,noheader,nounits").splitlines()[0]
+    cells = row.split(", ")
+    assert (cells[0], cells[1]) == ("0", nvml.gpus[0].uuid)
+    assert cells[9:11] == ["Disabled", "Disabled"]
+    assert all(cell.isdigit() for cell in (*cells[2:6], cells[11]))
+
+
+def test_compute_apps_are_listed_by_process() -> None:
+    nvml = a_client("l4")
+    board = nvml.machine.board(nvml.gpus[0])
+    board.processes.append(state.Process(4711, 2048 << 20))
+    asked = "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader"
+    assert said(nvml, asked) == f"4711, {nvml.gpus[0].uuid}, 2048 MiB\n"
+
+
+def test_the_version_names_driver_and_cuda() -> None:
+    lines = said(a_client("hgx-h100"), "--version").splitlines()
+    assert lines[2:] == ["DRIVER version      : 580.105.08", "CUDA Version        : 13.0"]
