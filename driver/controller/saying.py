@@ -11,7 +11,7 @@ import structlog
 
 from driver import clock, errors, ids
 from driver.controller import ports
-from driver.kube import client, resource, writer
+from driver.kube import client, resource
 from driver.resources import pods
 
 _log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class Saying:
             self._patch(pod, pods.render_waits(pod, wanted))
         except errors.NotFound:
             wanted = None
-        except (errors.ApiError, writer.NotLeading) as error:
+        except errors.ApiError as error:
             _log.info("condition not written", pod=pod.key, error=str(error))
             self._keep(pod, wanted)
             return False

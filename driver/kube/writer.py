@@ -17,8 +17,14 @@ from driver import errors
 from driver.kube import client, lease, resource
 
 
-class NotLeading(errors.RationError):
-    """There is no term to write under."""
+class NotLeading(errors.ApiError):
+    """There is no term to write under, so nothing was sent: as if the server's fence had refused.
+
+    It may pass: a process that was frozen has no term until it has renewed its Lease.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0, "NotLeading", "this process does not lead at present")
 
 
 class FencedWriter:
@@ -130,5 +136,5 @@ class FencedWriter:
     def _manager(self) -> str:
         term = self._term()
         if term is None:
-            raise NotLeading("this process does not lead")
+            raise NotLeading
         return term.field_manager

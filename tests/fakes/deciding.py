@@ -64,7 +64,10 @@ class Inline(futures.Executor):
         if self.slow:
             self._later.append(lambda: fn(*args, **kwargs))
             return done
-        done.set_result(fn(*args, **kwargs))
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as fault:  # noqa: BLE001 - as every executor: whoever asks the future hears of it
+            done.set_exception(fault)
         return done
 
 

@@ -2,6 +2,7 @@
 
 from driver import errors, ids
 from driver.controller import writers
+from driver.kube import writer
 from tests import objects
 from tests.fakes.deciding import World
 
@@ -119,4 +120,27 @@ def test_a_write_without_an_answer_is_not_repeated_either_while_that_is_not_know
     assert world.device("one") is None
     world.stale = False
     world.settle(5.0)
+    assert world.device("one") == "gpu-0"
+
+
+def test_a_claim_whose_hold_is_dropped_without_a_term_is_freed_once_there_is_one() -> None:
+    """A frozen leader that wakes has none until it has renewed its Lease, and keeps leading."""
+    world = World(1)
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    assert world.device("one") == "gpu-0"
+    world.server.refuse["one"] = writer.NotLeading()
+    world.remove_pod("one")
+    world.settle()
+    assert not world.server.refuse
+    assert not world.claim("one").consumers
+    assert world.device("one") is None
+
+
+def test_an_allocation_without_a_term_is_written_once_there_is_one() -> None:
+    world = World(1)
+    world.server.refuse["one"] = writer.NotLeading()
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
+    world.settle()
+    assert not world.server.refuse
     assert world.device("one") == "gpu-0"
