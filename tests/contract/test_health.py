@@ -13,6 +13,7 @@ import pytest
 from driver import clock
 from simulator import control, layout
 from tests.contract import worlds
+from tests.fakes import loading
 
 CLOCK = clock.SystemClock()
 ALL_OF_THEM = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeSingleBitEccError
@@ -196,6 +197,7 @@ def test_the_unrepairable_memory_flag_is_the_headers_and_not_pynvmls(base: Path)
     control.send(base, "upgrade", "590.48.01")
     control.send(base, "reboot")
     control.send(base, "repair", "0", "memory")
+    loading.load((layout.Layout(base).libraries / "libnvidia-ml.so.1").resolve())
     pynvml.nvmlInit()
     flag = ctypes.c_uint()
     gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
