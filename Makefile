@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 FUZZ_VENV := .venv-fuzz
+PROGRAMS_VENV := .venv-programs
 BIN := $(VENV)/bin
 NODES ?= 2
 MACHINE ?= hgx-h100
@@ -46,7 +47,7 @@ export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/byte
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential filters fuzz soak chaos agreement blackbox gates \
+        differential filters fuzz soak chaos agreement blackbox gates index-programs \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -65,6 +66,7 @@ lock: $(STAMP) ## Resolve requirements/*.lock again from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra dev -c requirements/runtime.lock pyproject.toml -o requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra fuzz -c requirements/runtime.lock pyproject.toml -o requirements/fuzz.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/programs.in -o requirements/programs.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 requirements/release.in -o requirements/release.lock
 
 fmt: setup ## Format the code.
@@ -144,6 +146,14 @@ fuzz: setup $(FUZZ_VENV)/.synced ## Decoders for SECONDS each, led by coverage; 
 $(FUZZ_VENV)/.synced: requirements/fuzz.lock $(STAMP)
 	test -x $(FUZZ_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(FUZZ_VENV)
 	VIRTUAL_ENV=$(FUZZ_VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/fuzz.lock
+	touch $@
+
+index-programs: setup $(PROGRAMS_VENV)/.synced ## Programs of others that read NVML, on every simulated machine.
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/contract/test_index_programs.py
+
+$(PROGRAMS_VENV)/.synced: requirements/programs.lock $(STAMP)
+	test -x $(PROGRAMS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(PROGRAMS_VENV)
+	VIRTUAL_ENV=$(PROGRAMS_VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/programs.lock
 	touch $@
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).

@@ -59,6 +59,12 @@ def library(driver_major: int) -> Path:
     return _cached(_key(repr(_LIBRARY) + script + stubs), make) / NVML
 
 
+def static(program: str, folder: Path) -> Path:
+    """Compile one of PROGRAMS for a container without a C library; the file, in `folder`."""
+    _compile(folder / program, ("-static", *PROGRAMS[program]))
+    return folder / program
+
+
 def _make_programs(folder: Path) -> None:
     for name, arguments in PROGRAMS.items():
         _compile(folder / name, arguments)
