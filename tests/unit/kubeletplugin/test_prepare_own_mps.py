@@ -98,7 +98,7 @@ def test_a_claims_gpus_are_under_one_daemon_of_its_own_in_the_order_of_their_uui
     assert key == claim.uid
     assert wanted.devices == tuple(sorted([uuid(node, WHOLE), uuid(node, OTHER)]))
     assert wanted.active_thread_percentage == 100
-    assert not wanted.multi_user
+    assert wanted.multi_user
 
 
 def test_without_limits_the_daemon_gives_everything_and_clients_are_told_none(

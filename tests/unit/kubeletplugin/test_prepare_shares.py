@@ -40,6 +40,11 @@ def interval(name: str) -> list[dict[str, Any]]:
     return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
 
 
+def several_users(asked: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
+    sharing = {"strategy": "MPS", "mps": {"multiUser": asked}}
+    return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
+
+
 def prepare(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared | ports.Refused:
     return node.process().preparer.prepare(node.allocate(claim), gpunode.never)
 
@@ -109,6 +114,44 @@ def test_the_gpu_is_exclusive_to_the_daemon_until_its_last_share_is_gone(
     assert board(node).compute_mode == 0
     assert not node.daemons.desired
     assert not node.files()
+
+
+def test_pods_of_any_user_are_served_where_the_driver_can(node: gpunode.GpuNode) -> None:
+    prepare(node, a_share(1))
+    assert node.daemons.desired[uuid(node)].multi_user
+
+
+def test_an_older_driver_serves_one_user_at_a_time_and_is_not_asked_for_more(
+    node: gpunode.GpuNode,
+) -> None:
+    node.nvml.machine.state.loaded_driver = "550.163.01"
+    prepare(node, a_share(1))
+    assert not node.daemons.desired[uuid(node)].multi_user
+    answer = prepare(node, a_share(2, configs=several_users(asked=True)))
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
+    assert "has driver 550; expected 580 at least" in answer.message
+
+
+def test_a_claim_that_says_nothing_of_users_disturbs_no_server_that_runs(
+    node: gpunode.GpuNode,
+) -> None:
+    """As one that was there before an upgrade, when a share had one user at a time."""
+    prepare(node, a_share(1, configs=several_users(asked=False)))
+    prepare(node, a_share(2))
+    assert not node.daemons.desired[uuid(node)].multi_user
+    release(node, a_share(1))
+    assert not node.daemons.desired[uuid(node)].multi_user
+
+
+def test_who_says_another_thing_of_users_than_the_server_does_is_refused(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node, a_share(1))
+    answer = prepare(node, a_share(2, configs=several_users(asked=False)))
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.SHARING_DISAGREES
+    assert "its daemon has multiUser: true" in answer.message
 
 
 def test_a_daemon_that_does_not_come_leaves_nothing_behind(node: gpunode.GpuNode) -> None:

@@ -2,13 +2,13 @@ import pytest
 
 from driver import errors
 from driver.api import v1alpha1
-from driver.sharing import daemon
+from driver.sharing import daemon, users
 
 GIB = 1 << 30
-GPUS = [daemon.Device(f"gpu-{at}", f"GPU-{at}", 80 * GIB, False, (9, 0)) for at in range(2)]  # noqa: FBT003 - its own field
-MIG = daemon.Device("mig-0", "MIG-0", 10 * GIB, is_mig=True, capability=(9, 0))
-OTHER_MIG = daemon.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True, capability=(9, 0))
-UNKNOWN = daemon.Device("gpu-9", "GPU-9", 0, is_mig=False, capability=(9, 0))
+GPUS = [daemon.Device(f"gpu-{at}", f"GPU-{at}", 80 * GIB, is_mig=False) for at in range(2)]
+MIG = daemon.Device("mig-0", "MIG-0", 10 * GIB, is_mig=True)
+OTHER_MIG = daemon.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True)
+UNKNOWN = daemon.Device("gpu-9", "GPU-9", 0, is_mig=False)
 
 
 def own(*devices: daemon.Device, **settings: object) -> daemon.Own:
@@ -80,7 +80,15 @@ def test_devices_of_one_daemon_have_the_same_settings() -> None:
 
 
 def test_several_users_need_volta() -> None:
-    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, capability=(6, 1))
+    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, server=users.Server(580, (6, 1)))
     assert "old has compute capability 6.1" in refused(old, multiUser=True)
-    assert own(old).devices == ("GPU-0",)
-    assert own(*GPUS, multiUser=True).devices == ("GPU-0", "GPU-1")
+    assert not own(old).multi_user
+    assert own(*GPUS, multiUser=True).multi_user
+
+
+def test_several_users_need_a_driver_whose_control_program_knows_the_mode() -> None:
+    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, server=users.Server(550, (9, 0)))
+    assert "old has driver 550; expected 580 at least" in refused(old, multiUser=True)
+    assert not own(old).multi_user
+    assert not own(*GPUS, multiUser=False).multi_user
+    assert own(*GPUS).multi_user
