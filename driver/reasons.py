@@ -435,6 +435,13 @@ class Reason(StrEnum):
         "MpsRecovered",
         "The MPS daemon serves again; containers that had the old one must be started anew.",
     )
+    MPS_CLIENT_WAITS = (
+        "MpsClientWaits",
+        (
+            "A process of one user waits in cuInit behind the MPS server of another user on the "
+            "claim's GPU; the message names both."
+        ),
+    )
     SHARE_EXCEEDED = (
         "ShareExceeded",
         (

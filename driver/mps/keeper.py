@@ -33,6 +33,8 @@ SOUND_S = 60.0
 _SOON_S = 0.02
 _LEFT_S = 0.5
 _QUIT_S = 0.5
+_SERVED = ""
+"""Instead of a user's id, of a client that waits no more."""
 _DIED_ALONE = "the daemon ended while no supervisor ran"
 
 
@@ -60,6 +62,7 @@ class _Run:
     asked: float = -math.inf
     answer: control.Answer | None = None
     clients: tuple[mps.Process, ...] = ()
+    pending: dict[mps.Process, str] = field(default_factory=dict)
     settled: decision.Settled = field(default_factory=decision.Settled)
     settled_at: float = 0.0
     served: bool = False
@@ -204,9 +207,10 @@ class Keeper:
         answer = self._answer(len(run.shape.devices))
         if answer is None:
             return
-        run.answer, run.heard = answer, self._now()
         found = (processes.identify(pid) for pid in answer.clients)
         run.clients = tuple(one for one in found if one is not None)
+        run.answer = dataclasses.replace(answer, waiting=self._waiting(run, answer.servers))
+        run.heard = self._now()
         folders.bound_logs(self._place)
 
     def _answer(self, devices: int) -> control.Answer | None:
@@ -222,6 +226,19 @@ class Keeper:
             servers += [] if server is None else [server]
         failed = "" if servers else control.server_failure(folders.control_log(self._place))
         return control.Answer(defaults, tuple(servers), failed)
+
+    def _waiting(self, run: _Run, servers: Iterable[control.Server]) -> str:
+        """Who waits behind another user's server, in words. The log tells of a client but once."""
+        for pid, user in control.pending_in_log(folders.control_log(self._place)).items():
+            if (process := processes.identify(pid)) is not None:
+                run.pending.setdefault(process, user)
+        run.pending.update(dict.fromkeys(run.clients, _SERVED))
+        known = processes.alive(run.pending)
+        run.pending = {one: run.pending[one] for one in known}
+        still = {one.pid: user for one, user in run.pending.items() if user != _SERVED}
+        busy = (processes.user(server.pid) for server in servers if server.clients)
+        user = next(busy, _SERVED)
+        return control.waiting(still, user) if user and not run.shape.multi_user else ""
 
     def _say(self, commands: tuple[str, ...], within_s: float = daemon.SAY_S) -> str | None:
         try:
@@ -275,6 +292,7 @@ class Keeper:
             "applied": run.applied if run else "",
             "clients": count,
             "processes": known,
+            "waiting": answer.waiting if answer else "",
         }
         self._status.tell(decided.state, decided.problem, more)
 

@@ -16,6 +16,7 @@ from simulator import builder, layout, store
 from tests.fakes import mpsnode, waiting
 
 GIB = mpsnode.GIB
+NOBODY = 65534
 
 
 def test_ready_means_that_the_daemon_answers_with_the_limits(
@@ -292,3 +293,21 @@ def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
 def test_the_daemons_output_is_kept_as_its_log(node: mpsnode.Node, minor: int) -> None:
     node.serving(minor, node.want(minor))
     assert "Starting control daemon using socket" in node.control_log(minor)
+
+
+def test_a_client_that_waits_behind_another_user_is_named_until_its_turn_comes(
+    node: mpsnode.Node, minor: int
+) -> None:
+    node.serving(minor, node.want(minor))
+    first, _ = node.client(minor)
+    second = node.begin(minor, user=NOBODY)
+    words = f"client {second.pid} of user {NOBODY} waits until the server of user 0 has no clients"
+    told = node.told(minor, lambda status: status.problem == words)
+    assert (told.waiting, told.state) == (words, mps.State.READY)
+    first.kill()
+    first.communicate(timeout=mpsnode.WITHIN_S)
+    node.told(minor, lambda status: not status.waiting and status.clients == 1)
+    assert second.poll() is None
+    third = node.begin(minor)
+    told = node.told(minor, lambda status: bool(status.waiting))
+    assert told.waiting.startswith(f"client {third.pid} of user 0 waits until the server of user")
