@@ -103,15 +103,9 @@ class Multiplexer:
         offered = [[g.device] for g in server.context.grants if g.device.uuid in can_open]
         devices = cuda_devices.enumerated(offered, wish.visible)
         asked = mps_limits.parse_pinned(wish.memory)
-        grants = [
-            Grant(
-                device,
-                mps_limits.memory_of(
-                    server.limits.memory, server.index_of(device.uuid), asked, own
-                ),
-            )
-            for own, device in enumerate(devices)
-        ]
+        known = [(server.index_of(device.uuid), device.uuid) for device in devices]
+        limits = mps_limits.bound_memory(server.limits.memory, asked, known)
+        grants = [Grant(device, limit) for device, limit in zip(devices, limits, strict=True)]
         connections = mps_limits.connections_of(wish.connections)
         for device in devices:
             self._require_place(device, connections)

@@ -43,11 +43,14 @@ class Own:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the clients are limited by, where the configuration says so."""
+        """What the clients are limited by, where the configuration says so.
+
+        The daemon has the memory limits too. Clients are told them of one device alone: of several
+        a process may see a part, and a limit for a device that it does not see takes all away.
+        """
         found = terms.client_environment(self.settings)
-        if self.limits:
-            each = (f"{at}={size // daemons.MIB}M" for at, size in sorted(self.limits.items()))
-            found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(each)
+        if self.limits and len(self.devices) == 1:
+            found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={self.limits[0] // daemons.MIB}M"
         if self.settings.activeThreadPercentage is not None:
             percent = str(self.settings.activeThreadPercentage)
             found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = percent

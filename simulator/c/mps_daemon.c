@@ -118,10 +118,13 @@ static int register_there(void)
     struct line reply = {0};
     char variables[VARIABLES];
     session_environment(variables, sizeof variables);
-    if (session_open(&node) != 0 ||
-        session_ask(&node, &reply, "mps_daemon", options.multiuser ? "1" : "0", variables, NULL) !=
-            0) {
-        fputs("The NVIDIA driver does not answer\n", stderr);
+    int code = SESSION_ENDED;
+    if (session_open(&node) == 0)
+        code = session_ask(&node, &reply, "mps_daemon", options.multiuser ? "1" : "0", variables,
+                           NULL);
+    if (code != 0) {
+        /* An option that the program does not know makes it a shell (535, 550). */
+        fputs(code == SESSION_ENDED ? "The NVIDIA driver does not answer\n" : NO_DAEMON, stderr);
         return -1;
     }
     snprintf(token, sizeof token, "%s", line_next(&reply));

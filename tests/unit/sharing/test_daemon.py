@@ -38,11 +38,18 @@ def test_a_limit_for_all_yields_to_one_for_a_device_by_its_place_or_uuid() -> No
     each = {"1": "10Gi"}
     found = own(*GPUS, pinnedMemory="4Gi", pinnedMemoryPerDevice=each, activeThreadPercentage=50)
     assert found.limits == {0: 4 * GIB, 1: 10 * GIB}
-    assert found.environment == {
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=4096M,1=10240M",
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50",
-    }
+    assert found.environment == {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
     assert own(*GPUS, pinnedMemoryPerDevice={"GPU-1": "10Gi"}).limits == {1: 10 * GIB}
+
+
+def test_clients_are_told_the_limit_of_a_device_that_is_the_only_one() -> None:
+    limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+    assert own(GPUS[0], pinnedMemory="4Gi").environment == {limit: "0=4096M"}
+
+
+def test_of_several_devices_clients_are_told_no_limit_as_they_may_see_fewer() -> None:
+    for settings in ({"pinnedMemory": "4Gi"}, {"pinnedMemoryPerDevice": {"1": "4Gi"}}):
+        assert own(*GPUS, **settings).environment == {}
 
 
 def test_limits_are_cut_off_to_whole_mebibytes() -> None:
