@@ -88,6 +88,13 @@ def limits_of_server(wanted: mps.Desired, pid: int) -> tuple[str, ...]:
     )
 
 
+def terminate(servers: Iterable[Server]) -> tuple[str, ...]:
+    """Commands that end the contexts of every client, so that none dies with work in flight."""
+    return tuple(
+        f"terminate_client {server.pid} {pid}" for server in servers for pid in server.clients
+    )
+
+
 def questions(devices: int) -> tuple[str, ...]:
     """Commands that ask for the defaults and for the servers; `read_daemon` takes the reply."""
     return (

@@ -67,6 +67,8 @@ class _Run:
     settled_at: float = 0.0
     served: bool = False
     applied: str = ""
+    used: frozenset[int] = frozenset()
+    leaving: frozenset[int] = frozenset()
     quit_at: float | None = None
     killed: str = ""
     occupied: str = ""
@@ -211,6 +213,9 @@ class Keeper:
         run.clients = tuple(one for one in found if one is not None)
         run.answer = dataclasses.replace(answer, waiting=self._waiting(run, answer.servers))
         run.heard = self._now()
+        there = {server.pid for server in answer.servers}
+        run.used = run.used & there | {one.pid for one in answer.servers if one.clients}
+        run.leaving &= there
         folders.bound_logs(self._place)
 
     def _answer(self, devices: int) -> control.Answer | None:
@@ -277,6 +282,8 @@ class Keeper:
             served=run.served,
             shm_bytes=shm.size_of(self._place.shm) if run.shape.own_shm else None,
             occupied=run.occupied,
+            used=run.used,
+            leaving=run.leaving,
             quit_s=None if run.quit_at is None else now - run.quit_at,
         )
 
@@ -307,12 +314,14 @@ class Keeper:
             return _SOON_S
         return max(_SOON_S, run.asked + self._tools.poll_s - now)
 
-    def _act(self, act: decision.Start | decision.Limit | decision.Quit | decision.Kill) -> None:
+    def _act(self, act: decision.Step) -> None:
         match act:
             case decision.Start(wanted):
                 self._start(wanted)
             case decision.Limit(wanted):
                 self._limit(wanted)
+            case decision.Renew(servers):
+                self._renew(servers)
             case decision.Quit():
                 self._quit()
             case decision.Kill(why):
@@ -376,9 +385,18 @@ class Keeper:
         run.settled_at = self._now()
         self._ask()
 
-    def _quit(self) -> None:
+    def _renew(self, servers: tuple[int, ...]) -> None:
         if self._run is not None:
-            self._run.quit_at = self._now()
+            self._run.leaving |= frozenset(servers)
+            self._say(tuple(f"shutdown_server {pid}" for pid in servers))
+            self._ask()
+
+    def _quit(self) -> None:
+        run = self._run
+        if run is not None:
+            run.quit_at = self._now()
+            if terminated := control.terminate(run.answer.servers if run.answer else ()):
+                self._say(terminated, _QUIT_S)
             self._say((f"quit -t {decision.GRACE_S:.0f}",), _QUIT_S)
 
     def _kill(self, why: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from driver.devices import mps
 from driver.mps import daemon, decision, processes
-from simulator import builder, layout, store
+from simulator import builder, control, layout, store
 from tests.fakes import mpsnode, waiting
 
 GIB = mpsnode.GIB
@@ -311,3 +311,30 @@ def test_a_client_that_waits_behind_another_user_is_named_until_its_turn_comes(
     third = node.begin(minor)
     told = node.told(minor, lambda status: bool(status.waiting))
     assert told.waiting.startswith(f"client {third.pid} of user 0 waits until the server of user")
+
+
+def test_a_client_that_is_killed_leaves_no_server_in_which_the_next_one_hangs(
+    node: mpsnode.Node, minor: int
+) -> None:
+    daemon_before = node.serving(minor, node.want(minor)).pid
+    control.send(node.base, "mps_wedge", str(minor))
+    killed, before = node.client(minor)
+    node.told(minor, lambda status: status.clients == 1)
+    killed.kill()
+    killed.communicate(timeout=mpsnode.WITHIN_S)
+    node.told(minor, lambda status: status.clients == 0)
+    waiting.until(lambda: node.ask(minor, "get_server_list") == "", mpsnode.WITHIN_S)
+    _, after = node.client(minor)
+    assert after["mps"]["server"] != before["mps"]["server"]
+    assert node.daemons(minor) == (daemon_before,)
+
+
+def test_clients_of_a_daemon_that_nobody_wants_are_terminated_before_it_goes(
+    node: mpsnode.Node, minor: int
+) -> None:
+    node.serving(minor, node.want(minor))
+    client, _ = node.client(minor, "--stay")
+    node.told(minor, lambda status: status.clients == 1)
+    node.unwant(minor)
+    assert client.stdout is not None
+    assert "CUDA_ERROR_MPS_CLIENT_TERMINATED" in client.stdout.readline()

@@ -175,3 +175,9 @@ def test_a_client_waits_behind_the_server_of_another_user_only() -> None:
     both = control.waiting({7: "1", 8: "2"}, "1000")
     assert both.startswith("client 7 of user 1, client 8 of user 2 wait until")
     assert list(control.troubles(control.Answer(control.Limits("", ()), waiting=words))) == [words]
+
+
+def test_every_client_of_every_server_can_be_terminated() -> None:
+    limits = control.Limits("", ())
+    servers = [control.Server(7, "", limits, (1, 2)), control.Server(8, "", limits)]
+    assert control.terminate(servers) == ("terminate_client 7 1", "terminate_client 7 2")
