@@ -9,7 +9,8 @@ from driver.sharing import terms
 SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
 """Takes nothing back: what others on the GPU need stays."""
-INTERVAL, CLAIM = "interval", "claim"
+INTERVAL, CLAIM, MODE = "interval", "claim", "mode"
+"""Of a step; MODE is a fact: the compute mode that the GPU had before anybody had it in turns."""
 
 
 def part(grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str) -> steps.Part:

@@ -173,6 +173,46 @@ def test_a_time_slice_is_set_for_all_and_put_back_by_the_last(node: gpunode.GpuN
     assert board(node).timeslice == 0
 
 
+def turns(node: gpunode.GpuNode, process: gpunode.Process, *numbers: int) -> None:
+    for number in numbers:
+        claim = node.allocate(a_share(number, "ts", percent=1, gib=1, configs=interval("Long")))
+        assert isinstance(process.preparer.prepare(claim, gpunode.never), ports.Prepared)
+
+
+def test_a_time_slice_that_is_set_is_not_set_again(node: gpunode.GpuNode) -> None:
+    turns(node, node.process(), *range(1, 9))
+    assert (node.slices.runs, board(node).timeslice) == (1, 3)
+
+
+def test_a_driver_that_was_loaded_again_has_lost_the_time_slice(node: gpunode.GpuNode) -> None:
+    process = node.process()
+    turns(node, process, 1)
+    board(node).timeslice, node.driver_load = 0, 2
+    turns(node, process, 2)
+    assert (node.slices.runs, board(node).timeslice) == (2, 3)
+
+
+def test_what_was_set_before_the_plugin_started_is_set_again(node: gpunode.GpuNode) -> None:
+    turns(node, node.process(), 1)
+    board(node).timeslice = 0
+    turns(node, node.process(), 2)
+    assert board(node).timeslice == 3
+
+
+def test_a_gpu_that_its_administrator_made_exclusive_is_open_while_claims_take_turns_on_it(
+    node: gpunode.GpuNode,
+) -> None:
+    board(node).compute_mode = 3
+    first, second = (a_share(number, "ts") for number in (1, 2))
+    prepare(node, first)
+    assert board(node).compute_mode == 0
+    prepare(node, second)
+    release(node, first)
+    assert board(node).compute_mode == 0
+    release(node, second)
+    assert board(node).compute_mode == 3
+
+
 def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) -> None:
     node.slices.lacking.add(uuid(node))
     claim = a_share(1, "ts", configs=interval("Long"))
