@@ -16,6 +16,8 @@ from simulator.mps_daemons import Daemon, Server
 ROOT = 0
 MULTI_USER = 580
 """The first driver whose daemon has a multi-user mode, among those that were tried."""
+LOOKS_FIRST = 580
+"""The first of them whose daemon calls cuInit, and ends where there is no device."""
 _GUARDED = 550
 """The first of them that lets root and the daemon's user alone set limits."""
 _NO_RIGHT = (

@@ -1,7 +1,7 @@
 """What is said to an MPS control daemon (protocol v2), and what its answers mean. Pure.
 
-Limits go by a device's index: by UUID the daemon takes them and binds nothing. What was set is
-asked for again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
+Limits go by a device's index: one by UUID takes others away (535, 550). What was set is asked for
+again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
 off, so an answer can only contradict a limit, never quite confirm it: whatever is to hold is also
 said anew, once to the daemon and once to each server.
 """

@@ -27,14 +27,20 @@ BOOT_ID = boot.boot_id(Path("/"))
 
 
 @contextlib.contextmanager
-def machine() -> Iterator[Path]:
-    """A machine that runs; paths are as short as sockets want. Daemons' directories are mounts."""
+def machine(driver: str = "") -> Iterator[Path]:
+    """A machine that runs; paths are as short as sockets want. Daemons' directories are mounts.
+
+    Its `driver` is the profile's unless another version is named.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     with tempfile.TemporaryDirectory(prefix="sup-") as made:
         Path(made).chmod(0o755)
         base = Path(made) / "m"
-        builder.build(base, store.create(base, "hgx-h100", "node-1"))
+        made_of = store.create(base, "hgx-h100", "node-1")
+        made_of.state.loaded_driver = driver
+        store.save(base, made_of)
+        builder.build(base, made_of)
         command = [sys.executable, "-m", "simulator", "run", str(base)]
         process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
         try:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -246,17 +247,54 @@ def test_a_driver_that_is_nowhere_is_looked_for_and_found_when_it_comes(
     alone.serving(0, digest)
 
 
-def test_a_device_that_is_not_there_is_told_when_a_client_comes(
+def of_nobody(node: mpsnode.Node, minor: int) -> mps.Desired:
+    nobody = "GPU-00000000-0000-0000-0000-000000000000"
+    return mps.Desired(key=node.uuid(minor), devices=(nobody,), pinned_memory=(GIB,))
+
+
+def test_a_device_that_is_not_there_is_told_when_the_daemon_starts(
     node: mpsnode.Node, minor: int
 ) -> None:
-    key = node.uuid(minor)
-    nobody = "GPU-00000000-0000-0000-0000-000000000000"
-    digest = node.write(mps.Desired(key=key, devices=(nobody,), pinned_memory=(GIB,)))
-    node.serving(minor, digest)
-    _, said = node.client(minor)
+    node.write(of_nobody(node, minor))
+    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    words = "the daemon ended with exit code 100: the driver has no usable device"
+    assert told.problem.startswith(words)
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[mpsnode.Node]:
+    """A node with a driver of 550."""
+    with mpsnode.machine("550.163.01") as base:
+        made = mpsnode.Node(base)
+        made.supervise()
+        waiting.until(made.layout.run_dir.is_dir, mpsnode.WITHIN_S)
+        yield made
+        made.close()
+
+
+def test_with_550_a_device_that_is_not_there_is_told_when_a_client_comes(
+    old: mpsnode.Node,
+) -> None:
+    old.serving(0, old.write(of_nobody(old, 0)))
+    _, said = old.client(0)
     assert said["error"] == "CUDA_ERROR_MPS_CONNECTION_FAILED"
-    told = node.told(minor, lambda status: bool(status.problem))
+    told = old.told(0, lambda status: bool(status.problem))
     assert "the last MPS server ended with exit code" in told.problem
+
+
+def test_with_550_a_daemon_serves_as_with_newer_drivers(old: mpsnode.Node) -> None:
+    old.serving(1, old.want(1, gib=20, percentage=40))
+    _, said = old.client(1, "--allocate", "max")
+    assert (said["devices"][0]["limit"], said["mps"]["threadPercentage"]) == (20 * GIB, 40.0)
+    told = old.told(1, lambda status: status.clients == 1)
+    assert (told.state, told.problem) == (mps.State.READY, "")
+
+
+def test_with_550_a_daemon_for_several_users_never_starts_and_says_why(old: mpsnode.Node) -> None:
+    old.want(2, multi_user=True)
+    told = old.told(2, lambda status: status.state is mps.State.FAILED)
+    words = "the daemon ended with exit code 1; stderr: Cannot find MPS control daemon process"
+    assert told.problem.startswith(words)
 
 
 def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, minor: int) -> None:
