@@ -234,6 +234,8 @@ class Keeper:
 
     def _waiting(self, run: _Run, servers: Iterable[control.Server]) -> str:
         """Who waits behind another user's server, in words. The log tells of a client but once."""
+        if run.shape.multi_user:
+            return ""
         for pid, user in control.pending_in_log(folders.control_log(self._place)).items():
             if (process := processes.identify(pid)) is not None:
                 run.pending.setdefault(process, user)
@@ -243,7 +245,7 @@ class Keeper:
         still = {one.pid: user for one, user in run.pending.items() if user != _SERVED}
         busy = (processes.user(server.pid) for server in servers if server.clients)
         user = next(busy, _SERVED)
-        return control.waiting(still, user) if user and not run.shape.multi_user else ""
+        return control.waiting(still, user) if user else ""
 
     def _say(self, commands: tuple[str, ...], within_s: float = daemon.SAY_S) -> str | None:
         try:
