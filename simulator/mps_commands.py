@@ -100,7 +100,7 @@ def _run(asked: Asked, name: str, user: int) -> str:
 
 
 def _require_right(asked: Asked, name: str, user: int) -> None:
-    """Of a user that is neither root nor the daemon's."""
+    """Refuse a user that is neither root nor the daemon's what it may not change."""
     if name == "quit":
         raise Captured("Not enough privilege to execute quit command")
     if asked.mps.machine.driver_major >= _GUARDED or not name.startswith("set_"):
@@ -114,7 +114,7 @@ def _number(word: str, what: str) -> int:
 
 
 def _percentage(asked: Asked, word: str, now: float) -> float:
-    """What is none leaves the one that is there, and is told to the log alone."""
+    """Read a percentage; a bad one leaves the one that is there, and only the log says so."""
     value = mps_limits.parse_percentage(word)
     if value is None:
         asked.daemon.log("Invalid percentage, expected between (0.0, 100.0]")

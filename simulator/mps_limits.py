@@ -75,7 +75,7 @@ def parse_pinned(text: str) -> dict[str, int]:
 def bound_memory(
     server: Mapping[str, int], asked: Mapping[str, int], devices: Sequence[tuple[int, str]]
 ) -> list[int | None]:
-    """What binds a client on each of the `devices` that it sees; None where nothing does.
+    """The limit that binds a client on each of the `devices` that it sees; None without one.
 
     `devices` are the server's index of each and its UUID, in the client's own order. The server's
     limits go by its index, the client's by its own number or by UUID; the smallest binds. A client
@@ -84,12 +84,12 @@ def bound_memory(
     named = [{str(own), uuid} for own, (_, uuid) in enumerate(devices)]
     if not set(asked) <= set().union(*named):
         return [None] * len(devices)
-    found: list[int | None] = []
+    bound: list[int | None] = []
     for names, (index, _) in zip(named, devices, strict=True):
         limits = [asked[name] for name in names if name in asked]
         limits += [server[str(index)]] if str(index) in server else []
-        found.append(min(limits, default=None))
-    return found
+        bound.append(min(limits, default=None))
+    return bound
 
 
 def percentage_of(server: float, asked: str) -> float:

@@ -141,8 +141,8 @@ class Calls:
         if multiuser and self._mps.machine.driver_major < mps_commands.MULTI_USER:
             raise CudaError(Result.INVALID_VALUE, "this driver has no multi-user mode")
         if self._mps.machine.driver_major >= mps_commands.LOOKS_FIRST:
-            found = cuda_devices.reachable(self._nvml)
-            if not cuda_devices.enumerated(found, given.get(VISIBLE)):
+            devices = cuda_devices.reachable(self._nvml)
+            if not cuda_devices.enumerated(devices, given.get(VISIBLE)):
                 raise CudaError(Result.NO_DEVICE, "no device is visible")
         made = mps_daemons.Daemon(
             token=f"mps/{self._mps.machine.next_serial()}",

@@ -95,8 +95,8 @@ def gpus_of(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:
 
 
 def multi_user(held: Iterable[steps.PlannedDevice]) -> dict[ids.GpuUuid, bool]:
-    """Of the GPUs that are shared by MPS already: whether the server serves several users."""
-    by_mps = ((one.gpu, one.terms) for one in held if one.terms and _takes(one))
+    """Whether the server serves several users, for each GPU that is shared by MPS already."""
+    by_mps = ((device.gpu, device.terms) for device in held if device.terms and _takes(device))
     return {gpu: had.multi_user for gpu, had in by_mps if had.sharing == names.SHARING_MPS}
 
 

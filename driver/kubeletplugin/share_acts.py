@@ -159,7 +159,7 @@ class ShareActs:
             _log.warning("compute mode left as it is", device=instance, error=str(fault))
 
     def _facts(self, mine: steps.Step) -> Iterator[checkpoint.Facts]:
-        """What became of the same step of other claims, as far as it was carried out."""
+        """Facts of the same step of other claims, as far as it was carried out."""
         claim = ids.ClaimUid(str(mine.arguments[mps.CLAIM]))
         for record in self._records():
             done = () if record.uid == claim else zip(record.steps, record.facts, strict=False)

@@ -43,10 +43,10 @@ class Remembered:
             lacking = known.get("unsupported")
             return ports.Unsupported(lacking) if lacking else None
         durable.remove(path, observer.NOBODY, synced=False)  # until it is known how it went
-        found = self._slices.set_interval(gpu, interval)
-        told = wanted if found is None else {**wanted, "unsupported": found.words}
-        durable.replace(path, json.dumps(told).encode(), _MODE, observer.NOBODY, synced=False)
-        return found
+        unsupported = self._slices.set_interval(gpu, interval)
+        result = wanted if unsupported is None else {**wanted, "unsupported": unsupported.words}
+        durable.replace(path, json.dumps(result).encode(), _MODE, observer.NOBODY, synced=False)
+        return unsupported
 
     def forget(self, gpu: ids.GpuUuid) -> None:
         """Its slice may be another now; whoever calls holds the GPU. Raises NodeFault."""
@@ -77,9 +77,9 @@ def driver_load(host_root: Path, boot_id: str) -> str:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """What is remembered; nothing of a file that is torn or not there. Raises NodeFault."""
+    """Read what is remembered; nothing of a file that is torn or not there. Raises NodeFault."""
     try:
-        found = json.loads(durable.read(path) or b"{}")
+        content = json.loads(durable.read(path) or b"{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -246,10 +246,10 @@ def _unless_occupied(seen: Living) -> Decision | None:
     return Decision("rest", state, seen.occupied) if seen.occupied else None
 
 
-def _answering(goal: Wanted, seen: Living, told: control.Answer) -> Decision:
+def _answering(goal: Wanted, seen: Living, reply: control.Answer) -> Decision:
     state = State.READY if seen.served else State.STARTING
-    staying = tuple(one for one in told.servers if one.pid not in seen.leaving)
-    answer = replace(told, servers=staying)
+    staying = tuple(server for server in reply.servers if server.pid not in seen.leaving)
+    answer = replace(reply, servers=staying)
     done, pids = seen.settled, {server.pid for server in answer.servers}
     if done.digest != goal.digest or not pids <= done.servers:
         return Decision(Limit(goal), state, serves=False)
@@ -258,9 +258,9 @@ def _answering(goal: Wanted, seen: Living, told: control.Answer) -> Decision:
         failed = not seen.served and done.tries >= TRIES
         act: Act = Limit(goal) if done.since_s >= AGAIN_S else "rest"
         return Decision(act, State.FAILED if failed else state, "; ".join(wrong), serves=False)
-    late = (one for one in told.servers if one.pid in seen.leaving and one.clients)
+    late = (server for server in reply.servers if server.pid in seen.leaving and server.clients)
     problem = "; ".join((*control.troubles(answer), *map(_came_late, late)))
-    idle = tuple(one.pid for one in staying if one.pid in seen.used and not one.clients)
+    idle = tuple(server.pid for server in staying if server.pid in seen.used and not server.clients)
     return Decision(Renew(idle) if idle else "rest", State.READY, problem, serves=True)
 
 

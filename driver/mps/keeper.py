@@ -214,7 +214,7 @@ class Keeper:
         run.answer = dataclasses.replace(answer, waiting=self._waiting(run, answer.servers))
         run.heard = self._now()
         there = {server.pid for server in answer.servers}
-        run.used = run.used & there | {one.pid for one in answer.servers if one.clients}
+        run.used = run.used & there | {server.pid for server in answer.servers if server.clients}
         run.leaving &= there
         folders.bound_logs(self._place)
 
@@ -233,16 +233,16 @@ class Keeper:
         return control.Answer(defaults, tuple(servers), failed)
 
     def _waiting(self, run: _Run, servers: Iterable[control.Server]) -> str:
-        """Who waits behind another user's server, in words. The log tells of a client but once."""
+        """Say who waits behind another user's server. The log tells of a client but once."""
         if run.shape.multi_user:
             return ""
         for pid, user in control.pending_in_log(folders.control_log(self._place)).items():
             if (process := processes.identify(pid)) is not None:
                 run.pending.setdefault(process, user)
         run.pending.update(dict.fromkeys(run.clients, _SERVED))
-        known = processes.alive(run.pending)
-        run.pending = {one: run.pending[one] for one in known}
-        still = {one.pid: user for one, user in run.pending.items() if user != _SERVED}
+        alive = processes.alive(run.pending)
+        run.pending = {process: run.pending[process] for process in alive}
+        still = {process.pid: user for process, user in run.pending.items() if user != _SERVED}
         busy = (processes.user(server.pid) for server in servers if server.clients)
         user = next(busy, _SERVED)
         return control.waiting(still, user) if user else ""

@@ -68,8 +68,8 @@ def _sees(pid: int, pipe: Path) -> bool:
 def user(pid: int) -> str:
     """The user's id that a process runs as; `?` of a process that is gone. Raises NodeFault."""
     status = _read(pid, "status").decode(errors="replace")
-    found = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
-    return found[1] if found else "?"
+    match = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
+    return match[1] if match else "?"
 
 
 def _runs(pid: int, program: str) -> bool:

@@ -121,9 +121,9 @@ def _limit(amount: str, device: str, size: int) -> int:
     return asked
 
 
-def _multi_user(settings: v1alpha1.Mps, found: Iterable[tuple[Device, v1alpha1.Mps]]) -> bool:
+def _multi_user(settings: v1alpha1.Mps, devices: Iterable[tuple[Device, v1alpha1.Mps]]) -> bool:
     """Whether the daemon serves several users at once: it runs for nobody else yet."""
-    servers = [(device.name, device.server) for device, _ in found]
+    servers = [(device.name, device.server) for device, _ in devices]
     for name, server in servers:
         if settings.multiUser and server.lacking:
             raise errors.BadInput("MPS multiUser", f"{name} has {server.lacking}")

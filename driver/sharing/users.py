@@ -16,7 +16,7 @@ _ANY = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What decides it; without arguments, of a GPU that has everything.
+    """The MPS server that a GPU can have; without arguments, of a GPU that has everything.
 
     `driver` is the driver's major version. `multi_user` is how the GPU's server runs for others
     already; None: it does not, or that is not known.
@@ -28,7 +28,7 @@ class Server:
 
     @property
     def lacking(self) -> str:
-        """What the GPU has that keeps it from serving several users, and what is needed."""
+        """The obstacle to serving several users, and what is needed; "" where there is none."""
         if self.driver < DRIVER:
             return f"driver {self.driver}; expected {DRIVER} at least"
         if self.capability < _VOLTA:
@@ -48,6 +48,6 @@ ANY = Server()
 
 
 def major(version: str) -> int:
-    """Of a driver's version; one that cannot be read has everything."""
+    """The major version of a driver's; one that cannot be read has everything."""
     first = version.partition(".")[0]
     return int(first) if first.isdigit() else _ANY

@@ -124,7 +124,7 @@ def sharing_of(device: slices.Device) -> str:
 
 
 def server_of(device: slices.Device) -> users.Server:
-    """What the MPS server of a device's GPU can be, as its attributes say."""
+    """The MPS server that a device's GPU can have, as its attributes say."""
     shown = device.attributes
     return users.Server(
         users.major(str(shown.get(names.ATTR_DRIVER_VERSION, ""))),

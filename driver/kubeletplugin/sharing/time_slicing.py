@@ -10,7 +10,7 @@ SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
 """Takes nothing back: what others on the GPU need stays."""
 INTERVAL, CLAIM, MODE = "interval", "claim", "mode"
-"""Of a step; MODE is a fact: the compute mode that the GPU had before anybody had it in turns."""
+"""Arguments of a step; MODE, a fact of it, is the compute mode before anybody took turns."""
 
 
 def part(grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str) -> steps.Part:
