@@ -427,13 +427,11 @@ class Reason(StrEnum):
         "Claims that share a GPU must agree on what is one setting for all of it.",
     )
     ADMIN_ONLY = ("AdminOnly", "The device is for claims with administrative access only.")
-    MPS_FAILED = (
-        "MpsFailed",
-        "The MPS daemon of the claim's GPU is gone or of no use; the message has its last words.",
-    )
-    MPS_RECOVERED = (
-        "MpsRecovered",
-        "The MPS daemon serves again; containers that had the old one must be started anew.",
+    MPS_FAILED = ("MpsFailed", "The claim's MPS daemon is gone or of no use; with its last words.")
+    MPS_RECOVERED = ("MpsRecovered", "The MPS daemon serves again; start its containers anew.")
+    MPS_CLIENT_WAITS = (
+        "MpsClientWaits",
+        "A process waits in cuInit behind the MPS server of another user; the message names both.",
     )
     SHARE_EXCEEDED = (
         "ShareExceeded",

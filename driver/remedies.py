@@ -225,6 +225,10 @@ _PREPARING: Mapping[R, str] = {
         "that node has the rest. The daemon is started again."
     ),
     R.MPS_RECOVERED: "Start containers anew that had the old daemon.",
+    R.MPS_CLIENT_WAITS: (
+        "Give pods that share the GPU the same `runAsUser`, or use a driver from 580 on, whose "
+        "server serves several users."
+    ),
     R.SHARE_EXCEEDED: "Have the processes use less, or ask for more memory in the claim.",
     R.SHARE_KEPT: _NOTHING,
 }

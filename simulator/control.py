@@ -133,6 +133,13 @@ class Control:
             with contextlib.suppress(ProcessLookupError):  # it died by itself just now
                 os.kill(pid, signal.SIGKILL)
 
+    def mps_wedge(self, gpu: str) -> None:
+        """Have the next client of MPS that ends on a GPU leave its server such that others hang."""
+        of = self._machine.find(gpu)
+        if self._mps is None:
+            raise faults.BadFaultError("the machine does not run")
+        self._mps.deadly.add(of.slot.pci)
+
 
 REFUSED = (
     machine.NoSuchGpuError,

@@ -199,6 +199,12 @@ def mps_death(
     _send(directory, "mps_death", gpu, int(server_only))
 
 
+@app.command("mps-wedge")
+def mps_wedge(directory: Directory, gpu: OneGpu) -> None:
+    """The next MPS client to end on the GPU leaves its server so that later clients hang."""
+    _send(directory, "mps_wedge", gpu)
+
+
 @app.command("driver-upgrade")
 def driver_upgrade(
     directory: Directory, version: Annotated[str, typer.Argument(metavar="VERSION")]

@@ -1,8 +1,10 @@
 """The commands of nvidia-cuda-mps-control (v2): a line in, the answer's text out.
 
 Names, arguments and meaning: MPS documentation, "Legacy MPS v2 Interface", and the manual page.
-Seen in public logs: the forms of percentages and sizes. Assumed: what a refusal says, the columns
-of `ps` and `device_query`, the lines of `get_device_client_list`.
+Captured of 535.261.03 and 550.163.01, without a GPU: what is said of a server that is not there, of
+a command that is not known, of a bad percentage and to who has no right; which commands each knows,
+and whom it lets set limits. Assumed: that 580 and later answer as 550, but know every command; what
+other refusals say, the columns of `ps` and `device_query`, the lines of `get_device_client_list`.
 """
 
 from collections.abc import Callable
@@ -12,10 +14,24 @@ from simulator import cuda_codes, cuda_contexts, mps_limits, multiplexer
 from simulator.mps_daemons import Daemon, Server
 
 ROOT = 0
+MULTI_USER = 580
+"""The first driver whose daemon has a multi-user mode, among those that were tried."""
+LOOKS_FIRST = 580
+"""The first of them whose daemon calls cuInit, and ends where there is no device."""
+_GUARDED = 550
+"""The first of them that lets root and the daemon's user alone set limits."""
+_NO_RIGHT = (
+    "Insufficient privileges for UID {user}. Control deamon settings can only be modified by the "
+    "user started it or by the root user."
+)
 
 
 class CommandError(Exception):
     """A command that is refused, in words."""
+
+
+class Captured(CommandError):
+    """A refusal whose words are the daemon's own; they are all of the answer."""
 
 
 class Asked(NamedTuple):
@@ -29,7 +45,7 @@ class Asked(NamedTuple):
         """The server of that pid."""
         server = self.daemon.server
         if server is None or word != str(server.peer.pid):
-            raise CommandError(f"no MPS server has pid {word!r}")
+            raise Captured(f"Server {word} not found")
         return server
 
     def servers(self, words: list[str]) -> list[Server]:
@@ -40,11 +56,15 @@ class Asked(NamedTuple):
 
 
 class Command(NamedTuple):
-    """How a command is written, what it does, and whether it takes root or the daemon's user."""
+    """How a command is written, what it does, and whether it takes root or the daemon's user.
+
+    `since` is the major version of the first driver that knows it, 0 of one older than 535.
+    """
 
     usage: str
     run: Callable[[Asked], str]
     changes: bool = True
+    since: int = 0
 
     def takes(self, count: int) -> bool:
         """Whether that many words may follow the name; `[...]` stands for what may be left out."""
@@ -58,7 +78,9 @@ def answer(mps: multiplexer.Multiplexer, daemon: Daemon, user: int, line: str) -
     name, *words = line.split() or [""]
     daemon.log(f"Cmd:{line.strip()}")
     try:
-        text = _run(Asked(mps, daemon, words), name, privileged=user in {ROOT, daemon.peer.user})
+        text = _run(Asked(mps, daemon, words), name, user)
+    except Captured as e:
+        text = str(e)
     except CommandError as e:
         text = f"Error: {e}"
     if text:
@@ -66,15 +88,23 @@ def answer(mps: multiplexer.Multiplexer, daemon: Daemon, user: int, line: str) -
     return text
 
 
-def _run(asked: Asked, name: str, *, privileged: bool) -> str:
+def _run(asked: Asked, name: str, user: int) -> str:
     command = COMMANDS.get(name)
-    if command is None:
-        raise CommandError(f"unknown command {name!r}, see help")
+    if command is None or asked.mps.machine.driver_major < command.since:
+        raise Captured(f'Unknown command "{name}"')
     if not command.takes(len(asked.words)):
         raise CommandError(f"usage: {name} {command.usage}".rstrip())
-    if command.changes and not privileged:
-        raise CommandError("operation not permitted")
+    if command.changes and user not in {ROOT, asked.daemon.peer.user}:
+        _require_right(asked, name, user)
     return command.run(asked)
+
+
+def _require_right(asked: Asked, name: str, user: int) -> None:
+    """Refuse a user that is neither root nor the daemon's what it may not change."""
+    if name == "quit":
+        raise Captured("Not enough privilege to execute quit command")
+    if asked.mps.machine.driver_major >= _GUARDED or not name.startswith("set_"):
+        raise Captured(_NO_RIGHT.format(user=user))
 
 
 def _number(word: str, what: str) -> int:
@@ -83,10 +113,12 @@ def _number(word: str, what: str) -> int:
     return int(word)
 
 
-def _percentage(word: str) -> float:
+def _percentage(asked: Asked, word: str, now: float) -> float:
+    """Read a percentage; a bad one leaves the one that is there, and only the log says so."""
     value = mps_limits.parse_percentage(word)
     if value is None:
-        raise CommandError(f"percentage {word!r}: expected a number above 0 and up to 100")
+        asked.daemon.log("Invalid percentage, expected between (0.0, 100.0]")
+        return now
     return value
 
 
@@ -97,8 +129,20 @@ def _size(word: str) -> int:
     return value
 
 
-def _shown(limits: mps_limits.Limits, device: str) -> str:
-    return mps_limits.render_size(limits.memory[device]) if device in limits.memory else ""
+def _shown(asked: Asked, limits: mps_limits.Limits, device: str) -> str:
+    if device in limits.memory:
+        return mps_limits.render_size(limits.memory[device])
+    asked.daemon.log("No default pinned memory limit set for the device!")
+    return ""
+
+
+def _limit(limits: mps_limits.Limits, device: str, size: str) -> None:
+    """Any index is taken: it is not looked at. A UUID is none, and takes every limit away."""
+    value = _size(size)
+    if device.isdigit():
+        limits.memory[device] = value
+    else:
+        limits.memory.clear()
 
 
 def _help(_: Asked) -> str:
@@ -152,6 +196,8 @@ def _ps(asked: Asked) -> str:
     words = asked.words
     if words and words[0] != "-p":
         raise CommandError(f"{words[0]!r}: expected -p")
+    if asked.daemon.server is None:
+        raise Captured("Server not found")
     rows: list[tuple[str, ...]] = [("PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND")]
     for server in asked.servers(words[1:]):
         for number, client in enumerate(server.clients):
@@ -185,7 +231,8 @@ def _table(rows: list[tuple[str, ...]]) -> str:
 
 
 def _set_default_percentage(asked: Asked) -> str:
-    asked.daemon.defaults.percentage = _percentage(asked.words[0])
+    defaults = asked.daemon.defaults
+    defaults.percentage = _percentage(asked, asked.words[0], defaults.percentage)
     return _default_percentage(asked)
 
 
@@ -194,7 +241,8 @@ def _default_percentage(asked: Asked) -> str:
 
 
 def _set_percentage(asked: Asked) -> str:
-    asked.server(asked.words[0]).limits.percentage = _percentage(asked.words[1])
+    limits = asked.server(asked.words[0]).limits
+    limits.percentage = _percentage(asked, asked.words[1], limits.percentage)
     return _percentage_of(asked)
 
 
@@ -203,23 +251,22 @@ def _percentage_of(asked: Asked) -> str:
 
 
 def _set_default_memory(asked: Asked) -> str:
-    device, size = asked.words
-    asked.daemon.defaults.memory[device] = _size(size)  # any device is taken: it is not looked at
+    _limit(asked.daemon.defaults, *asked.words)
     return ""
 
 
 def _default_memory(asked: Asked) -> str:
-    return _shown(asked.daemon.defaults, asked.words[0])
+    return _shown(asked, asked.daemon.defaults, asked.words[0])
 
 
 def _set_memory(asked: Asked) -> str:
     pid, device, size = asked.words
-    asked.server(pid).limits.memory[device] = _size(size)
+    _limit(asked.server(pid).limits, device, size)
     return ""
 
 
 def _memory_of(asked: Asked) -> str:
-    return _shown(asked.server(asked.words[0]).limits, asked.words[1])
+    return _shown(asked, asked.server(asked.words[0]).limits, asked.words[1])
 
 
 def _set_default_priority(asked: Asked) -> str:
@@ -235,7 +282,10 @@ def _default_priority(asked: Asked) -> str:
 
 
 def _terminate_client(asked: Asked) -> str:
-    server = asked.server(asked.words[0])
+    try:
+        server = asked.server(asked.words[0])
+    except Captured as e:
+        raise Captured(f"{e}\n{e}!\n1") from e
     for client in server.clients:
         if asked.words[1] == str(client.peer.pid):
             asked.mps.terminate(server, client)
@@ -255,13 +305,13 @@ def _quit(asked: Asked) -> str:
 
 COMMANDS = {
     "get_server_list": Command("", _server_list, changes=False),
-    "get_server_status": Command("PID", _server_status, changes=False),
+    "get_server_status": Command("PID", _server_status, changes=False, since=550),
     "start_server": Command("-uid UID", _start_server),
     "shutdown_server": Command("PID [-f]", _shutdown_server),
     "get_client_list": Command("PID", _client_list, changes=False),
     "get_device_client_list": Command("[PID]", _device_client_list, changes=False),
     "ps": Command("[-p PID]", _ps, changes=False),
-    "device_query": Command("[PID]", _device_query, changes=False),
+    "device_query": Command("[PID]", _device_query, changes=False, since=580),
     "set_default_active_thread_percentage": Command(
         "PERCENT", _set_default_percentage, changes=True
     ),
@@ -276,5 +326,5 @@ COMMANDS = {
     "get_default_client_priority": Command("", _default_priority, changes=False),
     "terminate_client": Command("SERVER_PID CLIENT_PID", _terminate_client),
     "quit": Command("[-t SECONDS]", _quit),
-    "help": Command("", _help, changes=False),
+    "help": Command("", _help, changes=False, since=580),
 }

@@ -18,12 +18,16 @@ class Status(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Server:
-    """`context` is the server's own. A `draining` one takes no new clients, ends with its last."""
+    """`context` is the server's own. A `draining` one takes no new clients, ends with its last.
+
+    Clients of a `wedged` one hang when they start, though it looks well.
+    """
 
     context: cuda_contexts.Context
     limits: mps_limits.Limits
     status: Status = Status.ACTIVE
     draining: bool = False
+    wedged: bool = False
     clients: list[cuda_contexts.Context] = field(default_factory=list)
 
     @property

@@ -1,13 +1,15 @@
 """Limits of MPS: how they are written, and which one binds.
 
-Sources: MPS documentation, "Legacy MPS v2 Interface" and "Environment Variables". That the daemon
-takes a UUID where a device's index is meant and then binds nothing: k8s-device-plugin #572. How a
-limit is shown again: seen on driver 595.91.07 by one public project. The scaling of the number of
+Sources: MPS documentation, "Legacy MPS v2 Interface" and "Environment Variables". How a limit is
+shown again: captures of 535.261.03 and 550.163.01. That a client's limit under a UUID binds, and
+that one for a GPU it does not see drops every limit: measured by NVIDIA on r615 with MPS v3 and one
+GPU (Dynamo, "Per-GPU Compute and Memory Limits with MPS"); taken for true everywhere, since it is
+the client's library that drops them. The scaling of the number of
 clients with MIG slices, and two connections being what a client counts for, are assumed.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 MIB = 1 << 20
@@ -70,16 +72,24 @@ def parse_pinned(text: str) -> dict[str, int]:
     return {device: size for device, size in sizes.items() if size is not None}
 
 
-def memory_of(
-    server: Mapping[str, int], index: int, asked: Mapping[str, int], own: int
-) -> int | None:
-    """What binds a client on a device: the server's limit for its `index` or the client's own.
+def bound_memory(
+    server: Mapping[str, int], asked: Mapping[str, int], devices: Sequence[tuple[int, str]]
+) -> list[int | None]:
+    """The limit that binds a client on each of the `devices` that it sees; None without one.
 
-    The smaller one; None without either. `own` is the client's number for the device. Limits under
-    a UUID bind nothing.
+    `devices` are the server's index of each and its UUID, in the client's own order. The server's
+    limits go by its index, the client's by its own number or by UUID; the smallest binds. A client
+    that names a device which it does not see has no limit at all, not even the server's.
     """
-    limits = (server.get(str(index)), asked.get(str(own)))
-    return min((limit for limit in limits if limit is not None), default=None)
+    named = [{str(own), uuid} for own, (_, uuid) in enumerate(devices)]
+    if not set(asked) <= set().union(*named):
+        return [None] * len(devices)
+    bound: list[int | None] = []
+    for names, (index, _) in zip(named, devices, strict=True):
+        limits = [asked[name] for name in names if name in asked]
+        limits += [server[str(index)]] if str(index) in server else []
+        bound.append(min(limits, default=None))
+    return bound
 
 
 def percentage_of(server: float, asked: str) -> float:

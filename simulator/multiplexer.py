@@ -28,6 +28,8 @@ class Multiplexer:
         self.machine = of
         self.daemons: dict[str, Daemon] = {}
         self.contexts: dict[Peer, Context] = {}
+        self.deadly: set[str] = set()
+        """PCI addresses: the next client to end there wedges its server."""
 
     def admit(self, daemon: Daemon) -> None:
         """A control daemon that listens."""
@@ -61,6 +63,8 @@ class Multiplexer:
         if wish.daemon:
             daemon = self.daemon_of(wish.daemon)
             server = self._server_for(daemon, peer)
+            if server.wedged:
+                raise CudaError(Result.NOT_READY, "the server hangs")
             context = self._join(server, peer, found, wish)
             daemon.log_server(server.peer.pid, f"Client {{PID: {peer.pid}}} connected")
         else:
@@ -103,15 +107,9 @@ class Multiplexer:
         offered = [[g.device] for g in server.context.grants if g.device.uuid in can_open]
         devices = cuda_devices.enumerated(offered, wish.visible)
         asked = mps_limits.parse_pinned(wish.memory)
-        grants = [
-            Grant(
-                device,
-                mps_limits.memory_of(
-                    server.limits.memory, server.index_of(device.uuid), asked, own
-                ),
-            )
-            for own, device in enumerate(devices)
-        ]
+        known = [(server.index_of(device.uuid), device.uuid) for device in devices]
+        limits = mps_limits.bound_memory(server.limits.memory, asked, known)
+        grants = [Grant(device, limit) for device, limit in zip(devices, limits, strict=True)]
         connections = mps_limits.connections_of(wish.connections)
         for device in devices:
             self._require_place(device, connections)
@@ -176,6 +174,7 @@ class Multiplexer:
             found = self.server_of(context)
             if found is not None:
                 found[0].log_server(found[1].peer.pid, f"Client {{PID: {peer.pid}}} disconnected")
+                self._wedge(found[1], context)
                 self._client_left(found[1], context)
         for daemon in list(self.daemons.values()):
             daemon.pending.pop(peer, None)
@@ -183,6 +182,13 @@ class Multiplexer:
                 self._server_ended(daemon, daemon.server)
             if daemon.peer is peer:
                 del self.daemons[daemon.token]
+
+    def _wedge(self, server: Server, context: Context) -> None:
+        """A client ended as if it was killed with work in flight, where that was ordered."""
+        met = self.deadly & {grant.device.gpu.slot.pci for grant in context.grants}
+        if met and context.lost is None:
+            self.deadly -= met
+            server.wedged = True
 
     def _client_left(self, server: Server, context: Context) -> None:
         server.clients.remove(context)

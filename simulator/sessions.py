@@ -72,9 +72,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device of a context: bytes there are, bytes it may have (-1: no limit)."""
+    """A device of a context: bytes free and in all, as cudaMemGetInfo; a limit (-1: none)."""
 
     uuid: str
+    free: int
     total: int
     limit: int
 
@@ -137,6 +138,12 @@ class Calls:
     def mps_daemon(self, multiuser: int, environment: str) -> str:
         """A control daemon that listens; the token it hands to its clients."""
         whole, given = mps_limits.Limits(), _variables(environment)
+        if multiuser and self._mps.machine.driver_major < mps_commands.MULTI_USER:
+            raise CudaError(Result.INVALID_VALUE, "this driver has no multi-user mode")
+        if self._mps.machine.driver_major >= mps_commands.LOOKS_FIRST:
+            devices = cuda_devices.reachable(self._nvml)
+            if not cuda_devices.enumerated(devices, given.get(VISIBLE)):
+                raise CudaError(Result.NO_DEVICE, "no device is visible")
         made = mps_daemons.Daemon(
             token=f"mps/{self._mps.machine.next_serial()}",
             peer=self._peer,
@@ -201,10 +208,11 @@ class Calls:
             devices=[
                 Device(
                     grant.device.uuid,
+                    cuda_contexts.room(self._mps.machine, context, index),
                     cuda_contexts.memory_of(self._mps.machine, grant.device)[0],
                     -1 if grant.limit is None else grant.limit,
                 )
-                for grant in context.grants
+                for index, grant in enumerate(context.grants)
             ],
         )
 

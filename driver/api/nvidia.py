@@ -91,6 +91,6 @@ def _shared(found: _Sharing | None) -> v1alpha1.Sharing | None:
             activeThreadPercentage=limits.defaultActiveThreadPercentage or None,
             pinnedMemory=limits.defaultPinnedDeviceMemoryLimit,
             pinnedMemoryPerDevice=limits.defaultPerDevicePinnedMemoryLimit,
-            multiUser=bool(limits.multiUser),
+            multiUser=limits.multiUser,
         )
     )

@@ -44,7 +44,8 @@ class Mps(_Strict):
 
     On shared faces the claim's capacity decides over memory and compute: `activeThreadPercentage`,
     `pinnedMemory` (of each device, at least 1Mi) and `pinnedMemoryPerDevice`, which goes before it,
-    are for whole GPUs and MIG devices, and are refused there.
+    are for whole GPUs and MIG devices, and are refused there. `multiUser`, where it is not said, is
+    as the GPU's server runs already, else true where driver and GPU have it.
     """
 
     activeThreadPercentage: Percent | None = None  # noqa: N815 - the API's spelling
@@ -52,7 +53,7 @@ class Mps(_Strict):
     pinnedMemoryPerDevice: Limits = pydantic.Field(default_factory=dict)  # noqa: N815 - as above
     priority: Literal["Normal", "BelowNormal"] = "Normal"
     maxConnections: Annotated[int, pydantic.Field(ge=1, le=MAX_CONNECTIONS)] | None = None  # noqa: N815 - as above
-    multiUser: bool = False  # noqa: N815 - as above
+    multiUser: bool | None = None  # noqa: N815 - as above
 
 
 class TimeSlicingSharing(_Strict):

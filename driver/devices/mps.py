@@ -157,7 +157,8 @@ class Status(_File):
     Worth something only in the boot that `boot_id` names and while a supervisor runs (its lock).
     `applied` is the digest of the desired file that the daemon answers with, "" when of none;
     `clients` is their number as the daemon tells, `processes` who they are. `since` is when `state`
-    began (RFC 3339). `problem` is for people.
+    began (RFC 3339). `problem` is for people; `waiting`, a part of it, says who waits
+    behind another user.
     """
 
     state: State
@@ -171,6 +172,7 @@ class Status(_File):
     clients: int = 0
     processes: tuple[Process, ...] = ()
     problem: str = ""
+    waiting: str = ""
 
     def serves(self, wanted: str, boot_id: str) -> bool:
         """Whether the daemon works with the desired file of digest `wanted`, in this boot."""

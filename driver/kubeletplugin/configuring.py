@@ -1,14 +1,15 @@
 """Which configuration each grant of a claim has, and on which terms a shared one. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from driver import errors, reasons
+from driver import errors, ids, reasons
 from driver.api import decode, v1alpha1
 from driver.devices import faces
 from driver.kubeletplugin import ports, steps
 from driver.kubeletplugin.sharing import own_mps
 from driver.resources import claims
-from driver.sharing import terms
+from driver.sharing import terms, users
 
 Configured = tuple[steps.Grant, v1alpha1.Config]
 
@@ -18,11 +19,19 @@ def configured(
     results: Sequence[claims.Result],
     documents: Sequence[decode.Document],
     namespace: str,
+    multi_user: Mapping[ids.GpuUuid, bool] = MappingProxyType({}),
 ) -> tuple[Configured, ...] | ports.Refused:
-    """Each grant of these results with its configuration, or why the claim cannot have one."""
+    """Each grant of these results with its configuration, or why the claim cannot have one.
+
+    `multi_user` is of the GPUs that others have by MPS already: whether their servers are so.
+    """
     found: list[Configured] = []
     for grant, result in zip(granted, results, strict=True):
-        one = _configured(grant, result, documents, namespace)
+        gpu = grant.face.gpu
+        server = users.Server(
+            users.major(gpu.driver_version), gpu.cuda_capability, multi_user.get(gpu.uuid)
+        )
+        one = _configured(grant, result, documents, namespace, server)
         if isinstance(one, ports.Refused):
             return one
         found.append(one)
@@ -38,6 +47,7 @@ def _configured(
     result: claims.Result,
     documents: Sequence[decode.Document],
     namespace: str,
+    server: users.Server,
 ) -> Configured | ports.Refused:
     kind: decode.Kind = "MigDeviceConfig" if isinstance(grant.face, faces.MigFace) else "GpuConfig"
     try:
@@ -49,7 +59,7 @@ def _configured(
         return grant, config
     need = decode.need(documents, result.request)
     given = terms.too_weak(result, grant.face.sharing, need) or terms.of_result(
-        result, grant.face.sharing, namespace, config
+        result, grant.face.sharing, namespace, config, server
     )
     if isinstance(given, terms.Conflict):
         return _never(given.reason, given.message)

@@ -1,4 +1,4 @@
-"""Tells the claims of an MPS daemon when it fails, and when it serves again (D10)."""
+"""Tells the claims of an MPS daemon when it fails, serves again, or has clients wait (D10)."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ class MpsWatch:
         self._clock = time
         self._failing: dict[str, str] = {}
         self._pids: dict[str, int] = {}
+        self._waiting: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop."""
@@ -50,14 +51,23 @@ class MpsWatch:
                     clients.setdefault(device.edits.daemon, {})[record.claim] = None
         self._failing = {key: why for key, why in self._failing.items() if key in clients}
         self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
+        self._waiting = {key: who for key, who in self._waiting.items() if key in clients}
         for key, refs in clients.items():
-            self._compare(key, tuple(refs))
+            status = self._daemons.status(key)
+            if status is not None:
+                self._compare(key, status, tuple(refs))
+                self._tell_waiting(key, status.waiting, tuple(refs))
         self._counters.failing_daemons.set(len(self._failing))
 
-    def _compare(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
-        status = self._daemons.status(key)
-        if status is None:
-            return
+    def _tell_waiting(self, key: str, waiting: str, refs: Sequence[ports.ClaimRef]) -> None:
+        """Which of the claims the client is of is not known: each is told, when it begins."""
+        before, self._waiting[key] = self._waiting.get(key, ""), waiting
+        if waiting and waiting != before:
+            for ref in refs:
+                text = f"MPS daemon of {key}: {waiting}"
+                self._teller.claim_warning(ref, reasons.Reason.MPS_CLIENT_WAITS, text)
+
+    def _compare(self, key: str, status: mps.Status, refs: Sequence[ports.ClaimRef]) -> None:
         before, now = self._failing.get(key, ""), _problem(status)
         pid = self._pids.get(key) or self._daemons.answered(key)
         self._pids[key] = status.pid or pid or 0

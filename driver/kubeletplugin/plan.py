@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from driver import ids
+from driver import ids, names
 from driver.api import v1alpha1
 from driver.devices import faces
 from driver.devices import mig as partition
@@ -92,6 +92,12 @@ def _cdi_ids(kind: str, uid: ids.ClaimUid, devices: Iterable[ids.DeviceName]) ->
 def gpus_of(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:
     """The GPUs of devices, each once, sorted."""
     return tuple(sorted({device.gpu for device in devices}))
+
+
+def multi_user(held: Iterable[steps.PlannedDevice]) -> dict[ids.GpuUuid, bool]:
+    """Whether the server serves several users, for each GPU that is shared by MPS already."""
+    by_mps = ((device.gpu, device.terms) for device in held if device.terms and _takes(device))
+    return {gpu: had.multi_user for gpu, had in by_mps if had.sharing == names.SHARING_MPS}
 
 
 def overlap(

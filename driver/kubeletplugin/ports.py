@@ -127,6 +127,14 @@ class TimeSlices(Protocol):
 class ComputeModes(Protocol):
     """Who may use a GPU or MIG device at once; whoever calls holds the GPU. Raises DeviceFault."""
 
+    def open_up(self, gpu: ids.GpuUuid) -> int | None:
+        """Let every process in; NVML's number of the mode before, None where nothing changed."""
+        ...
+
+    def put_back(self, gpu: ids.GpuUuid, mode: int) -> None:
+        """Have the mode that was before."""
+        ...
+
     def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
         """One process alone, or anyone."""
         ...

@@ -154,10 +154,11 @@ class Preparer:
 
     def _intended(self, ref: ports.ClaimRef, asked: _Asked) -> plan.Plan | ports.Refused:
         """What is to be done for the claim, or why nothing may be; the caller holds its GPUs."""
-        configured = self._configured(asked)
+        others = [one for one in self._executor.records.all() if one.uid != ref.uid]
+        served = plan.multi_user(device for one in others for device in one.devices)
+        configured = self._configured(asked, served)
         if isinstance(configured, ports.Refused):
             return configured
-        others = [one for one in self._executor.records.all() if one.uid != ref.uid]
         on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
         made = plan.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
         intent = replace(made, pod_claim=asked.pod_claim)
@@ -170,11 +171,15 @@ class Preparer:
         acting = self._executor
         return {uid: acting.specs.gpus(uid) for uid in acting.unaccounted()}
 
-    def _configured(self, asked: _Asked) -> tuple[configuring.Configured, ...] | ports.Refused:
+    def _configured(
+        self, asked: _Asked, served: Mapping[ids.GpuUuid, bool]
+    ) -> tuple[configuring.Configured, ...] | ports.Refused:
         granted = self._granting.granted(asked.results, asked.located)
         if isinstance(granted, ports.Refused):
             return granted
-        return configuring.configured(granted, asked.results, asked.documents, asked.namespace)
+        return configuring.configured(
+            granted, asked.results, asked.documents, asked.namespace, served
+        )
 
     def _asked(self, ref: ports.ClaimRef) -> _Asked | ports.Refused:
         claim = self._reader.read(ref)

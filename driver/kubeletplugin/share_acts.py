@@ -71,15 +71,27 @@ class ShareActs:
 
     def _slice(self, step: steps.Step) -> checkpoint.Facts:
         interval = str(step.arguments[time_slicing.INTERVAL])
+        mode = self._opened(step)
         lacking = self._slices.set_interval(step.gpu, interval)
         if lacking is None:
-            return {time_slicing.INTERVAL: interval}
+            return {time_slicing.INTERVAL: interval, **mode}
         _log.warning("no time slice to set", gpu=step.gpu, said=lacking.words)
-        return {"unsupported": lacking.words}
+        return {"unsupported": lacking.words, **mode}
+
+    def _opened(self, step: steps.Step) -> checkpoint.Facts:
+        """Let several processes in; who came first knows the mode before, and tells the others."""
+        now = self._modes.open_up(step.gpu)
+        before = next(
+            (facts[time_slicing.MODE] for facts in self._facts(step) if time_slicing.MODE in facts),
+            None if now is None else str(now),
+        )
+        return {} if before is None else {time_slicing.MODE: before}
 
     def _unslice(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._others(step, time_slicing.SLICE)):
             self._slices.set_interval(step.gpu, _DEFAULT)
+            if time_slicing.MODE in step.arguments and not step.rebooted:
+                self._modes.put_back(step.gpu, int(step.arguments[time_slicing.MODE]))
         return {}
 
     def _exclusive(self, step: steps.Step) -> checkpoint.Facts:
@@ -145,6 +157,13 @@ class ShareActs:
             self._modes.set_exclusive(instance, exclusive=exclusive)
         except errors.DeviceFault as fault:
             _log.warning("compute mode left as it is", device=instance, error=str(fault))
+
+    def _facts(self, mine: steps.Step) -> Iterator[checkpoint.Facts]:
+        """Facts of the same step of other claims, as far as it was carried out."""
+        claim = ids.ClaimUid(str(mine.arguments[mps.CLAIM]))
+        for record in self._records():
+            done = () if record.uid == claim else zip(record.steps, record.facts, strict=False)
+            yield from (facts for one, facts in done if (one.gpu, one.act) == (mine.gpu, mine.act))
 
     def _others(self, mine: steps.Step, act: str) -> Iterator[steps.Step]:
         """The steps of other claims that do the same to the GPU."""

@@ -37,6 +37,7 @@ from driver.kubeletplugin import (
     reset_watch,
     share_acts,
     shared_settings,
+    time_slices,
     tombstones,
     usage_watch,
 )
@@ -102,6 +103,7 @@ class _Hands:
     records: checkpoint.Checkpoint
     door: mps_door.MpsDoor
     smi: processes.Smi
+    slices: time_slices.Remembered
     acting: executor.Executor
     holding: locks.Locks
     settings: shared_settings.SharedSettings
@@ -117,6 +119,11 @@ class _Hands:
         report = recovery.recover(self.acting, self.holding)
         failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
         return (*failed, *self._settled())
+
+    def reset(self, gpu: ids.GpuUuid) -> None:
+        """Reset a GPU that nothing uses, whose time slice is lost by it. Raises NodeFault."""
+        self.slices.forget(gpu)
+        self.smi.reset(gpu)
 
     def mend(self) -> tuple[str, ...]:
         """Put back what was lost since; names what could not be. Raises NodeFault."""
@@ -180,7 +187,7 @@ def core(
         ),
         reset_watch.Node(
             occupancy.Occupancy(hands.acting, hands.gpus, hands.door, _senses(session)).of,
-            resetter.Resetter(session, hands.smi.reset).reset,
+            resetter.Resetter(session, hands.reset).reset,
             hands.holding,
         ),
         hands.mode_refusals,
@@ -198,7 +205,12 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
     smi = processes.Smi(root)
     setting = modes.Modes(library.session)
-    sharing = share_acts.ShareActs(records.all, smi, setting, door, gpus.again)
+    slices = time_slices.Remembered(
+        smi,
+        config.state_dir / "time-slices",
+        lambda: time_slices.driver_load(config.host_root, boot_id),
+    )
+    sharing = share_acts.ShareActs(records.all, slices, setting, door, gpus.again)
     partitions = instances.Instances(library.session, time, watch)
     owed = mig_owed.Owed(config.state_dir / "mig-owed", boot_id, watch)
     refusals = mode_refusals.ModeRefusals(time)
@@ -212,7 +224,9 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
         records.all, sharing, door, holding, acting.unaccounted
     )
     settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
-    return _Hands(library, gpus, records, door, smi, acting, holding, settings, settling, refusals)
+    return _Hands(
+        library, gpus, records, door, smi, slices, acting, holding, settings, settling, refusals
+    )
 
 
 def _specs(

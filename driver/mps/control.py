@@ -1,13 +1,13 @@
 """What is said to an MPS control daemon (protocol v2), and what its answers mean. Pure.
 
-Limits go by a device's index: by UUID the daemon takes them and binds nothing. What was set is
-asked for again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
+Limits go by a device's index: one by UUID takes others away (535, 550). What was set is asked for
+again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
 off, so an answer can only contradict a limit, never quite confirm it: whatever is to hold is also
 said anew, once to the daemon and once to each server.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driver.devices import mps
@@ -16,6 +16,8 @@ _GIB = 1 << 30
 _UNITS = {"G": _GIB, "M": mps.MIB}
 _SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
 _NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
+_PENDING = re.compile(r"NEW CLIENT (\d+) from user (\d+): [^\n]*pending list")
+"""Of a client that waits for a server, be it that it starts, or that another user's has to go."""
 _SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
 _ACTIVE = "ACTIVE"
 _UNKNOWN = "Unknown command"
@@ -49,12 +51,14 @@ class Server:
 class Answer:
     """Everything a daemon was asked; `defaults` bind servers that start later.
 
-    `failed` is in words how its last server ended, "" unless that was a failure.
+    `failed` is in words how its last server ended, "" unless that was a failure; `waiting` who
+    waits for another user's server to have no clients, "" when nobody does.
     """
 
     defaults: Limits
     servers: tuple[Server, ...] = ()
     failed: str = ""
+    waiting: str = ""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -81,6 +85,13 @@ def limits_of_server(wanted: mps.Desired, pid: int) -> tuple[str, ...]:
             for index, size in enumerate(wanted.pinned_memory)
         ),
         f"set_active_thread_percentage {pid} {wanted.active_thread_percentage}",
+    )
+
+
+def terminate(servers: Iterable[Server]) -> tuple[str, ...]:
+    """Commands that end the contexts of every client, so that none dies with work in flight."""
+    return tuple(
+        f"terminate_client {server.pid} {pid}" for server in servers for pid in server.clients
     )
 
 
@@ -150,6 +161,8 @@ def troubles(answer: Answer) -> Iterator[str]:
     """In words, what clients may suffer from though the daemon is as it should be."""
     if answer.failed:
         yield answer.failed
+    if answer.waiting:
+        yield answer.waiting
     for server in answer.servers:
         if server.status not in {"", _ACTIVE}:
             yield (
@@ -161,6 +174,20 @@ def troubles(answer: Answer) -> Iterator[str]:
 def clients_in_log(text: str) -> tuple[int, ...]:
     """Pids of the clients that a control.log tells of, each once."""
     return tuple(dict.fromkeys(int(pid) for pid in _NEW_CLIENT.findall(text)))
+
+
+def pending_in_log(text: str) -> dict[int, str]:
+    """The clients that a control.log says have waited for a server: pids, and their users' ids."""
+    return {int(pid): user for pid, user in _PENDING.findall(text)}
+
+
+def waiting(pending: Mapping[int, str], user: str) -> str:
+    """In words, which clients wait for the server of `user` to go; "" when none does."""
+    who = [f"client {pid} of user {theirs}" for pid, theirs in pending.items() if theirs != user]
+    if not who:
+        return ""
+    verb = "waits" if len(who) == 1 else "wait"
+    return f"{', '.join(who)} {verb} until the server of user {user} has no clients"
 
 
 def server_failure(text: str) -> str:

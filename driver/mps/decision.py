@@ -4,7 +4,7 @@ One act at a time; after each the daemon is looked at again. So whatever is inte
 whatever changes meanwhile, the next decision starts from what is true.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from driver.devices import mps
@@ -81,6 +81,7 @@ class Living:
     `clients` are pids of those that work with it, also while it is silent.
     `served` is whether it ever had all that was wanted, `shm_bytes` the size of its own /dev/shm.
     `occupied` says in words who else is connected to it: it takes no command meanwhile.
+    `used` are servers that ever had a client, `leaving` those that were told to end since.
     """
 
     shape: Shape
@@ -92,6 +93,8 @@ class Living:
     shm_bytes: int | None = None
     quit_s: float | None = None
     occupied: str = ""
+    used: frozenset[int] = frozenset()
+    leaving: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,17 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Renew:
+    """End servers that nobody uses; the daemon starts another for the next client.
+
+    A client that was killed with work in flight may leave its server such that the next one hangs
+    in cuInit, and nothing tells how a client ended.
+    """
+
+    servers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     """Tell the daemon to go, and give its clients GRACE_S."""
 
@@ -137,7 +151,8 @@ class Kill:
     why: str = ""
 
 
-Act = Literal["rest", "clear"] | Start | Limit | Quit | Kill
+Step = Start | Limit | Renew | Quit | Kill
+Act = Literal["rest", "clear"] | Step
 """`clear`: nothing is wanted and nothing runs, so remove what is left of it."""
 
 
@@ -231,8 +246,10 @@ def _unless_occupied(seen: Living) -> Decision | None:
     return Decision("rest", state, seen.occupied) if seen.occupied else None
 
 
-def _answering(goal: Wanted, seen: Living, answer: control.Answer) -> Decision:
+def _answering(goal: Wanted, seen: Living, reply: control.Answer) -> Decision:
     state = State.READY if seen.served else State.STARTING
+    staying = tuple(server for server in reply.servers if server.pid not in seen.leaving)
+    answer = replace(reply, servers=staying)
     done, pids = seen.settled, {server.pid for server in answer.servers}
     if done.digest != goal.digest or not pids <= done.servers:
         return Decision(Limit(goal), state, serves=False)
@@ -241,8 +258,18 @@ def _answering(goal: Wanted, seen: Living, answer: control.Answer) -> Decision:
         failed = not seen.served and done.tries >= TRIES
         act: Act = Limit(goal) if done.since_s >= AGAIN_S else "rest"
         return Decision(act, State.FAILED if failed else state, "; ".join(wrong), serves=False)
-    problem = "; ".join(control.troubles(answer))
-    return Decision("rest", State.READY, problem, serves=True)
+    late = (server for server in reply.servers if server.pid in seen.leaving and server.clients)
+    problem = "; ".join((*control.troubles(answer), *map(_came_late, late)))
+    idle = tuple(server.pid for server in staying if server.pid in seen.used and not server.clients)
+    return Decision(Renew(idle) if idle else "rest", State.READY, problem, serves=True)
+
+
+def _came_late(server: control.Server) -> str:
+    who = ", ".join(str(pid) for pid in server.clients)
+    return (
+        f"MPS server {server.pid} was told to end while it was idle, and clients came meanwhile: "
+        f"new ones wait until these end: {who}"
+    )
 
 
 def _wrong(wanted: mps.Desired, seen: Living, answer: control.Answer) -> list[str]:

@@ -33,6 +33,8 @@ SOUND_S = 60.0
 _SOON_S = 0.02
 _LEFT_S = 0.5
 _QUIT_S = 0.5
+_SERVED = ""
+"""Instead of a user's id, of a client that waits no more."""
 _DIED_ALONE = "the daemon ended while no supervisor ran"
 
 
@@ -60,10 +62,13 @@ class _Run:
     asked: float = -math.inf
     answer: control.Answer | None = None
     clients: tuple[mps.Process, ...] = ()
+    pending: dict[mps.Process, str] = field(default_factory=dict)
     settled: decision.Settled = field(default_factory=decision.Settled)
     settled_at: float = 0.0
     served: bool = False
     applied: str = ""
+    used: frozenset[int] = frozenset()
+    leaving: frozenset[int] = frozenset()
     quit_at: float | None = None
     killed: str = ""
     occupied: str = ""
@@ -204,9 +209,13 @@ class Keeper:
         answer = self._answer(len(run.shape.devices))
         if answer is None:
             return
-        run.answer, run.heard = answer, self._now()
         found = (processes.identify(pid) for pid in answer.clients)
         run.clients = tuple(one for one in found if one is not None)
+        run.answer = dataclasses.replace(answer, waiting=self._waiting(run, answer.servers))
+        run.heard = self._now()
+        there = {server.pid for server in answer.servers}
+        run.used = run.used & there | {server.pid for server in answer.servers if server.clients}
+        run.leaving &= there
         folders.bound_logs(self._place)
 
     def _answer(self, devices: int) -> control.Answer | None:
@@ -222,6 +231,21 @@ class Keeper:
             servers += [] if server is None else [server]
         failed = "" if servers else control.server_failure(folders.control_log(self._place))
         return control.Answer(defaults, tuple(servers), failed)
+
+    def _waiting(self, run: _Run, servers: Iterable[control.Server]) -> str:
+        """Say who waits behind another user's server. The log tells of a client but once."""
+        if run.shape.multi_user:
+            return ""
+        for pid, user in control.pending_in_log(folders.control_log(self._place)).items():
+            if (process := processes.identify(pid)) is not None:
+                run.pending.setdefault(process, user)
+        run.pending.update(dict.fromkeys(run.clients, _SERVED))
+        alive = processes.alive(run.pending)
+        run.pending = {process: run.pending[process] for process in alive}
+        still = {process.pid: user for process, user in run.pending.items() if user != _SERVED}
+        busy = (processes.user(server.pid) for server in servers if server.clients)
+        user = next(busy, _SERVED)
+        return control.waiting(still, user) if user else ""
 
     def _say(self, commands: tuple[str, ...], within_s: float = daemon.SAY_S) -> str | None:
         try:
@@ -260,6 +284,8 @@ class Keeper:
             served=run.served,
             shm_bytes=shm.size_of(self._place.shm) if run.shape.own_shm else None,
             occupied=run.occupied,
+            used=run.used,
+            leaving=run.leaving,
             quit_s=None if run.quit_at is None else now - run.quit_at,
         )
 
@@ -275,6 +301,7 @@ class Keeper:
             "applied": run.applied if run else "",
             "clients": count,
             "processes": known,
+            "waiting": answer.waiting if answer else "",
         }
         self._status.tell(decided.state, decided.problem, more)
 
@@ -289,12 +316,14 @@ class Keeper:
             return _SOON_S
         return max(_SOON_S, run.asked + self._tools.poll_s - now)
 
-    def _act(self, act: decision.Start | decision.Limit | decision.Quit | decision.Kill) -> None:
+    def _act(self, act: decision.Step) -> None:
         match act:
             case decision.Start(wanted):
                 self._start(wanted)
             case decision.Limit(wanted):
                 self._limit(wanted)
+            case decision.Renew(servers):
+                self._renew(servers)
             case decision.Quit():
                 self._quit()
             case decision.Kill(why):
@@ -358,9 +387,18 @@ class Keeper:
         run.settled_at = self._now()
         self._ask()
 
-    def _quit(self) -> None:
+    def _renew(self, servers: tuple[int, ...]) -> None:
         if self._run is not None:
-            self._run.quit_at = self._now()
+            self._run.leaving |= frozenset(servers)
+            self._say(tuple(f"shutdown_server {pid}" for pid in servers))
+            self._ask()
+
+    def _quit(self) -> None:
+        run = self._run
+        if run is not None:
+            run.quit_at = self._now()
+            if terminated := control.terminate(run.answer.servers if run.answer else ()):
+                self._say(terminated, _QUIT_S)
             self._say((f"quit -t {decision.GRACE_S:.0f}",), _QUIT_S)
 
     def _kill(self, why: str) -> None:

@@ -1,6 +1,7 @@
 """Processes as /proc tells of them: who is a client, which daemon is ours."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ _PROC = "/proc"
 _GONE = {"Z", "X", "x"}
 _STATE, _PARENT, _STARTED = 0, 1, 19
 """Of proc_pid_stat(5) from the third field on."""
+_EFFECTIVE_USER = re.compile(r"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
 def identify(pid: int) -> mps.Process | None:
@@ -64,11 +66,10 @@ def _sees(pid: int, pipe: Path) -> bool:
 
 
 def user(pid: int) -> str:
-    """The user's id that a process runs as; `?` of a process that is gone."""
-    try:
-        return str(os.stat(f"{_PROC}/{pid}").st_uid)  # noqa: PTH116 - as `_read`
-    except OSError:
-        return "?"
+    """The user's id that a process runs as; `?` of a process that is gone. Raises NodeFault."""
+    status = _read(pid, "status").decode(errors="replace")
+    match = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
+    return match[1] if match else "?"
 
 
 def _runs(pid: int, program: str) -> bool:

@@ -11,9 +11,7 @@ from driver import errors
 from driver.api import v1alpha1
 from driver.devices import mps as daemons
 from driver.resources import quantity
-from driver.sharing import terms
-
-_VOLTA = (7, 0)
+from driver.sharing import terms, users
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +25,32 @@ class Device:
     uuid: str
     size: int
     is_mig: bool
-    capability: tuple[int, int]
+    server: users.Server = users.ANY
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
     """A claim's own daemon: its devices in their order, and the limits that were asked, in bytes.
 
-    `sizes` are of the devices; `limits` go by a device's place.
+    `sizes` are of the devices; `limits` go by a device's place. `multi_user` is as `users` decides.
     """
 
     devices: tuple[str, ...]
     sizes: tuple[int, ...]
     limits: Mapping[int, int]
     settings: v1alpha1.Mps
+    multi_user: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the clients are limited by, where the configuration says so."""
+        """What the clients are limited by, where the configuration says so.
+
+        The daemon has the memory limits too. Clients are told them of one device alone: of several
+        a process may see a part, and a limit for a device that it does not see takes all away.
+        """
         found = terms.client_environment(self.settings)
-        if self.limits:
-            each = (f"{at}={size // daemons.MIB}M" for at, size in sorted(self.limits.items()))
-            found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(each)
+        if self.limits and len(self.devices) == 1:
+            found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={self.limits[0] // daemons.MIB}M"
         if self.settings.activeThreadPercentage is not None:
             percent = str(self.settings.activeThreadPercentage)
             found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = percent
@@ -72,15 +74,13 @@ def of_devices(found: Sequence[tuple[Device, v1alpha1.Mps]]) -> Own | None:
             problem = f"{first.name} and {device.name} are to be under one daemon"
             raise errors.BadInput("MPS", problem, "a MIG device alone: CUDA sees no more than one")
     sizes = {device.uuid: device.size for device, _ in found}
-    if settings.multiUser:
-        _check_multi_user(device for device, _ in found)
     devices = tuple(sorted(sizes))
     limits = _limits(settings, devices, sizes)
     for at, uuid in enumerate(devices):
         if not sizes[uuid] and at not in limits:
             raise errors.BadInput("MPS", f"{uuid} does not tell its memory", "a limit for it")
     whole = tuple(sizes[uuid] // daemons.MIB * daemons.MIB for uuid in devices)
-    return Own(devices, whole, limits, settings)
+    return Own(devices, whole, limits, settings, _multi_user(settings, found))
 
 
 def _limits(
@@ -121,9 +121,10 @@ def _limit(amount: str, device: str, size: int) -> int:
     return asked
 
 
-def _check_multi_user(found: Iterable[Device]) -> None:
-    for device in found:
-        if device.capability < _VOLTA:
-            has = ".".join(str(part) for part in device.capability)
-            problem = f"{device.name} has compute capability {has}"
-            raise errors.BadInput("MPS multiUser", problem, "7.0 at least")
+def _multi_user(settings: v1alpha1.Mps, devices: Iterable[tuple[Device, v1alpha1.Mps]]) -> bool:
+    """Whether the daemon serves several users at once: it runs for nobody else yet."""
+    servers = [(device.name, device.server) for device, _ in devices]
+    for name, server in servers:
+        if settings.multiUser and server.lacking:
+            raise errors.BadInput("MPS multiUser", f"{name} has {server.lacking}")
+    return all(server.serves_several(settings.multiUser) for _, server in servers)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from driver import names, reasons
 from driver.api import v1alpha1
 from driver.resources import claims, quantity
+from driver.sharing import users
 
 _MIB = 1 << 20
 _WEAK: Mapping[v1alpha1.Isolation, frozenset[str]] = {
@@ -59,9 +60,16 @@ def too_weak(
 
 
 def of_result(
-    result: claims.Result, sharing: str, namespace: str, config: v1alpha1.Config
+    result: claims.Result,
+    sharing: str,
+    namespace: str,
+    config: v1alpha1.Config,
+    server: users.Server = users.ANY,
 ) -> Terms | Conflict:
-    """The terms of an allocated share; a Conflict where the configuration is of another sharing."""
+    """The terms of an allocated share; a Conflict where its GPU cannot be had on such.
+
+    `server` is that of its GPU, should it be shared by MPS.
+    """
     wanted = config.sharing
     if wanted is not None and _word(wanted) != sharing:
         return Conflict(
@@ -76,14 +84,21 @@ def of_result(
             f"of one claim; its part of {result.device.device} is what the claim's capacity says",
         )
     sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
-    served = wanted if isinstance(wanted, v1alpha1.MpsSharing) else None
+    asked = wanted.mps.multiUser if isinstance(wanted, v1alpha1.MpsSharing) else None
+    if asked and server.lacking:
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"the configuration of request {result.request} has multiUser: true, and the GPU of "
+            f"{result.device.device} has {server.lacking}",
+        )
+    by_mps = sharing == names.SHARING_MPS
     return Terms(
         sharing=sharing,
         namespace=namespace,
         memory_bytes=_amount(result, names.CAP_MEMORY),
         compute_percent=_amount(result, names.CAP_COMPUTE),
         interval=sliced.timeSlicing.interval if sliced else "Default",
-        multi_user=served.mps.multiUser if served else False,
+        multi_user=by_mps and server.serves_several(asked),
         cross_namespace=isinstance(config, v1alpha1.GpuConfig) and config.crossNamespace,
     )
 

@@ -31,6 +31,7 @@ static FILE *control_log, *server_log;
 static int shell = -1; /* the connection of the shell that is served */
 static time_t deadline; /* 0: none */
 static int ended;
+static int failure = 1; /* what a daemon that cannot start ends with */
 
 /* In the foreground the control log is the output, and no file (535, 550). */
 static void write_log(FILE *file, const char *role, long pid, const char *text)
@@ -118,10 +119,17 @@ static int register_there(void)
     struct line reply = {0};
     char variables[VARIABLES];
     session_environment(variables, sizeof variables);
-    if (session_open(&node) != 0 ||
-        session_ask(&node, &reply, "mps_daemon", options.multiuser ? "1" : "0", variables, NULL) !=
-            0) {
-        fputs("The NVIDIA driver does not answer\n", stderr);
+    int code = SESSION_ENDED;
+    if (session_open(&node) == 0)
+        code = session_ask(&node, &reply, "mps_daemon", options.multiuser ? "1" : "0", variables,
+                           NULL);
+    if (code == CUDA_ERROR_NO_DEVICE) {
+        failure = CUDA_ERROR_NO_DEVICE; /* and no word (580, 595) */
+        return -1;
+    }
+    if (code != 0) {
+        /* An option that the program does not know makes it a shell (535, 550). */
+        fputs(code == SESSION_ENDED ? "The NVIDIA driver does not answer\n" : NO_DAEMON, stderr);
         return -1;
     }
     snprintf(token, sizeof token, "%s", line_next(&reply));
@@ -321,7 +329,7 @@ static int detach(void)
     }
     setsid();
     if (start() != 0)
-        _exit(1);
+        _exit(failure);
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
@@ -342,7 +350,7 @@ int daemon_run(const struct options *given)
     if (options.background)
         return detach();
     if (start() != 0)
-        return 1;
+        return failure;
     serve();
     stop();
     return 0;

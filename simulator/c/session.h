@@ -4,7 +4,12 @@
 
 #include "client.h"
 
-enum { SESSION_ENDED = -1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_READY = 600 };
+enum {
+    SESSION_ENDED = -1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_NOT_READY = 600
+};
 
 struct session {
     int fd;

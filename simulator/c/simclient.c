@@ -27,7 +27,7 @@ struct options {
 
 struct device {
     char uuid[64];
-    unsigned long long total, limit, got;
+    unsigned long long free, total, limit, got; /* free and total as cudaMemGetInfo tells them */
 };
 
 struct context {
@@ -135,6 +135,7 @@ static void read_context(struct line *reply, struct context *context)
     for (unsigned i = 0; i < context->count; i++) {
         struct device *device = &context->devices[i];
         snprintf(device->uuid, sizeof device->uuid, "%s", next(reply));
+        device->free = line_next_number(reply);
         device->total = line_next_number(reply);
         const char *limit = next(reply);
         device->limit = *limit == '-' ? NO_LIMIT : strtoull(limit, NULL, 10);
@@ -203,7 +204,8 @@ static void allocate(struct context *context, unsigned index, const struct optio
 
 static void print_device(const struct device *device)
 {
-    printf("{\"uuid\": \"%s\", \"total\": %llu, \"limit\": ", device->uuid, device->total);
+    printf("{\"uuid\": \"%s\", \"free\": %llu, \"total\": %llu, \"limit\": ", device->uuid,
+           device->free, device->total);
     if (device->limit == NO_LIMIT)
         printf("null");
     else

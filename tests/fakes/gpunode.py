@@ -31,6 +31,7 @@ from driver.kubeletplugin import (
     recovery,
     share_acts,
     shared_settings,
+    time_slices,
     tombstones,
     wiring,
 )
@@ -122,6 +123,7 @@ class GpuNode:
         self.boot = boot
         self.time = fake_clock.FakeClock()
         self.mode_refusals = mode_refusals.ModeRefusals(self.time)
+        self.driver_load = 1
         self.slices = sharing.FakeSlices(self.nvml.machine)
         self.modes = sharing.FakeModes(self.nvml.machine)
         self.daemons = sharing.FakeDaemons(base / "mps")
@@ -189,9 +191,10 @@ class GpuNode:
             capabilities.Capabilities(self.host),
             self.daemons,
         )
-        shares = share_acts.ShareActs(
-            records.all, self.slices, self.modes, self.daemons, gpus.again
+        slices = time_slices.Remembered(
+            self.slices, self.base / "state/time-slices", lambda: f"{self.boot} {self.driver_load}"
         )
+        shares = share_acts.ShareActs(records.all, slices, self.modes, self.daemons, gpus.again)
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         owed = mig_owed.Owed(self.base / "state/mig-owed", self.boot, watch)
         parts = mig_acts.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)

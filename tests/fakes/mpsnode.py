@@ -27,14 +27,20 @@ BOOT_ID = boot.boot_id(Path("/"))
 
 
 @contextlib.contextmanager
-def machine() -> Iterator[Path]:
-    """A machine that runs; paths are as short as sockets want. Daemons' directories are mounts."""
+def machine(driver: str = "") -> Iterator[Path]:
+    """A machine that runs; paths are as short as sockets want. Daemons' directories are mounts.
+
+    Its `driver` is the profile's unless another version is named.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     with tempfile.TemporaryDirectory(prefix="sup-") as made:
         Path(made).chmod(0o755)
         base = Path(made) / "m"
-        builder.build(base, store.create(base, "hgx-h100", "node-1"))
+        made_of = store.create(base, "hgx-h100", "node-1")
+        made_of.state.loaded_driver = driver
+        store.save(base, made_of)
+        builder.build(base, made_of)
         command = [sys.executable, "-m", "simulator", "run", str(base)]
         process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
         try:
@@ -158,16 +164,26 @@ class Node:
 
     def client(self, minor: int, *options: str) -> "tuple[subprocess.Popen[str], dict[str, Any]]":
         """A CUDA program that holds what it got, and what it says it got."""
+        process = self.begin(minor, *options)
+        assert process.stdout is not None
+        said: dict[str, Any] = json.loads(process.stdout.readline())
+        return process, said
+
+    def begin(self, minor: int, *options: str, user: int | None = None) -> "subprocess.Popen[str]":
+        """A CUDA program, not waited for; another `user` has the pipe where the daemon has."""
+        who: tuple[str, ...] = ()
+        if user is not None:
+            (pid,) = self.daemons(minor)
+            who = ("nsenter", f"--target={pid}", "--mount", "setpriv", f"--reuid={user}")
+            who = (*who, f"--regid={user}", "--clear-groups")
         process = subprocess.Popen(
-            [str(self.driver_root / "usr/bin/simclient"), *options, "--hold", "forever"],
-            env=self.environment(minor),
+            [*who, str(self.driver_root / "usr/bin/simclient"), *options, "--hold", "forever"],
+            env={**self.environment(minor), "PATH": os.defpath},
             stdout=subprocess.PIPE,
             text=True,
         )
         self._clients.append((minor, process))
-        assert process.stdout is not None
-        said: dict[str, Any] = json.loads(process.stdout.readline())
-        return process, said
+        return process
 
     def release(self, minor: int) -> None:
         """Have nothing on a GPU any more."""

@@ -14,8 +14,10 @@ class FakeSlices:
     def __init__(self, of: machine.Machine) -> None:
         self._of = of
         self.lacking: set[str] = set()
+        self.runs = 0
 
     def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
+        self.runs += 1
         if gpu in self.lacking:
             return ports.Unsupported("Not Supported")
         number = ("Default", "Short", "Medium", "Long").index(interval)
@@ -29,6 +31,14 @@ class FakeModes:
     def __init__(self, of: machine.Machine) -> None:
         self._of = of
         self.lacking = False
+
+    def open_up(self, gpu: ids.GpuUuid) -> int | None:
+        board = self._of.board(self._of.find(gpu))
+        before, board.compute_mode = board.compute_mode, codes.ComputeMode.DEFAULT
+        return None if before == codes.ComputeMode.DEFAULT else int(before)
+
+    def put_back(self, gpu: ids.GpuUuid, mode: int) -> None:
+        self._of.board(self._of.find(gpu)).compute_mode = mode
 
     def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
         modes = codes.ComputeMode

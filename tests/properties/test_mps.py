@@ -42,6 +42,7 @@ class Daemon:
     hangs_since: int | None = None
     answer: control.Answer | None = None
     quit_at: int | None = None
+    used: bool = False
 
 
 class World:
@@ -68,6 +69,7 @@ class World:
                 self.pids += 1
                 self.daemon.clients.append(self.pids)
                 self.daemon.server = self.daemon.server or self.daemon.defaults
+                self.daemon.used = True
             case "client ends":
                 self.left = self.left[1:]
                 if self.daemon is not None:
@@ -117,6 +119,7 @@ class World:
             served=found.served,
             shm_bytes=found.shm_bytes,
             quit_s=None if found.quit_at is None else float(self.now - found.quit_at),
+            used=frozenset({7}) if found.used else frozenset(),
         )
 
     def act(self, act: decision.Act) -> None:
@@ -137,6 +140,12 @@ class World:
             case decision.Limit(goal):
                 assert found is not None
                 self.limit(found, goal)
+            case decision.Renew(servers):
+                assert found is not None
+                assert servers == (7,)
+                assert not found.clients
+                found.server = None
+                found.used = False
             case decision.Quit():
                 assert found is not None
                 assert isinstance(self.goal, decision.Unwanted) or not found.clients

@@ -14,7 +14,7 @@ from driver.controller.admission import documents, hardware, selecting
 from driver.controller.admission.documents import Findings
 from driver.controller.admission.selecting import Face, Way
 from driver.resources import claims, classes, fields, quantity, request
-from driver.sharing import terms
+from driver.sharing import terms, users
 
 _MAY_BE: Mapping[Face, tuple[Face, ...]] = {
     Face.UNKNOWN: (Face.WHOLE, Face.MIG),
@@ -168,7 +168,8 @@ def _of_class(way: Way, known: Known, unsure: list[str]) -> Iterator[decode.Docu
 
 
 def limits(found: Sequence[Outcome], known: Known) -> Iterator[str]:
-    """Amounts of memory that no hardware that is published has."""
+    """Amounts of memory that no hardware that is published has, and what no driver does."""
+    yield from _users(found, known)
     for one in (sure for outcome in found for sure in outcome.sure):
         most = known.memory.most(mig=one.way.face is Face.MIG)
         for text in dict.fromkeys(_amounts(one)) if most else ():
@@ -178,6 +179,18 @@ def limits(found: Sequence[Outcome], known: Known) -> Iterator[str]:
                     f"request {one.way.name}: {text} of memory is more than any {one.way.face} "
                     f"that is published now has, which is {shown} at most"
                 )
+
+
+def _users(found: Sequence[Outcome], known: Known) -> Iterator[str]:
+    newest = known.memory.newest_driver
+    for one in (sure for outcome in found for sure in outcome.sure):
+        sharing = one.config.sharing
+        asked = isinstance(sharing, v1alpha1.MpsSharing) and sharing.mps.multiUser
+        if asked and newest and (lacking := users.Server(newest).lacking):
+            yield (
+                f"request {one.way.name}: multiUser: true is refused by every node now: the newest "
+                f"is {lacking}"
+            )
 
 
 def _amounts(one: Configured) -> Iterator[str]:

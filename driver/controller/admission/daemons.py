@@ -15,7 +15,6 @@ from driver.resources import claims
 from driver.sharing import daemon
 
 _BOUNDLESS = 1 << 62
-_NEWEST = (99, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def _own(found: Sequence[configs.Outcome]) -> Own:
 
 def _device(way: selecting.Way, place: int) -> daemon.Device:
     name = f"a {way.face} of request {way.name}"
-    return daemon.Device(name, f"{place:02}", _BOUNDLESS, way.face is Face.MIG, _NEWEST)
+    return daemon.Device(name, f"{place:02}", _BOUNDLESS, way.face is Face.MIG)
 
 
 def _without_places(

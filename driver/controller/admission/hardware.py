@@ -1,18 +1,23 @@
-"""The largest memory that is published, to warn of limits that nothing here can hold. Pure."""
+"""The most that is published, to warn of what nothing here can do. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from driver import names
 from driver.resources import slices
+from driver.sharing import users
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Bytes of the largest GPU and of the largest MIG placement; 0 where none is published."""
+    """Bytes of the largest GPU and of the largest MIG placement; 0 where none is published.
+
+    `newest_driver` is a major version, 0 likewise.
+    """
 
     gpu_bytes: int = 0
     mig_bytes: int = 0
+    newest_driver: int = 0
 
     def most(self, *, mig: bool) -> int:
         """Of a MIG device or of a GPU, whole or shared; 0 where it is not known."""
@@ -26,7 +31,7 @@ def of_slice(found: slices.Slice, driver: str) -> Hardware:
     """What one slice tells; nothing where it is another driver's."""
     if found.driver != driver:
         return UNKNOWN
-    gpus, parts = 0, 0
+    gpus, parts, newest = 0, 0, 0
     for device in found.devices:
         memory = device.capacity.get(names.CAP_MEMORY)
         size = memory.value.units if memory else 0
@@ -34,7 +39,9 @@ def of_slice(found: slices.Slice, driver: str) -> Hardware:
             parts = max(parts, size)
         else:
             gpus = max(gpus, size)
-    return Hardware(gpus, parts)
+        if version := device.attributes.get(names.ATTR_DRIVER_VERSION):
+            newest = max(newest, users.major(str(version)))
+    return Hardware(gpus, parts, newest)
 
 
 def largest(found: Iterable[Hardware]) -> Hardware:
@@ -43,4 +50,5 @@ def largest(found: Iterable[Hardware]) -> Hardware:
     return Hardware(
         max((one.gpu_bytes for one in every), default=0),
         max((one.mig_bytes for one in every), default=0),
+        max((one.newest_driver for one in every), default=0),
     )

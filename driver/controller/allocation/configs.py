@@ -6,8 +6,8 @@ from driver import errors, names
 from driver.api import decode, v1alpha1
 from driver.controller import view as cluster
 from driver.controller.allocation import outcome
-from driver.resources import claims, fields, request, slices
-from driver.sharing import documents, terms
+from driver.resources import attribute, claims, fields, request, slices
+from driver.sharing import documents, terms, users
 
 _Look = tuple[decode.Kind, bool]
 """All of a device that its configuration depends on: its kind, and whether it is a share."""
@@ -62,7 +62,7 @@ class Configs:
         namespace = self._workload.open[claim].namespace
         sharing = sharing_of(device)
         weak = terms.too_weak(result, sharing, self.need(claim, way))
-        return weak or terms.of_result(result, sharing, namespace, config)
+        return weak or terms.of_result(result, sharing, namespace, config, server_of(device))
 
     def own_daemon(
         self, claim: int, way: request.Request, device: slices.Device
@@ -121,3 +121,17 @@ def sharing_of(device: slices.Device) -> str:
     if device.attributes.get(names.ATTR_TYPE) != names.TYPE_SHARE:
         return ""
     return str(device.attributes.get(names.ATTR_SHARING, ""))
+
+
+def server_of(device: slices.Device) -> users.Server:
+    """The MPS server that a device's GPU can have, as its attributes say."""
+    shown = device.attributes
+    return users.Server(
+        users.major(str(shown.get(names.ATTR_DRIVER_VERSION, ""))),
+        _numbers(shown.get(names.ATTR_CUDA_CAPABILITY)),
+    )
+
+
+def _numbers(version: attribute.Value | None) -> tuple[int, int]:
+    major, minor, *_ = [*str(version or "99.0.0").split("."), "0"]
+    return int(major), int(minor)

@@ -34,7 +34,8 @@ class Terms:
         if config is None:
             return None
         word = configs.sharing_of(device)
-        terms = sharing.of_result(holder.result, word, holder.namespace, config)
+        server = configs.server_of(device)
+        terms = sharing.of_result(holder.result, word, holder.namespace, config, server)
         return None if isinstance(terms, sharing.Conflict) else terms
 
 

@@ -12,7 +12,7 @@ from driver import errors, names, reasons
 from driver.controller import view as cluster
 from driver.controller.allocation import asked, configs, containers, cotenants, offers, outcome
 from driver.controller.allocation import pacts as tied
-from driver.resources import attribute, slices
+from driver.resources import slices
 from driver.sharing import daemon, terms
 
 _DISREGARDED = frozenset({names.ALLOCATOR_TAINT})
@@ -106,10 +106,5 @@ def _of_daemon(device: slices.Device) -> daemon.Device:
         uuid=str(shown.get(names.ATTR_UUID, device.name)),
         size=memory.value.units if memory else 0,
         is_mig=configs.is_mig(device),
-        capability=_numbers(shown.get(names.ATTR_CUDA_CAPABILITY)),
+        server=configs.server_of(device),
     )
-
-
-def _numbers(version: attribute.Value | None) -> tuple[int, int]:
-    major, minor, *_ = [*str(version or "99.0.0").split("."), "0"]
-    return int(major), int(minor)

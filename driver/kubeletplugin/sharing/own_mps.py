@@ -13,7 +13,7 @@ from driver.devices import mig as partition
 from driver.devices import mps as daemons
 from driver.kubeletplugin import steps
 from driver.kubeletplugin.sharing import mig, mps
-from driver.sharing import daemon
+from driver.sharing import daemon, users
 
 SERVE, LEAVE = "mps-serve-claim", "mps-leave-claim"
 DEVICES, MEMORY = "devices", "memory"
@@ -41,7 +41,7 @@ def arguments(own: daemon.Own) -> steps.Arguments:
     return {
         MEMORY: ",".join(str(size) for size in sizes),
         mps.PERCENT: own.settings.activeThreadPercentage or _ALL,
-        mps.MULTI_USER: int(own.settings.multiUser),
+        mps.MULTI_USER: int(own.multi_user),
     }
 
 
@@ -120,7 +120,7 @@ def _device(face: faces.Face) -> daemon.Device:
         uuid=_uuid(face),
         size=_size(face),
         is_mig=parted,
-        capability=face.gpu.cuda_capability,
+        server=users.Server(users.major(face.gpu.driver_version), face.gpu.cuda_capability),
     )
 
 

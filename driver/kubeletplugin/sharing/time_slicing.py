@@ -9,7 +9,8 @@ from driver.sharing import terms
 SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
 """Takes nothing back: what others on the GPU need stays."""
-INTERVAL, CLAIM = "interval", "claim"
+INTERVAL, CLAIM, MODE = "interval", "claim", "mode"
+"""Arguments of a step; MODE, a fact of it, is the compute mode before anybody took turns."""
 
 
 def part(grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str) -> steps.Part:

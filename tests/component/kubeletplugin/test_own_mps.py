@@ -60,7 +60,10 @@ def prepare(node: simulated_node.SimulatedNode, ref: ports.ClaimRef) -> gpunode.
 
 
 def what_a_container_gets(
-    supervised: mpsnode.Node, node: simulated_node.SimulatedNode, ref: ports.ClaimRef
+    supervised: mpsnode.Node,
+    node: simulated_node.SimulatedNode,
+    ref: ports.ClaimRef,
+    **more: str,
 ) -> dict[str, int]:
     """The limits by UUID, as a CUDA program says that has the claim's variables and pipe."""
     (path,) = node.cdi.iterdir()
@@ -70,7 +73,7 @@ def what_a_container_gets(
     assert pipe == str(supervised.layout.pipe(ref.uid))
     done = subprocess.run(
         [str(supervised.driver_root / "usr/bin/simclient")],
-        env={**told, "CUDA_MPS_PIPE_DIRECTORY": pipe},
+        env={**told, "CUDA_MPS_PIPE_DIRECTORY": pipe, **more},
         check=True,
         capture_output=True,
         text=True,
@@ -90,6 +93,10 @@ def test_a_container_of_a_claim_of_two_gpus_has_both_and_each_with_its_limit(
     process = prepare(node, ref)
     limits = {wholes[0].uuid: 10 * GIB, wholes[1].uuid: 5 * GIB}
     assert what_a_container_gets(supervised, node, ref) == limits
+    # As the workers of a launcher, each of which sees one of them.
+    for at, gpu in enumerate(wholes):
+        narrow = what_a_container_gets(supervised, node, ref, CUDA_VISIBLE_DEVICES=str(at))
+        assert narrow == {gpu.uuid: limits[gpu.uuid]}
     assert process.preparer.unprepare(ref) is None
     assert (node.gpus(), node.files()) == (before, [])
     assert not list(supervised.layout.status_dir.iterdir())

@@ -6,16 +6,18 @@ import re
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from driver.devices import mps
 from driver.mps import daemon, decision, processes
-from simulator import builder, layout, store
+from simulator import builder, control, layout, store
 from tests.fakes import mpsnode, waiting
 
 GIB = mpsnode.GIB
+NOBODY = 65534
 
 
 def test_ready_means_that_the_daemon_answers_with_the_limits(
@@ -245,17 +247,54 @@ def test_a_driver_that_is_nowhere_is_looked_for_and_found_when_it_comes(
     alone.serving(0, digest)
 
 
-def test_a_device_that_is_not_there_is_told_when_a_client_comes(
+def of_nobody(node: mpsnode.Node, minor: int) -> mps.Desired:
+    nobody = "GPU-00000000-0000-0000-0000-000000000000"
+    return mps.Desired(key=node.uuid(minor), devices=(nobody,), pinned_memory=(GIB,))
+
+
+def test_a_device_that_is_not_there_is_told_when_the_daemon_starts(
     node: mpsnode.Node, minor: int
 ) -> None:
-    key = node.uuid(minor)
-    nobody = "GPU-00000000-0000-0000-0000-000000000000"
-    digest = node.write(mps.Desired(key=key, devices=(nobody,), pinned_memory=(GIB,)))
-    node.serving(minor, digest)
-    _, said = node.client(minor)
+    node.write(of_nobody(node, minor))
+    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    words = "the daemon ended with exit code 100: the driver has no usable device"
+    assert told.problem.startswith(words)
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[mpsnode.Node]:
+    """A node with a driver of 550."""
+    with mpsnode.machine("550.163.01") as base:
+        made = mpsnode.Node(base)
+        made.supervise()
+        waiting.until(made.layout.run_dir.is_dir, mpsnode.WITHIN_S)
+        yield made
+        made.close()
+
+
+def test_with_550_a_device_that_is_not_there_is_told_when_a_client_comes(
+    old: mpsnode.Node,
+) -> None:
+    old.serving(0, old.write(of_nobody(old, 0)))
+    _, said = old.client(0)
     assert said["error"] == "CUDA_ERROR_MPS_CONNECTION_FAILED"
-    told = node.told(minor, lambda status: bool(status.problem))
+    told = old.told(0, lambda status: bool(status.problem))
     assert "the last MPS server ended with exit code" in told.problem
+
+
+def test_with_550_a_daemon_serves_as_with_newer_drivers(old: mpsnode.Node) -> None:
+    old.serving(1, old.want(1, gib=20, percentage=40))
+    _, said = old.client(1, "--allocate", "max")
+    assert (said["devices"][0]["limit"], said["mps"]["threadPercentage"]) == (20 * GIB, 40.0)
+    told = old.told(1, lambda status: status.clients == 1)
+    assert (told.state, told.problem) == (mps.State.READY, "")
+
+
+def test_with_550_a_daemon_for_several_users_never_starts_and_says_why(old: mpsnode.Node) -> None:
+    old.want(2, multi_user=True)
+    told = old.told(2, lambda status: status.state is mps.State.FAILED)
+    words = "the daemon ended with exit code 1; stderr: Cannot find MPS control daemon process"
+    assert told.problem.startswith(words)
 
 
 def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, minor: int) -> None:
@@ -292,3 +331,48 @@ def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
 def test_the_daemons_output_is_kept_as_its_log(node: mpsnode.Node, minor: int) -> None:
     node.serving(minor, node.want(minor))
     assert "Starting control daemon using socket" in node.control_log(minor)
+
+
+def test_a_client_that_waits_behind_another_user_is_named_until_its_turn_comes(
+    node: mpsnode.Node, minor: int
+) -> None:
+    node.serving(minor, node.want(minor))
+    first, _ = node.client(minor)
+    second = node.begin(minor, user=NOBODY)
+    words = f"client {second.pid} of user {NOBODY} waits until the server of user 0 has no clients"
+    told = node.told(minor, lambda status: status.problem == words)
+    assert (told.waiting, told.state) == (words, mps.State.READY)
+    first.kill()
+    first.communicate(timeout=mpsnode.WITHIN_S)
+    node.told(minor, lambda status: not status.waiting and status.clients == 1)
+    assert second.poll() is None
+    third = node.begin(minor)
+    told = node.told(minor, lambda status: bool(status.waiting))
+    assert told.waiting.startswith(f"client {third.pid} of user 0 waits until the server of user")
+
+
+def test_a_client_that_is_killed_leaves_no_server_in_which_the_next_one_hangs(
+    node: mpsnode.Node, minor: int
+) -> None:
+    daemon_before = node.serving(minor, node.want(minor)).pid
+    control.send(node.base, "mps_wedge", str(minor))
+    killed, before = node.client(minor)
+    node.told(minor, lambda status: status.clients == 1)
+    killed.kill()
+    killed.communicate(timeout=mpsnode.WITHIN_S)
+    node.told(minor, lambda status: status.clients == 0)
+    waiting.until(lambda: node.ask(minor, "get_server_list") == "", mpsnode.WITHIN_S)
+    _, after = node.client(minor)
+    assert after["mps"]["server"] != before["mps"]["server"]
+    assert node.daemons(minor) == (daemon_before,)
+
+
+def test_clients_of_a_daemon_that_nobody_wants_are_terminated_before_it_goes(
+    node: mpsnode.Node, minor: int
+) -> None:
+    node.serving(minor, node.want(minor))
+    client, _ = node.client(minor, "--stay")
+    node.told(minor, lambda status: status.clients == 1)
+    node.unwant(minor)
+    assert client.stdout is not None
+    assert "CUDA_ERROR_MPS_CLIENT_TERMINATED" in client.stdout.readline()

@@ -103,11 +103,29 @@ def test_the_server_is_a_process_of_its_own_program(gpu: Gpu) -> None:
 def test_a_limit_by_uuid_does_not_bind(gpu: Gpu) -> None:
     gpu.daemon()
     assert gpu.say(f"set_default_device_pinned_mem_limit {gpu.uuid} 5G") == []
-    assert gpu.say(f"get_default_device_pinned_mem_limit {gpu.uuid}") == ["5G"]
+    assert gpu.say(f"get_default_device_pinned_mem_limit {gpu.uuid}") == []
     assert gpu.once("--allocate", "6Gi")["allocated"] == 6 * GIB
     server = gpu.say("get_server_list")[0]
     gpu.say(f"set_device_pinned_mem_limit {server} 0 5G")
     assert gpu.once("--allocate", "6Gi")["allocated"] == 5 * GIB
+
+
+def test_a_limit_is_told_as_free_memory_and_the_whole_gpu_as_all_of_it(gpu: Gpu) -> None:
+    """So cudaMemGetInfo was seen to on r615; what sizes itself by the total takes too much."""
+    gpu.daemon()
+    gpu.say("set_default_device_pinned_mem_limit 0 5G")
+    (device,) = gpu.once()["devices"]
+    assert (device["free"], device["limit"]) == (5 * GIB, 5 * GIB)
+    assert device["total"] > 79 * GIB
+
+
+def test_a_limit_for_a_gpu_that_a_client_does_not_see_frees_it_of_every_limit(gpu: Gpu) -> None:
+    gpu.daemon()
+    gpu.say("set_default_device_pinned_mem_limit 0 5G")
+    escaped = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G,1=1G")
+    assert (escaped["devices"][0]["limit"], escaped["allocated"]) == (None, 6 * GIB)
+    kept = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=f"{gpu.uuid}=1G")
+    assert kept["allocated"] == GIB
 
 
 def test_a_fault_takes_the_neighbours_and_new_clients_wait_for_them_to_leave(gpu: Gpu) -> None:
@@ -254,8 +272,8 @@ def test_in_the_foreground_the_daemon_prints_its_log(gpu: Gpu) -> None:
     process.terminate()
     text, _ = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 0
-    assert "Server has started" in text
-    assert "NEW SERVER" in (gpu.logs / "control.log").read_text()
+    assert "NEW SERVER" in text
+    assert not (gpu.logs / "control.log").exists()
     assert "Server has started" in (gpu.logs / "server.log").read_text()
 
 

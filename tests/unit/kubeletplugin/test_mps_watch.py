@@ -19,6 +19,7 @@ class Said:
         self._node = node
         self.state, self.problem, self.pid = mps.State.READY, "", 100
         self.first: int | None = None
+        self.waiting = ""
         self.root = node.daemons.root
 
     def want(self, desired: mps.Desired) -> None:
@@ -41,7 +42,12 @@ class Said:
 
     def status(self, key: str) -> mps.Status | None:
         found = self._node.daemons.status(key)
-        update = {"state": self.state, "problem": self.problem, "pid": self.pid}
+        update = {
+            "state": self.state,
+            "problem": self.problem,
+            "pid": self.pid,
+            "waiting": self.waiting,
+        }
         return found.model_copy(update=update) if found else None
 
 
@@ -147,3 +153,19 @@ def test_a_claim_with_several_gpus_under_its_daemon_is_told_once(world: World) -
     prepare(world.node, builders.an_allocated_claim(*results, configs=[sharing]))
     world.said.state, world.said.problem = mps.State.FAILED, "it ended"
     assert world.look() == [("one", "MpsFailed")]
+
+
+def test_a_client_that_waits_behind_another_user_is_told_to_each_claim_while_it_is_news(
+    world: World,
+) -> None:
+    for number in (1, 2):
+        prepare(world.node, a_share(number))
+    world.said.waiting = "client 7 of user 0 waits until the server of user 1000 has no clients"
+    assert world.look() == [("claim-1", "MpsClientWaits"), ("claim-2", "MpsClientWaits")]
+    assert world.told.told[-1][3].endswith(world.said.waiting)
+    assert world.look() == []
+    assert not world.failing
+    world.said.waiting = ""
+    assert world.look() == []
+    world.said.waiting = "client 9 of user 0 waits until the server of user 1000 has no clients"
+    assert len(world.look()) == 2

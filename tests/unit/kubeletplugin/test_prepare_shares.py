@@ -40,6 +40,11 @@ def interval(name: str) -> list[dict[str, Any]]:
     return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
 
 
+def several_users(asked: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
+    sharing = {"strategy": "MPS", "mps": {"multiUser": asked}}
+    return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
+
+
 def prepare(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared | ports.Refused:
     return node.process().preparer.prepare(node.allocate(claim), gpunode.never)
 
@@ -111,6 +116,44 @@ def test_the_gpu_is_exclusive_to_the_daemon_until_its_last_share_is_gone(
     assert not node.files()
 
 
+def test_pods_of_any_user_are_served_where_the_driver_can(node: gpunode.GpuNode) -> None:
+    prepare(node, a_share(1))
+    assert node.daemons.desired[uuid(node)].multi_user
+
+
+def test_an_older_driver_serves_one_user_at_a_time_and_is_not_asked_for_more(
+    node: gpunode.GpuNode,
+) -> None:
+    node.nvml.machine.state.loaded_driver = "550.163.01"
+    prepare(node, a_share(1))
+    assert not node.daemons.desired[uuid(node)].multi_user
+    answer = prepare(node, a_share(2, configs=several_users(asked=True)))
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
+    assert "has driver 550; expected 580 at least" in answer.message
+
+
+def test_a_claim_that_says_nothing_of_users_disturbs_no_server_that_runs(
+    node: gpunode.GpuNode,
+) -> None:
+    """As one that was there before an upgrade, when a share had one user at a time."""
+    prepare(node, a_share(1, configs=several_users(asked=False)))
+    prepare(node, a_share(2))
+    assert not node.daemons.desired[uuid(node)].multi_user
+    release(node, a_share(1))
+    assert not node.daemons.desired[uuid(node)].multi_user
+
+
+def test_who_says_another_thing_of_users_than_the_server_does_is_refused(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node, a_share(1))
+    answer = prepare(node, a_share(2, configs=several_users(asked=False)))
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.SHARING_DISAGREES
+    assert "its daemon has multiUser: true" in answer.message
+
+
 def test_a_daemon_that_does_not_come_leaves_nothing_behind(node: gpunode.GpuNode) -> None:
     node.daemons.fail = "pipe directory not writable"
     with pytest.raises(Exception, match="pipe directory not writable"):
@@ -128,6 +171,46 @@ def test_a_time_slice_is_set_for_all_and_put_back_by_the_last(node: gpunode.GpuN
     assert board(node).timeslice == 3
     release(node, claims_[1])
     assert board(node).timeslice == 0
+
+
+def turns(node: gpunode.GpuNode, process: gpunode.Process, *numbers: int) -> None:
+    for number in numbers:
+        claim = node.allocate(a_share(number, "ts", percent=1, gib=1, configs=interval("Long")))
+        assert isinstance(process.preparer.prepare(claim, gpunode.never), ports.Prepared)
+
+
+def test_a_time_slice_that_is_set_is_not_set_again(node: gpunode.GpuNode) -> None:
+    turns(node, node.process(), *range(1, 9))
+    assert (node.slices.runs, board(node).timeslice) == (1, 3)
+
+
+def test_a_driver_that_was_loaded_again_has_lost_the_time_slice(node: gpunode.GpuNode) -> None:
+    process = node.process()
+    turns(node, process, 1)
+    board(node).timeslice, node.driver_load = 0, 2
+    turns(node, process, 2)
+    assert (node.slices.runs, board(node).timeslice) == (2, 3)
+
+
+def test_what_was_set_before_the_plugin_started_is_set_again(node: gpunode.GpuNode) -> None:
+    turns(node, node.process(), 1)
+    board(node).timeslice = 0
+    turns(node, node.process(), 2)
+    assert board(node).timeslice == 3
+
+
+def test_a_gpu_that_its_administrator_made_exclusive_is_open_while_claims_take_turns_on_it(
+    node: gpunode.GpuNode,
+) -> None:
+    board(node).compute_mode = 3
+    first, second = (a_share(number, "ts") for number in (1, 2))
+    prepare(node, first)
+    assert board(node).compute_mode == 0
+    prepare(node, second)
+    release(node, first)
+    assert board(node).compute_mode == 0
+    release(node, second)
+    assert board(node).compute_mode == 3
 
 
 def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) -> None:

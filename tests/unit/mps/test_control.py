@@ -151,3 +151,33 @@ def test_a_server_that_ended_badly_is_told_until_the_next_is_ready(news: str, wo
     found = control.server_failure(news)
     assert words in found
     assert bool(found) is bool(words)
+
+
+TWO_USERS = """\
+[2026-05-31 23:48:21.671 Control 11107] NEW CLIENT 11801 from user 1000: Server is not ready, \
+push client to pending list
+[2026-05-31 23:48:21.671 Control 11803] Starting new server 11803 for user 1000
+[2026-05-31 23:48:25.153 Control 11107] NEW CLIENT 11805 from user 1000: Server already exists
+[2026-05-31 23:48:25.153 Control 11107] NEW CLIENT 11811 from user 0: Server is not ready, push \
+client to pending list
+"""
+"""As a daemon of CUDA 13.3 wrote it (dra-driver-nvidia-gpu pull 1153), and a line more."""
+
+
+def test_clients_that_were_made_wait_are_told_by_the_log_with_their_users() -> None:
+    assert control.pending_in_log(TWO_USERS) == {11801: "1000", 11811: "0"}
+
+
+def test_a_client_waits_behind_the_server_of_another_user_only() -> None:
+    words = "client 11811 of user 0 waits until the server of user 1000 has no clients"
+    assert control.waiting(control.pending_in_log(TWO_USERS), "1000") == words
+    assert control.waiting({7: "1000"}, "1000") == ""
+    both = control.waiting({7: "1", 8: "2"}, "1000")
+    assert both.startswith("client 7 of user 1, client 8 of user 2 wait until")
+    assert list(control.troubles(control.Answer(control.Limits("", ()), waiting=words))) == [words]
+
+
+def test_every_client_of_every_server_can_be_terminated() -> None:
+    limits = control.Limits("", ())
+    servers = [control.Server(7, "", limits, (1, 2)), control.Server(8, "", limits)]
+    assert control.terminate(servers) == ("terminate_client 7 1", "terminate_client 7 2")

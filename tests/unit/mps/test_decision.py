@@ -175,3 +175,32 @@ def test_a_daemon_that_was_told_to_go_has_its_time_and_is_then_killed(
     assert decision.decide(goal, going) == decision.Decision("rest", mps.State.STOPPING)
     late = dataclasses.replace(going, quit_s=decision.KILL_S)
     assert decision.decide(goal, late) == decision.Decision(decision.Kill(), mps.State.STOPPING)
+
+
+def test_a_server_that_its_last_client_left_is_ended_before_the_next_one_has_it() -> None:
+    idle = control.Answer(LIMITS, (control.Server(7, "ACTIVE", LIMITS),))
+    fresh = living(idle)
+    assert decision.decide(WANTED, fresh).act == "rest"
+    used = dataclasses.replace(fresh, used=frozenset({7}))
+    told = decision.Decision(decision.Renew((7,)), mps.State.READY, serves=True)
+    assert decision.decide(WANTED, used) == told
+    leaving = dataclasses.replace(used, leaving=frozenset({7}))
+    assert decision.decide(WANTED, leaving).act == "rest"
+    busy = dataclasses.replace(living(answer(11)), used=frozenset({7}))
+    assert decision.decide(WANTED, busy).act == "rest"
+
+
+def test_a_client_that_came_as_its_server_was_told_to_end_is_named() -> None:
+    late = dataclasses.replace(living(answer(11)), used=frozenset({7}), leaving=frozenset({7}))
+    decided = decision.decide(WANTED, late)
+    assert (decided.act, decided.state) == ("rest", mps.State.READY)
+    assert decided.problem.endswith("new ones wait until these end: 11")
+
+
+def test_limits_are_not_set_for_a_server_that_ends() -> None:
+    other = answer(limits=LIMITS)
+    ending = control.Server(7, "", control.Limits("1.0", ("",)))
+    seen = dataclasses.replace(
+        living(dataclasses.replace(other, servers=(ending,))), leaving=frozenset({7})
+    )
+    assert decision.decide(WANTED, seen).act == "rest"

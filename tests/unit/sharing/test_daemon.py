@@ -2,13 +2,13 @@ import pytest
 
 from driver import errors
 from driver.api import v1alpha1
-from driver.sharing import daemon
+from driver.sharing import daemon, users
 
 GIB = 1 << 30
-GPUS = [daemon.Device(f"gpu-{at}", f"GPU-{at}", 80 * GIB, False, (9, 0)) for at in range(2)]  # noqa: FBT003 - its own field
-MIG = daemon.Device("mig-0", "MIG-0", 10 * GIB, is_mig=True, capability=(9, 0))
-OTHER_MIG = daemon.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True, capability=(9, 0))
-UNKNOWN = daemon.Device("gpu-9", "GPU-9", 0, is_mig=False, capability=(9, 0))
+GPUS = [daemon.Device(f"gpu-{at}", f"GPU-{at}", 80 * GIB, is_mig=False) for at in range(2)]
+MIG = daemon.Device("mig-0", "MIG-0", 10 * GIB, is_mig=True)
+OTHER_MIG = daemon.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True)
+UNKNOWN = daemon.Device("gpu-9", "GPU-9", 0, is_mig=False)
 
 
 def own(*devices: daemon.Device, **settings: object) -> daemon.Own:
@@ -38,11 +38,18 @@ def test_a_limit_for_all_yields_to_one_for_a_device_by_its_place_or_uuid() -> No
     each = {"1": "10Gi"}
     found = own(*GPUS, pinnedMemory="4Gi", pinnedMemoryPerDevice=each, activeThreadPercentage=50)
     assert found.limits == {0: 4 * GIB, 1: 10 * GIB}
-    assert found.environment == {
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=4096M,1=10240M",
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50",
-    }
+    assert found.environment == {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
     assert own(*GPUS, pinnedMemoryPerDevice={"GPU-1": "10Gi"}).limits == {1: 10 * GIB}
+
+
+def test_clients_are_told_the_limit_of_a_device_that_is_the_only_one() -> None:
+    limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+    assert own(GPUS[0], pinnedMemory="4Gi").environment == {limit: "0=4096M"}
+
+
+def test_of_several_devices_clients_are_told_no_limit_as_they_may_see_fewer() -> None:
+    for settings in ({"pinnedMemory": "4Gi"}, {"pinnedMemoryPerDevice": {"1": "4Gi"}}):
+        assert own(*GPUS, **settings).environment == {}
 
 
 def test_limits_are_cut_off_to_whole_mebibytes() -> None:
@@ -80,7 +87,15 @@ def test_devices_of_one_daemon_have_the_same_settings() -> None:
 
 
 def test_several_users_need_volta() -> None:
-    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, capability=(6, 1))
+    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, server=users.Server(580, (6, 1)))
     assert "old has compute capability 6.1" in refused(old, multiUser=True)
-    assert own(old).devices == ("GPU-0",)
-    assert own(*GPUS, multiUser=True).devices == ("GPU-0", "GPU-1")
+    assert not own(old).multi_user
+    assert own(*GPUS, multiUser=True).multi_user
+
+
+def test_several_users_need_a_driver_whose_control_program_knows_the_mode() -> None:
+    old = daemon.Device("old", "GPU-0", GIB, is_mig=False, server=users.Server(550, (9, 0)))
+    assert "old has driver 550; expected 580 at least" in refused(old, multiUser=True)
+    assert not own(old).multi_user
+    assert not own(*GPUS, multiUser=False).multi_user
+    assert own(*GPUS).multi_user

@@ -5,7 +5,7 @@ import pytest
 from driver import reasons
 from driver.api import v1alpha1
 from driver.resources import quantity
-from driver.sharing import terms
+from driver.sharing import terms, users
 from tests import builders
 
 MPS = v1alpha1.GpuConfig(sharing=v1alpha1.MpsSharing())
@@ -48,7 +48,7 @@ def test_claims_that_agree_may_have_the_gpu_together() -> None:
         ({"namespace": "team-b"}, reasons.Reason.NAMESPACES_APART),
         ({"namespace": "team-b", "cross_namespace": True}, reasons.Reason.NAMESPACES_APART),
         ({"interval": "Short"}, reasons.Reason.SHARING_DISAGREES),
-        ({"multi_user": True}, reasons.Reason.SHARING_DISAGREES),
+        ({"multi_user": False}, reasons.Reason.SHARING_DISAGREES),
     ],
 )
 def test_claims_that_do_not_agree_are_told_apart(
@@ -100,3 +100,44 @@ def test_a_share_isolates_as_much_as_is_needed_or_is_refused(
             assert found.reason is reasons.Reason.ISOLATION_TOO_WEAK
             assert f"asks for isolation: {isolation}" in found.message
         assert terms.too_weak(share, sharing, None) is None
+
+
+def several(
+    asked: bool | None,  # noqa: FBT001 - a value of the API
+    server: users.Server,
+) -> terms.Terms | terms.Conflict:
+    sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(multiUser=asked))
+    share = builders.a_result("gpu-0000-53-00-0-mps")
+    return terms.of_result(share, "mps", "team-a", v1alpha1.GpuConfig(sharing=sharing), server)
+
+
+@pytest.mark.parametrize("asked", [None, False])
+@pytest.mark.parametrize("driver", [550, 580])
+def test_several_users_are_served_where_the_driver_has_it_and_nobody_says_otherwise(
+    asked: bool | None,  # noqa: FBT001 - a value of the API
+    driver: int,
+) -> None:
+    found = several(asked, users.Server(driver, (9, 0)))
+    assert isinstance(found, terms.Terms)
+    assert found.multi_user == (asked is None and driver == 580)
+
+
+def test_several_users_at_once_are_refused_for_good_where_the_driver_lacks_it() -> None:
+    found = several(asked=True, server=users.Server(550, (9, 0)))
+    assert isinstance(found, terms.Conflict)
+    assert found.reason is reasons.Reason.CONFIG_INVALID
+    assert found.message.endswith(
+        "has multiUser: true, and the GPU of gpu-0000-53-00-0-mps has driver 550; expected 580 at "
+        "least"
+    )
+
+
+@pytest.mark.parametrize("already", [False, True])
+def test_a_claim_that_does_not_say_joins_the_server_as_it_runs_already(*, already: bool) -> None:
+    found = several(None, users.Server(580, (9, 0), multi_user=already))
+    assert isinstance(found, terms.Terms)
+    assert found.multi_user is already
+
+
+def test_a_time_sliced_share_has_no_server() -> None:
+    assert not given("time-slicing", LONG).multi_user

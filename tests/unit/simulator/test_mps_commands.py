@@ -75,15 +75,29 @@ def test_defaults_are_read_back_as_they_are_shown(shell: Shell) -> None:
     assert shell.say("get_default_client_priority") == "1"
 
 
-def test_any_device_is_taken_for_a_limit_and_the_last_value_counts(shell: Shell) -> None:
-    for line in ("GPU-none 1G", f"{shell.uuid} 2G", "9 3G", "0 4G", "0 5G"):
+def test_any_index_is_taken_for_a_limit_and_the_last_value_counts(shell: Shell) -> None:
+    for line in ("9 3G", "0 4G", "0 5G"):
         assert shell.say(f"set_default_device_pinned_mem_limit {line}") == ""
     limit = "get_default_device_pinned_mem_limit"
-    assert [shell.say(f"{limit} {device}") for device in ("GPU-none", "9", "0")] == [
-        "1G",
-        "3G",
-        "5G",
-    ]
+    assert [shell.say(f"{limit} {device}") for device in ("9", "0")] == ["3G", "5G"]
+
+
+def test_a_limit_under_a_uuid_takes_every_limit_away(shell: Shell) -> None:
+    shell.say("set_default_device_pinned_mem_limit 0 4G")
+    assert shell.say(f"set_default_device_pinned_mem_limit {shell.uuid} 2G") == ""
+    limit = "get_default_device_pinned_mem_limit"
+    assert [shell.say(f"{limit} {device}") for device in ("0", shell.uuid)] == ["", ""]
+    shell.say("set_device_pinned_mem_limit 20 0 4G")
+    shell.say(f"set_device_pinned_mem_limit 20 {shell.uuid} 2G")
+    assert shell.say("get_device_pinned_mem_limit 20 0") == ""
+
+
+@pytest.mark.parametrize("word", ["300", "0", "abc"])
+def test_a_bad_percentage_keeps_the_old_one_and_is_told_to_the_log(shell: Shell, word: str) -> None:
+    shell.say("set_default_active_thread_percentage 40")
+    assert shell.say(f"set_default_active_thread_percentage {word}") == "40.0"
+    logged = [line[-1] for line in shell.peer.heard("log")]
+    assert "Invalid percentage, expected between (0.0, 100.0]" in logged
 
 
 def test_a_servers_limits_are_its_own(shell: Shell) -> None:
@@ -130,11 +144,8 @@ def test_quit_without_a_server_is_at_once(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("dance", "unknown command 'dance', see help"),
         ("get_server_list 20", "usage: get_server_list"),
         ("set_default_device_pinned_mem_limit 0", "usage: set_default_device_pinned_mem_limit DEV"),
-        ("get_server_status 21", "no MPS server has pid '21'"),
-        ("set_default_active_thread_percentage 0", "percentage '0': expected a number above 0"),
         ("set_default_device_pinned_mem_limit 0 4096", "limit '4096': expected a whole number and"),
         ("set_default_client_priority 2", "priority 2: expected 0 or 1"),
         ("start_server -uid 0", "an MPS server runs already"),
@@ -148,12 +159,47 @@ def test_what_cannot_be_is_refused_in_words(shell: Shell, line: str, answer: str
     assert shell.say(line).startswith(f"Error: {answer}")
 
 
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("dance", 'Unknown command "dance"'),
+        ("get_server_status 21", "Server 21 not found"),
+        ("get_active_thread_percentage 21", "Server 21 not found"),
+        ("shutdown_server 21", "Server 21 not found"),
+        ("terminate_client 21 2", "Server 21 not found\nServer 21 not found!\n1"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_the_daemons_own_words(
+    shell: Shell, line: str, answer: str
+) -> None:
+    assert shell.say(line) == answer
+
+
+def test_without_a_server_there_is_nothing_to_list(shell: Shell) -> None:
+    shell.mps.left(shell.server)
+    assert shell.say("ps") == "Server not found"
+
+
 def test_only_root_and_the_daemons_user_change_things(shell: Shell) -> None:
-    refused = "Error: operation not permitted"
-    assert shell.say("set_default_active_thread_percentage 10", user=7) == refused
-    assert shell.say("quit", user=7) == refused
+    refused = shell.say("set_default_active_thread_percentage 10", user=7)
+    assert refused.startswith("Insufficient privileges for UID 7. Control deamon settings can only")
+    assert shell.say("quit", user=7) == "Not enough privilege to execute quit command"
     assert shell.say("get_default_active_thread_percentage", user=7) == "100.0"
     assert shell.say("set_default_active_thread_percentage 10", user=OWNER) == "10.0"
+
+
+def test_535_knows_less_and_lets_any_user_set_limits(shell: Shell) -> None:
+    shell.of.state.loaded_driver = "535.261.03"
+    for line in ("get_server_status 20", "device_query", "help"):
+        assert shell.say(line) == f'Unknown command "{line.split()[0]}"'
+    assert shell.say("set_default_active_thread_percentage 99", user=7) == "99.0"
+    assert shell.say("quit", user=7) == "Not enough privilege to execute quit command"
+
+
+def test_550_tells_a_servers_status(shell: Shell) -> None:
+    shell.of.state.loaded_driver = "550.163.01"
+    assert shell.say("get_server_status 20") == "ACTIVE"
+    assert shell.say("help") == 'Unknown command "help"'
 
 
 def test_help_names_every_command(shell: Shell) -> None:

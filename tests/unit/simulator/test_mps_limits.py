@@ -46,14 +46,25 @@ def test_of_a_clients_limits_the_malformed_are_left_out() -> None:
 
 def test_the_smaller_limit_binds_each_by_the_number_its_side_knows_the_device_by() -> None:
     server = {"0": 8 * GIB, "1": 2 * GIB}
-    assert mps_limits.memory_of(server, 1, {}, 0) == 2 * GIB
-    assert mps_limits.memory_of(server, 0, {"0": GIB}, 0) == GIB
-    assert mps_limits.memory_of(server, 1, {"0": 4 * GIB}, 0) == 2 * GIB
-    assert mps_limits.memory_of({}, 0, {"1": GIB}, 0) is None
+    assert mps_limits.bound_memory(server, {}, [(1, "GPU-b")]) == [2 * GIB]
+    assert mps_limits.bound_memory(server, {"0": GIB}, [(0, "GPU-a")]) == [GIB]
+    assert mps_limits.bound_memory(server, {"0": 4 * GIB}, [(1, "GPU-b")]) == [2 * GIB]
+    both = [(0, "GPU-a"), (1, "GPU-b")]
+    assert mps_limits.bound_memory(server, {"1": GIB}, both) == [8 * GIB, GIB]
 
 
-def test_a_limit_under_a_uuid_binds_nothing() -> None:
-    assert mps_limits.memory_of({"GPU-1": GIB}, 0, {"GPU-1": GIB}, 0) is None
+def test_a_clients_limit_may_go_by_uuid_and_a_servers_not() -> None:
+    assert mps_limits.bound_memory({}, {"GPU-a": GIB}, [(0, "GPU-a")]) == [GIB]
+    assert mps_limits.bound_memory({"GPU-a": GIB}, {}, [(0, "GPU-a")]) == [None]
+
+
+@pytest.mark.parametrize("unseen", ["1", "GPU-b"])
+def test_a_limit_for_a_device_that_the_client_does_not_see_takes_every_limit_away(
+    unseen: str,
+) -> None:
+    server = {"0": 8 * GIB}
+    asked = {"0": GIB, unseen: GIB}
+    assert mps_limits.bound_memory(server, asked, [(0, "GPU-a")]) == [None]
 
 
 def test_a_client_only_lowers_its_share_of_threads() -> None:

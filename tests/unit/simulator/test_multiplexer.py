@@ -354,3 +354,28 @@ def test_a_client_whose_server_never_came_is_refused_and_the_next_one_tried() ->
     world.serve()
     world.daemon.exited(98, 1)
     assert world.join(waiting).mps
+
+
+def test_a_client_that_is_killed_wedges_its_server_for_the_next_where_that_is_ordered() -> None:
+    world = World(visible="0")
+    world.mps.deadly.add(world.of.gpus[0].slot.pci)
+    killed, _ = world.client()
+    world.mps.left(killed)
+    assert world.server.status is mps_daemons.Status.ACTIVE
+    waiting = world.peer()
+    assert code_of(world, waiting) is Result.NOT_READY
+    world.server.draining = True
+    world.mps.close_if_idle(world.server)
+    world.mps.left(world.served)
+    assert code_of(world, waiting) is Result.NOT_READY
+    world.serve()
+    assert world.join(waiting).mps
+
+
+def test_a_client_that_was_terminated_first_wedges_nothing() -> None:
+    world = World(visible="0")
+    world.mps.deadly.add(world.of.gpus[0].slot.pci)
+    ended, context = world.client()
+    world.mps.terminate(world.server, context)
+    world.mps.left(ended)
+    assert world.client()[1].mps

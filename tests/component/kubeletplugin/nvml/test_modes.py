@@ -51,3 +51,16 @@ def test_a_whole_gpu_is_exclusive_and_its_neighbour_is_not(
     gpu, neighbour = (one.uuid for one in node.gpus()[:2])
     modes.Modes(node.library.session).set_exclusive(ids.GpuUuid(gpu), exclusive=True)
     assert (mode_of(node, gpu), mode_of(node, neighbour)) == (EXCLUSIVE, DEFAULT)
+
+
+def test_a_gpu_that_is_opened_up_has_its_mode_again_afterwards(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    gpu = node.gpus()[0].uuid
+    setting = modes.Modes(node.library.session)
+    assert setting.open_up(gpu) is None
+    setting.set_exclusive(gpu, exclusive=True)
+    assert setting.open_up(gpu) == EXCLUSIVE
+    assert mode_of(node, gpu) == DEFAULT
+    setting.put_back(gpu, EXCLUSIVE)
+    assert mode_of(node, gpu) == EXCLUSIVE

@@ -226,6 +226,18 @@ def test_limits_beyond_all_hardware_are_warned_of_and_not_refused() -> None:
     assert of_claim(asked, config=[], known=blind) == checking.NOTHING
 
 
+@pytest.mark.parametrize(("newest", "warned"), [(550, True), (580, False), (0, False)])
+def test_several_users_at_once_are_warned_of_where_no_node_has_a_driver_for_it(
+    newest: int, *, warned: bool
+) -> None:
+    asked = {"strategy": "MPS", "mps": {"multiUser": True}}
+    known = configs.Known(names.DRIVER, CLASSES, hardware.Hardware(newest_driver=newest))
+    for request in (a_request(MPS), a_request(names.CLASS_GPU)):
+        found = of_claim(request, config=[objects.a_config(sharing=asked)], known=known)
+        assert found.problems == ()
+        assert [("driver 550; expected 580" in one) for one in found.warnings] == [True] * warned
+
+
 def test_a_class_is_measured_by_its_own_selectors() -> None:
     obj = {**objects.a_class(MPS), "spec": {"config": [objects.a_config(sharing=TURNS)]}}
     assert said(obj, a_kind("DeviceClass")).problems == ()
@@ -260,12 +272,13 @@ def test_a_field_of_a_wrong_type_is_a_problem_and_no_failure(obj: Raw) -> None:
 
 def test_the_largest_that_is_published_is_found_among_slices() -> None:
     part = objects.a_device("part", capacity={"memory": {"value": "10Gi"}})
+    part["attributes"]["driverVersion"] = {"version": "570.86.10"}
     mine = slices.parse(objects.a_slice("node-a", [objects.with_values(part, type="mig")]))
     whole = slices.parse(objects.a_slice("node-b", 2))
     other = slices.parse(objects.a_slice("node-c", 2, driver="other.dev"))
     assert hardware.of_slice(other, names.DRIVER) == hardware.UNKNOWN
     found = hardware.largest(hardware.of_slice(one, names.DRIVER) for one in (mine, whole))
-    assert found == hardware.Hardware(80 << 30, 10 << 30)
+    assert found == hardware.Hardware(80 << 30, 10 << 30, 570)
 
 
 def needs(isolation: str, *requests: str) -> Raw:

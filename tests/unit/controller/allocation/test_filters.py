@@ -74,8 +74,25 @@ def test_claims_that_share_a_gpu_agree_on_its_time_slice(
 
 def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() -> None:
     view = shared(neighbours.MPS, neighbours.holder("x", "share", neighbours.mps(multiUser=True)))
-    assert counts(decide(view, asking())) == {Reason.SHARING_DISAGREES: 1}
+    apart = asking(neighbours.mps(multiUser=False))
+    assert counts(decide(view, apart)) == {Reason.SHARING_DISAGREES: 1}
     assert devices(decide(view, asking(neighbours.mps(multiUser=True)))) == ["share"]
+    assert devices(decide(view, asking())) == ["share"]
+
+
+def test_several_users_at_once_are_not_given_a_gpu_whose_driver_serves_one() -> None:
+    def of_driver(version: str, *, shared: bool) -> picture.Picture:
+        made = objects.a_share_device("a", neighbours.MPS) if shared else objects.a_device("a")
+        made["attributes"]["driverVersion"] = {"version": version}
+        return node(made)
+
+    config = [neighbours.mps(multiUser=True)]
+    for shared_face in (True, False):
+        claim = asking(*config) if shared_face else objects.claim("c", config=config)
+        assert devices(decide(of_driver("580.65.6", shared=shared_face), claim)) == ["a"]
+        answer = decide(of_driver("550.54.14", shared=shared_face), claim)
+        told = counts(answer) if shared_face else {refusal(answer).node_reason: 1}
+        assert told == {Reason.CONFIG_INVALID: 1}
 
 
 def test_a_gpu_that_disagrees_is_passed_over_for_one_that_does_not() -> None:

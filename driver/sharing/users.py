@@ -1,0 +1,53 @@
+"""Whether the MPS server of a GPU serves clients of several users at once. Pure.
+
+Without it a client of another user waits, without a word, until the server has no clients left
+(MPS documentation, "Architecture"). The control program knows the mode (`-M`) in 580.178.04 and
+595.99.02, and not in 535.261.03 and 550.163.01: there it takes the option for a client's call and
+ends. What lies between was not tried, and is taken not to have it.
+"""
+
+from dataclasses import dataclass
+
+DRIVER = 580
+"""The lowest driver branch that is known to have it."""
+_VOLTA = (7, 0)
+_ANY = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The MPS server that a GPU can have; without arguments, of a GPU that has everything.
+
+    `driver` is the driver's major version. `multi_user` is how the GPU's server runs for others
+    already; None: it does not, or that is not known.
+    """
+
+    driver: int = _ANY
+    capability: tuple[int, int] = (99, 0)
+    multi_user: bool | None = None
+
+    @property
+    def lacking(self) -> str:
+        """The obstacle to serving several users, and what is needed; "" where there is none."""
+        if self.driver < DRIVER:
+            return f"driver {self.driver}; expected {DRIVER} at least"
+        if self.capability < _VOLTA:
+            has = ".".join(str(part) for part in self.capability)
+            return f"compute capability {has}; expected 7.0 at least"
+        return ""
+
+    def serves_several(self, asked: bool | None) -> bool:  # noqa: FBT001 - a value of the API
+        """As it was asked; else as the server runs already; else wherever it can be had."""
+        if asked is not None:
+            return asked
+        return not self.lacking if self.multi_user is None else self.multi_user
+
+
+ANY = Server()
+"""A GPU that is not known."""
+
+
+def major(version: str) -> int:
+    """The major version of a driver's; one that cannot be read has everything."""
+    first = version.partition(".")[0]
+    return int(first) if first.isdigit() else _ANY
