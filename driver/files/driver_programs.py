@@ -26,7 +26,7 @@ LOADERS: Final = ("lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1")
 _OURS: Final = Path("/")
 _LIBRARIES = (driver_search.NVML_LIBRARY, "libcuda.so.1")
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PARTS = (("/dev", "dev/nvidiactl"), ("/proc", "proc/self/exe"), ("/sys", "sys/bus"))
+_PARTS = (("/dev", "dev/nvidiactl"), ("/proc", "proc/self"), ("/sys", "sys/bus"))
 """(A folder, what is in it where it is the real one); where not, ours is shown: the host's."""
 _Result = TypeVar("_Result")
 

@@ -170,11 +170,14 @@ class Program:
             return None
         except OSError as e:
             raise errors.NodeFault("run", program.path, str(e)) from e
-        if done.returncode == 0:
+        if done.returncode == 0 and done.stdout:
             return done.stdout.decode(errors="replace")
-        if _OCCUPIED in done.stderr.decode(errors="replace"):
-            raise Occupied("ask", CONTROL, _occupied_by(place.pipe))
-        return None
+        # Beside another one some end well and without an answer, others without a word.
+        others = _others(place.pipe)
+        if others or _OCCUPIED in done.stderr.decode(errors="replace"):
+            words = f"another control program is connected to the daemon: {others or 'not seen'}"
+            raise Occupied("ask", CONTROL, words)
+        return "" if done.returncode == 0 else None
 
     def end_servers(self, place: Place) -> None:
         """Kill servers whose daemon is gone. Raises NodeFault."""
@@ -194,16 +197,16 @@ def _directories(place: Place) -> dict[str, str]:
 
 
 def _shown(place: Place) -> dict[str, Path]:
-    return {str(place.pipe.parent): place.pipe.parent}
+    return {str(path): path for path in (place.pipe, place.log)}
 
 
-def _occupied_by(pipe: Path) -> str:
-    others = ", ".join(
+def _others(pipe: Path) -> str:
+    """The control programs on a pipe directory that are no daemons, in words."""
+    return ", ".join(
         f"process {pid} of user {processes.user(pid)}"
         for pid in processes.on_pipe(CONTROL, pipe)
         if "-f" not in processes.arguments(pid)
     )
-    return f"another control program is connected to the daemon: {others or 'which is not seen'}"
 
 
 def _spawn(

@@ -19,7 +19,7 @@ def main() -> int:
             print(f"{words}: cannot be had here: {e}", file=sys.stderr)
         else:
             print(words)
-    print("580, 595: in no package of Debian: not tried")
+    print("drivers 580 and 595, libcs of Ubuntu and RHEL: in no package of Debian, not tried")
     return 0
 
 

@@ -89,7 +89,7 @@ def _fetch(system: System, to: Path) -> None:
         for name, pin in system.packages.items():
             _apt("download", "-qq", f"{name}={pin.version}", options=options, cwd=Path(made))
             (archive,) = Path(made).glob(f"{name}_*.deb")
-            _check(archive, pin)
+            verify(archive, pin)
             shell.run(("dpkg-deb", "--extract", str(archive), str(to / name)))
 
 
@@ -128,7 +128,8 @@ def _apt(*words: str, options: tuple[str, ...], cwd: Path) -> None:
     shell.run(("apt-get", *options, *words), cwd=cwd, timeout=_DOWNLOAD_S)
 
 
-def _check(archive: Path, pin: Package) -> None:
+def verify(archive: Path, pin: Package) -> None:
+    """Raise ClusterError for an archive whose content is not the pinned one."""
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     if digest != pin.sha256:
         raise errors.ClusterError(f"{archive.name} is {digest}, and {pin.sha256} is pinned")

@@ -45,7 +45,11 @@ def root(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
         subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
         yield place
     finally:
-        mounts.unmount(place)
+        unmount(place)
+
+
+def unmount(place: Path) -> None:
+    subprocess.run(["umount", place], check=True)
 
 
 def run(root: Path, script: str, **shown: Path) -> str:
@@ -74,6 +78,25 @@ def test_a_folder_of_ours_has_its_path_there_too(root: Path, tmp_path: Path) -> 
     (folder / "control").write_text("ours")
     assert run(root, 'cat "$PIPE/control"; echo back > "$PIPE/answer"', PIPE=folder) == "ours"
     assert (folder / "answer").read_text() == "back\n"
+
+
+def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
+    made: Path, tmp_path: Path
+) -> None:
+    """As a pod's mounts, which may not have come back to it by way of the host."""
+    pipe = tmp_path / "pipe"
+    pipe.mkdir()
+    seen = made / tmp_path.relative_to("/")
+    seen.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", tmp_path, seen], check=True)
+    try:
+        mounts.tmpfs(pipe, 1 << 20)
+        (pipe / "control").write_text("on the mount")
+        assert run(made, 'cat "$PIPE/control"', PIPE=pipe) == "on the mount"
+    finally:
+        unmount(seen)
+        unmount(pipe)
+        shutil.rmtree(made / tmp_path.parts[1])
 
 
 def test_the_root_and_our_own_mounts_stay_as_they_are(root: Path, tmp_path: Path) -> None:

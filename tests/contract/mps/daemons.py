@@ -33,6 +33,7 @@ class Daemons:
             path.mkdir()
             path.chmod(0o777)
         self.folder = folder
+        self.search = search
         self._program = driver_programs.find(search, CONTROL)
         self._environment = {
             **self._program.environment,

@@ -2,7 +2,9 @@
 
 import pytest
 
+from driver.mps import daemon
 from tests.contract.mps.daemons import NOBODY, Daemons
+from tests.fakes import waiting
 
 Real = tuple[Daemons, str]
 OLD = "535.261.03"
@@ -10,6 +12,7 @@ NO_RIGHT = (
     f"Insufficient privileges for UID {NOBODY}. Control deamon settings can only be modified by "
     "the user started it or by the root user.\n"
 )
+TRIES = 40
 NOT_FOUND = "Server 4711 not found\n"
 
 
@@ -68,6 +71,21 @@ def test_a_second_daemon_says_why_it_ends(real: Real) -> None:
     assert daemons.start().wait(20) == 1
     assert "An instance of this daemon is already running\n" in daemons.output
     assert daemons.errors == ""
+
+
+def test_a_refusal_is_known_for_one_even_where_it_has_no_words(real: Real) -> None:
+    """About one in ten ends with status 0 and no answer, and some with 1 and no word."""
+    daemons, _ = real
+    daemons.serving()
+    program = daemon.Program(daemons.search)
+    place = daemon.Place(daemons.pipe, daemons.log, daemons.folder / "shm")
+    assert program.say(place, ["get_default_active_thread_percentage"]) == "100.0\n"
+    assert program.say(place, ["get_server_list"]) == ""
+    with daemons.idle_shell():
+        waiting.until(lambda: daemons.ask("get_server_list").status == 1)
+        for _ in range(TRIES):
+            with pytest.raises(daemon.Occupied, match=r"process \d+ of user 0"):
+                program.say(place, ["get_default_active_thread_percentage"])
 
 
 def test_a_limit_by_uuid_takes_that_of_the_first_device_away(real: Real) -> None:
