@@ -3,7 +3,9 @@
 NVML has no call for a GPU's time slice (node-layer §4), and none for its reset.
 """
 
+import os
 import subprocess
+from pathlib import Path
 from typing import Final
 
 from driver import errors, ids
@@ -56,19 +58,20 @@ class Smi:
         self._root.require(driver_root.NVML_LIBRARY)
         program = driver_programs.find(self._root.search, SMI)
         try:
-            return program.call(
-                lambda: subprocess.run(
-                    [program.path, *arguments],
-                    env=dict(program.environment),
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=limit_s,
-                    check=False,
+            with Path(os.devnull).open("rb") as nothing:
+                return program.call(
+                    lambda: subprocess.run(
+                        [program.path, *arguments],
+                        env=dict(program.environment),
+                        cwd="/",
+                        stdin=nothing,
+                        capture_output=True,
+                        text=True,
+                        errors="replace",
+                        timeout=limit_s,
+                        check=False,
+                    )
                 )
-            )
         except (OSError, subprocess.TimeoutExpired) as e:
             raise errors.NodeFault("run", program.path, str(e)) from e
 

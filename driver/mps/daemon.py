@@ -133,10 +133,11 @@ class Program:
             with (
                 (place.log / OUTPUT).open("ab") as said,
                 (place.log / "stderr").open("wb") as words,
+                Path(os.devnull).open("rb") as nothing,
             ):
                 # A server runs as its clients' user, and opens its directories by their paths.
                 return program.call(
-                    lambda: _spawn(command, environment, said, words),
+                    lambda: _spawn(command, environment, (nothing, said, words)),
                     shown,
                     passable=place.pipe.parent,
                 )
@@ -210,15 +211,15 @@ def _others(pipe: Path) -> str:
 
 
 def _spawn(
-    command: list[str], environment: dict[str, str], said: BinaryIO, words: BinaryIO
+    command: list[str], environment: dict[str, str], files: tuple[BinaryIO, BinaryIO, BinaryIO]
 ) -> Handle:
     child = subprocess.Popen(
         command,
         env=environment,
         cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=said,
-        stderr=words,
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[2],
         start_new_session=True,
     )
     return Handle(child.pid, child)
