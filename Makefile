@@ -32,6 +32,8 @@ SEED ?= 20261122
 # `make fuzz`: seconds for each target, and the least number of examples of each property.
 SECONDS ?= 60
 EXAMPLES ?= 300
+# Tests that want NVIDIA's own programs, and skip where they were not fetched.
+REAL_PROGRAMS := tests/contract/mps tests/component/mps/test_real_programs.py tests/contract/test_nvml_symbols.py
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
@@ -47,7 +49,7 @@ export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/byte
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        differential filters fuzz soak chaos agreement blackbox gates index-programs \
+        real-programs differential filters fuzz soak chaos agreement blackbox gates index-programs \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -116,6 +118,10 @@ component: setup ## Real sockets and processes, no cluster.
 
 oracle: setup ## Against kube-scheduler's own allocator; the first time it is built with Go.
 	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 600 tests/oracle
+
+real-programs: setup ## NVIDIA's own programs, fetched as packages, on a libc that is not the image's; as root.
+	$(BIN)/python -m hack.nvidia
+	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 $(REAL_PROGRAMS)
 
 differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random clusters.
 	$(BIN)/python -m tests.oracle.differential --seeds $(SEEDS)

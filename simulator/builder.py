@@ -15,10 +15,16 @@ CAPS_MAJOR = 237
 """Both dynamic on a real host; listed in proc/devices."""
 
 
+_MEMORY_MAJOR = 1
+_MEMORY_MINORS = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
+"""Of the kernel's own devices (admin-guide/devices.txt), which every /dev has."""
+
+
 def build(base: Path, of: machine.Machine) -> None:
     """Make both roots of `of` under `base`."""
     at = layout.Layout(base)
     _driver_files(at, of.library_version)
+    _system_files(at.driver_root)
     _devices(at.driver_root / "dev")
     at.nvml_socket.parent.mkdir(parents=True, exist_ok=True)
     _proc(at.host_root / "proc")
@@ -138,12 +144,23 @@ def _driver_files(at: layout.Layout, version: str) -> None:
         new.replace(binaries / program)  # one that runs cannot be written to
 
 
+def _system_files(root: Path) -> None:
+    """A loader, and the libraries that go with it: the driver's root is a whole system."""
+    for source in compiler.system():
+        copy = root / source.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, copy)
+
+
 def _devices(dev: Path) -> None:
     dev.mkdir(parents=True, exist_ok=True)
     _node(dev / "nvidiactl", NVIDIA_MAJOR, CONTROL_MINOR)
     _node(dev / "nvidia-modeset", NVIDIA_MAJOR, MODESET_MINOR)
     _node(dev / "nvidia-uvm", UVM_MAJOR, 0)
     _node(dev / "nvidia-uvm-tools", UVM_MAJOR, 1)
+    for name, minor in _MEMORY_MINORS.items():
+        _node(dev / name, _MEMORY_MAJOR, minor)
+    (dev / "shm").mkdir(exist_ok=True)
 
 
 def _node(path: Path, major: int, minor: int, mode: int = 0o666) -> None:

@@ -1,7 +1,9 @@
 """The C programs, compiled once for each state of their sources and kept outside the checkout."""
 
+import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +16,10 @@ SOURCES = Path(__file__).parent / "c"
 
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 _SHARED = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-pthread")
-_PROGRAM = ("-static", "-pthread")
+_ALONE = ("-static", "-pthread")
+"""Runs in any container."""
+_PROGRAM = ("-pthread",)
+"""As NVIDIA's: takes the loader and the libc of the root that it lies in."""
 _WIRE = ("client.c", "connection.c", "line.c")
 _SESSION = ("session.c", *_WIRE, "root_program.c")
 
@@ -26,11 +31,14 @@ _LIBRARY = (
 )
 PROGRAMS = {
     "libcuda.so": (*_SHARED, "-Wl,-soname,libcuda.so.1", "cuda.c"),
-    "nvidia-smi": (*_PROGRAM, "smi.c", "nvml.c", *_WIRE, "root_program.c"),
+    "nvidia-smi": (*_ALONE, "smi.c", "nvml.c", *_WIRE, "root_program.c"),
     "nvidia-cuda-mps-control": (*_PROGRAM, "mps_control.c", "mps_daemon.c", *_SESSION),
     "nvidia-cuda-mps-server": (*_PROGRAM, "mps_server.c", *_SESSION),
-    "simclient": (*_PROGRAM, "simclient.c", *_SESSION),
+    "simclient": (*_ALONE, "simclient.c", *_SESSION),
 }
+
+LINKED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+"""Those that are not linked statically: no container has them."""
 
 BINARIES = ("nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "simclient")
 """Those that lie in the driver root's usr/bin. `simclient` is no file of the driver: it stands for
@@ -87,6 +95,14 @@ def _cached(key: str, make: Callable[[Path], None]) -> Path:
             if not folder.is_dir():  # another process was first, with the same bytes
                 raise
     return folder
+
+
+@functools.cache
+def system() -> tuple[Path, ...]:
+    """The loader and the libraries of this machine that `LINKED` take, by their usual paths."""
+    program = programs() / LINKED[0]
+    text = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout
+    return tuple(Path(path) for path in re.findall(r"/\S+", text))
 
 
 def _key(arguments: str) -> str:

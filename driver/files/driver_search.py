@@ -51,6 +51,11 @@ class Search:
         return self._chosen
 
     @property
+    def host(self) -> Path:
+        """`--host-root`: the host's file system, as this process sees it."""
+        return self._host
+
+    @property
     def is_given(self) -> bool:
         """Whether there is only one place."""
         return len(self._places) == 1

@@ -4,14 +4,16 @@ Nothing a tenant can write lies on a file system of the host, and what it wrote 
 walked. Flags and calls: mount(2), umount(2), unshare(2).
 """
 
+import contextlib
 import ctypes
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 # sched.h and sys/mount.h
-_CLONE_NEWNS = 0x20000
+_CLONE_NEWNS = 0x20000  # and CLONE_FS: a root of its own too
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 0x2, 0x4, 0x8, 0x20
 _MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
@@ -75,7 +77,7 @@ def below(folder: Path) -> tuple[Path, ...]:
 
 
 def isolate() -> None:
-    """Give the calling thread mounts of its own, and so what it starts from now on.
+    """Give the calling thread mounts and a root of its own, and so what it starts from now on.
 
     Mounts of the host still arrive there; none goes back. Raises OSError.
     """
@@ -88,18 +90,25 @@ def bind(source: Path, target: Path) -> None:
     _mount(str(source), target, None, _MS_BIND | _MS_REC, None)
 
 
-def reveal(folder: Path) -> None:
-    """Let everybody pass a folder of root's, with the same folders in it, in the thread's mounts.
+def cover(folder: Path) -> None:
+    """Have a folder in memory, 0755, in front of this one, with the same entries in it.
 
+    More can then be added, wherever the folder itself lies and whether or not it can be written to.
     To be called after `isolate`: the host's own folder stays as it is. Raises OSError.
     """
-    handles = {path.name: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in folder.iterdir()}
+    entries = tuple(folder.iterdir())
+    links = {path.name: path.readlink() for path in entries if path.is_symlink()}
+    handles: dict[str, int] = {}
     try:
-        _mount(
-            "tmpfs", folder, "tmpfs", _HARMLESS, f"size=4k,mode=755,nr_inodes={len(handles) + 1}"
-        )
+        for path in (path for path in entries if path.name not in links):
+            with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                handles[path.name] = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        _mount("tmpfs", folder, "tmpfs", _HARMLESS, "size=64k,mode=755")
+        for name, target in links.items():
+            (folder / name).symlink_to(target)
         for name, handle in handles.items():
-            (folder / name).mkdir()
+            is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+            (folder / name).mkdir() if is_folder else (folder / name).touch()
             bind(Path(f"/proc/self/fd/{handle}"), folder / name)
     finally:
         for handle in handles.values():

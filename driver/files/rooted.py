@@ -18,7 +18,27 @@ LIBRARY_FOLDERS = (
     "lib/x86_64-linux-gnu",
     "lib/aarch64-linux-gnu",
     "usr/lib",
+    "usr/lib/nvidia/tesla",
+    "opt/nvidia/current/usr/lib64",
+    "opt/nvidia/current/lib64",
+    "glibc/usr/lib64",
+    "glibc/usr/lib",
+    "lib",
 )
+"""As distributions have them; then Bottlerocket's, Flatcar's, and Talos' below /usr/local."""
+PROGRAM_FOLDERS = (
+    "usr/local/sbin",
+    "usr/local/bin",
+    "usr/sbin",
+    "usr/bin",
+    "sbin",
+    "bin",
+    "usr/libexec/nvidia/tesla/bin",
+    "opt/nvidia/current/usr/bin",
+    "opt/nvidia/current/bin",
+    "glibc/usr/bin",
+)
+"""Likewise of programs, in the order of a root's PATH (bin is Container-Optimized OS' too)."""
 _MAX_LINKS = 40
 
 Parts = tuple[str, ...]
@@ -43,6 +63,14 @@ class Root:
         """The folders of libraries that are there, followed once and each named once."""
         found = dict.fromkeys(self._followed(folder) for folder in LIBRARY_FOLDERS)
         return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
+
+    def program(self, name: str) -> Parts | None:
+        """The real folder that has a program; None where none has. Raises NodeFault."""
+        for place in PROGRAM_FOLDERS:
+            folder = self._followed(place)
+            if self.resolve(name, folder).is_file():
+                return folder
+        return None
 
     def _followed(self, relative: str, start: Parts = ()) -> Parts:
         """The parts of the real path, under the root; `start` is real already."""

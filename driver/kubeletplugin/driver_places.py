@@ -21,7 +21,6 @@ _BINARIES = (
     "nvidia-xconfig",
 )
 """Without those of MPS: a client needs its daemon's socket only, and commands are for the node."""
-_BINARY_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin")
 _SETTING_FOLDERS = ("etc", "usr/local/share", "usr/share")
 _SHARED = (
     "glvnd/egl_vendor.d/10_nvidia.json",
@@ -71,13 +70,15 @@ class Places:
             for _, folders, name in _SETTINGS
             for folder in folders
         }
-        names = (*_BINARY_FOLDERS, *sorted(of_settings), *_DAEMONS, *self._firmware())
+        names = (*rooted.PROGRAM_FOLDERS, *sorted(of_settings), *_DAEMONS, *self._firmware())
         return tuple(dict.fromkeys(map(self._root.resolve, names)))
 
     def mounts(self) -> Iterator[template.Mount]:
         """All that are there. Raises NodeFault."""
         for name in _BINARIES:
-            yield from self._first(f"/usr/bin/{name}", (f"{at}/{name}" for at in _BINARY_FOLDERS))
+            yield from self._first(
+                f"/usr/bin/{name}", (f"{at}/{name}" for at in rooted.PROGRAM_FOLDERS)
+            )
         for place, folders, name in _SETTINGS:
             yield from self._first(place, (f"{folder}/{name}" for folder in folders))
         for name in _DAEMONS:

@@ -49,7 +49,7 @@ class DriverRoot:
         numbers: Numbers = device_numbers,
         host: Path | None = None,
     ) -> None:
-        self._search = (
+        self.search = (
             place if isinstance(place, driver_search.Search) else driver_search.Search((place,))
         )
         self._numbers = numbers
@@ -57,7 +57,7 @@ class DriverRoot:
 
     @property
     def _root(self) -> rooted.Root:
-        return self._search.root
+        return self.search.root
 
     @property
     def path(self) -> Path:
@@ -77,15 +77,15 @@ class DriverRoot:
 
     def libraries(self, *sonames: str) -> tuple[Path | None, ...]:
         """As `library`, of several; the folders are looked for once."""
-        root = self._search.look()
+        root = self.search.look()
         folders = root.library_folders()
         return tuple(_in_folders(root, folders, soname) for soname in sonames)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
         found = self.library(soname)
-        if found is None and soname == NVML_LIBRARY and not self._search.is_given:
-            raise DriverNotReady("find", soname, self._search.words())
+        if found is None and soname == NVML_LIBRARY and not self.search.is_given:
+            raise DriverNotReady("find", soname, self.search.words())
         if found is None:
             raise DriverNotReady(
                 "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"

@@ -5,12 +5,14 @@ NVML has no call for a GPU's time slice (node-layer §4), and none for its reset
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Final
 
 from driver import errors, ids
+from driver.files import driver_programs
 from driver.kubeletplugin import driver_root, ports
 
-SMI = "usr/bin/nvidia-smi"
+SMI = "nvidia-smi"
 INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
 """As `compute-policy --set-timeslice` takes them."""
 RESET_S: Final = 60.0
@@ -20,7 +22,7 @@ _SHOWN = 300
 
 
 class Smi:
-    """Implements `ports.TimeSlices` by the driver root's own nvidia-smi and library."""
+    """Implements `ports.TimeSlices` by the driver root's own nvidia-smi."""
 
     def __init__(self, root: driver_root.DriverRoot) -> None:
         self._root = root
@@ -53,19 +55,25 @@ class Smi:
     def _run(
         self, *arguments: str, limit_s: float = _TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
-        library = self._root.require(driver_root.NVML_LIBRARY)
-        program = self._root.resolve(SMI)
+        self._root.require(driver_root.NVML_LIBRARY)
+        program = driver_programs.find(self._root.search, SMI)
         try:
-            return subprocess.run(
-                [str(program), *arguments],
-                env={"PATH": os.defpath, "LD_LIBRARY_PATH": str(library.parent)},
-                capture_output=True,
-                text=True,
-                timeout=limit_s,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as e:
-            raise errors.NodeFault("run", str(program), str(e)) from e
+            with Path(os.devnull).open("rb") as nothing:
+                return program.call(
+                    lambda: subprocess.run(
+                        [program.path, *arguments],
+                        env=dict(program.environment),
+                        cwd="/",
+                        stdin=nothing,
+                        capture_output=True,
+                        text=True,
+                        errors="replace",
+                        timeout=limit_s,
+                        check=False,
+                    )
+                )
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise errors.NodeFault("run", program.path, str(e)) from e
 
 
 def _words(done: "subprocess.CompletedProcess[str]") -> str:

@@ -5,24 +5,21 @@ next one finds it by its command line and environment. Its end is told by a pidf
 or not.
 """
 
-import functools
 import os
 import select
 import signal
 import subprocess
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from driver import errors
-from driver.files import driver_search, mounts
+from driver.files import driver_programs, driver_search
 from driver.mps import decision, processes, shm
 
 CONTROL = "nvidia-cuda-mps-control"
 SERVER = "nvidia-cuda-mps-server"
-_BINARIES = "usr/bin"
 SAY_S = 5.0
 """Longest wait for an answer."""
 _OCCUPIED = "Cannot send command"
@@ -123,17 +120,29 @@ class Program:
 
     def start(self, shape: decision.Shape, place: Place) -> Handle:
         """Begin a daemon there; whether it works is for it to say. Raises NodeFault."""
-        command = [str(self._path()), "-f", *(["-M"] if shape.multi_user else [])]
-        environment = {**self._environment(place), _DEVICES: ",".join(shape.devices)}
+        program = self._find()
+        command = [program.path, "-f", *(["-M"] if shape.multi_user else [])]
+        environment = {
+            **program.environment,
+            **_directories(place),
+            _DEVICES: ",".join(shape.devices),
+        }
+        memory = place.shm if shape.own_shm else shm.TARGET
+        shown = {**_shown(place), str(shm.TARGET): memory}
         try:
             with (
                 (place.log / OUTPUT).open("ab") as said,
                 (place.log / "stderr").open("wb") as words,
+                Path(os.devnull).open("rb") as nothing,
             ):
-                enter = functools.partial(_enter, place, own_shm=shape.own_shm)
-                return _elsewhere(command, environment, (said, words), enter)
+                # A server runs as its clients' user, and opens its directories by their paths.
+                return program.call(
+                    lambda: _spawn(command, environment, (nothing, said, words)),
+                    shown,
+                    passable=place.pipe.parent,
+                )
         except OSError as e:
-            raise errors.NodeFault("start", command[0], str(e)) from e
+            raise errors.NodeFault("start", program.path, str(e)) from e
 
     def say(self, place: Place, commands: Iterable[str], within_s: float = SAY_S) -> str | None:
         """What the daemon answers to commands; None when it does not answer.
@@ -142,25 +151,34 @@ class Program:
             Occupied: another control program is connected to it.
             NodeFault: the program cannot be run.
         """
-        path = str(self._path())
+        program = self._find()
+        text = "".join(f"{command}\n" for command in commands).encode()
+        environment = {**program.environment, **_directories(place)}
         try:
-            done = subprocess.run(
-                [path],
-                env=self._environment(place),
-                input="".join(f"{command}\n" for command in commands).encode(),
-                capture_output=True,
-                timeout=within_s,
-                check=False,
+            done = program.call(
+                lambda: subprocess.run(
+                    [program.path],
+                    env=environment,
+                    cwd="/",
+                    input=text,
+                    capture_output=True,
+                    timeout=within_s,
+                    check=False,
+                ),
+                _shown(place),
             )
         except subprocess.TimeoutExpired:
             return None
         except OSError as e:
-            raise errors.NodeFault("run", path, str(e)) from e
-        if done.returncode == 0:
+            raise errors.NodeFault("run", program.path, str(e)) from e
+        if done.returncode == 0 and done.stdout:
             return done.stdout.decode(errors="replace")
-        if _OCCUPIED in done.stderr.decode(errors="replace"):
-            raise Occupied("ask", CONTROL, _occupied_by(place.pipe))
-        return None
+        # Beside another one some end well and without an answer, others without a word.
+        others = _others(place.pipe)
+        if others or _OCCUPIED in done.stderr.decode(errors="replace"):
+            words = f"another control program is connected to the daemon: {others or 'not seen'}"
+            raise Occupied("ask", CONTROL, words)
+        return "" if done.returncode == 0 else None
 
     def end_servers(self, place: Place) -> None:
         """Kill servers whose daemon is gone. Raises NodeFault."""
@@ -170,84 +188,38 @@ class Program:
             except ProcessLookupError:
                 continue
 
-    def _path(self) -> Path:
-        root = self._search.look()
-        path = root.resolve(f"{_BINARIES}/{CONTROL}")
-        if not path.is_file() and not self._search.is_given and driver_search.lacking(root):
-            raise errors.NodeFault("find", CONTROL, self._search.words())
-        if not path.is_file():
-            raise errors.NodeFault("find", str(path), "the NVIDIA driver has no MPS there (yet)")
-        return path
-
-    def _environment(self, place: Place) -> dict[str, str]:
-        """Nothing of ours but where things are: the daemon finds its server by PATH."""
-        root = self._search.root
-        binaries = root.resolve(_BINARIES)
-        found = {
-            "PATH": f"{binaries}:/usr/bin:/bin",
-            processes.PIPE: str(place.pipe),
-            _LOG: str(place.log),
-        }
-        if root.path != Path("/"):
-            folders = (root.path.joinpath(*one) for one in root.library_folders())
-            found["LD_LIBRARY_PATH"] = ":".join(str(folder) for folder in folders)
-        return found
+    def _find(self) -> driver_programs.Program:
+        return driver_programs.find(self._search, CONTROL)
 
 
-def _occupied_by(pipe: Path) -> str:
-    others = ", ".join(
+def _directories(place: Place) -> dict[str, str]:
+    """Where they are, for whoever runs: the same paths in every file system."""
+    return {processes.PIPE: str(place.pipe), _LOG: str(place.log)}
+
+
+def _shown(place: Place) -> dict[str, Path]:
+    return {str(path): path for path in (place.pipe, place.log)}
+
+
+def _others(pipe: Path) -> str:
+    """The control programs on a pipe directory that are no daemons, in words."""
+    return ", ".join(
         f"process {pid} of user {processes.user(pid)}"
         for pid in processes.on_pipe(CONTROL, pipe)
         if "-f" not in processes.arguments(pid)
     )
-    return f"another control program is connected to the daemon: {others or 'which is not seen'}"
 
 
 def _spawn(
-    command: list[str], environment: dict[str, str], outputs: tuple[BinaryIO, BinaryIO]
+    command: list[str], environment: dict[str, str], files: tuple[BinaryIO, BinaryIO, BinaryIO]
 ) -> Handle:
     child = subprocess.Popen(
         command,
         env=environment,
         cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=outputs[0],
-        stderr=outputs[1],
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[2],
         start_new_session=True,
     )
     return Handle(child.pid, child)
-
-
-def _enter(dirs: Place, *, own_shm: bool) -> None:
-    """Give the calling thread what a daemon is to see. Raises OSError.
-
-    A server runs as its clients' user, and opens the pipe directory by its path (535, 550).
-    """
-    mounts.isolate()
-    if own_shm:
-        mounts.bind(dirs.shm, shm.TARGET)
-    mounts.reveal(dirs.pipe.parent)
-
-
-def _elsewhere(
-    command: list[str],
-    environment: dict[str, str],
-    outputs: tuple[BinaryIO, BinaryIO],
-    enter: Callable[[], None],
-) -> Handle:
-    """Spawn with mounts of its own: a thread leaves ours by `enter`, then forks the daemon."""
-    made: list[Handle | OSError] = []
-
-    def leave_and_spawn() -> None:
-        try:
-            enter()
-            made.append(_spawn(command, environment, outputs))
-        except OSError as e:
-            made.append(e)
-
-    thread = threading.Thread(target=leave_and_spawn, name="daemon start", daemon=True)
-    thread.start()
-    thread.join()
-    if isinstance(made[0], OSError):
-        raise made[0]
-    return made[0]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from driver import errors
-from driver.files import driver_search
+from driver.files import driver_search, rooted
 from driver.kubeletplugin import driver_root
 from driver.kubeletplugin.nvml import library
 
-PROGRAM_FOLDERS = ("usr/bin", "bin", "usr/local/bin")
 _INSIDE = """
 import os, sys
 root, uid, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
@@ -79,14 +78,14 @@ class Machine:
 
     def program(self, name: str) -> str | None:
         """The path of a program of the driver inside its root; None where it has none."""
-        places = (f"{folder}/{name}" for folder in PROGRAM_FOLDERS)
-        return next((f"/{place}" for place in places if self.root.file(place)), None)
+        folder = self.search.root.program(name)
+        return None if folder is None else "/".join(("", *folder, name))
 
     def run(self, name: str, *arguments: str, limit_s: float = 30.0, stdin: str = "") -> Done:
         """Run a program of the driver in the driver's own file system. Raises NodeFault."""
         path = self.program(name)
         if path is None:
-            raise errors.NodeFault("find", name, f"not in {', '.join(PROGRAM_FOLDERS)}")
+            raise errors.NodeFault("find", name, f"not in {', '.join(rooted.PROGRAM_FOLDERS)}")
         return run(self.words(path, *arguments), limit_s=limit_s, stdin=stdin)
 
     def words(self, path: str, *arguments: str, uid: int = 0) -> list[str]:

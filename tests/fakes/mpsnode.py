@@ -170,15 +170,17 @@ class Node:
         return process, said
 
     def begin(self, minor: int, *options: str, user: int | None = None) -> "subprocess.Popen[str]":
-        """A CUDA program, not waited for; another `user` has the pipe where the daemon has."""
+        """A CUDA program, not waited for; another `user` has the pipe in the daemon's own root."""
         who: tuple[str, ...] = ()
+        environment = {**self.environment(minor), "PATH": os.defpath}
         if user is not None:
             (pid,) = self.daemons(minor)
             who = ("nsenter", f"--target={pid}", "--mount", "setpriv", f"--reuid={user}")
             who = (*who, f"--regid={user}", "--clear-groups")
+            environment[processes.PIPE] = f"{self.driver_root}{environment[processes.PIPE]}"
         process = subprocess.Popen(
             [*who, str(self.driver_root / "usr/bin/simclient"), *options, "--hold", "forever"],
-            env={**self.environment(minor), "PATH": os.defpath},
+            env=environment,
             stdout=subprocess.PIPE,
             text=True,
         )

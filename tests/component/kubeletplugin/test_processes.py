@@ -12,6 +12,9 @@ from driver.kubeletplugin import driver_root, ports, processes
 from simulator import builder, control, layout, machine, node, store
 
 SEED = "node-1"
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root to enter the driver's file system"
+)
 
 
 @pytest.fixture(params=["hgx-h100"])
@@ -25,6 +28,10 @@ def base(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 def smi(base: Path) -> processes.Smi:
     return processes.Smi(driver_root.DriverRoot(layout.Layout(base).driver_root))
+
+
+def program(base: Path) -> Path:
+    return layout.Layout(base).driver_root / "usr/bin" / processes.SMI
 
 
 def uuid(name: str = "hgx-h100") -> ids.GpuUuid:
@@ -56,17 +63,18 @@ def test_a_gpu_that_is_not_there_is_a_fault(base: Path) -> None:
 
 
 def test_a_root_without_the_program_is_a_fault_that_names_it(base: Path) -> None:
-    (layout.Layout(base).driver_root / processes.SMI).unlink()
-    with pytest.raises(errors.NodeFault, match="usr/bin/nvidia-smi"):
+    program(base).unlink()
+    with pytest.raises(
+        errors.NodeFault, match=r"find nvidia-smi: .* has none \(yet\) in .*usr/bin"
+    ):
         smi(base).set_interval(uuid(), "Long")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a reset is root's")
 def test_a_gpu_is_reset_unless_it_is_in_use(base: Path) -> None:
     with pytest.raises(errors.NodeFault, match=r"exit 255: .* In use by another client"):
         smi(base).reset(uuid())
-    program = layout.Layout(base).driver_root / processes.SMI
-    subprocess.run([str(program), "-i", "0", "-pm", "0"], check=True, capture_output=True)
+    command = [str(program(base)), "-i", "0", "-pm", "0"]
+    subprocess.run(command, check=True, capture_output=True)
     control.send(base, "recovery", uuid(), "GPU_RESET")
     smi(base).reset(uuid())
     of = store.load(base)

@@ -126,9 +126,10 @@ def test_a_server_of_another_user_gets_to_the_socket_by_its_path(
 ) -> None:
     """As nvidia-cuda-mps-server does, which the daemon starts as its clients' user."""
     socket = pipe(node, minor) / "control"
+    below = f"{node.driver_root}{socket}"  # the daemon's file system is the driver's
     (pid,) = node.daemons(minor)
     inside = ("nsenter", f"--target={pid}", "--mount", *AS_NOBODY)
-    done = run(*inside, "stat", "--format=%F", str(socket))
+    done = run(*inside, "stat", "--format=%F", below)
     assert (done.stdout, done.stderr) == ("socket\n", "")
 
 

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator import builder, layout, machine, profile, store
+from driver.files import driver_programs, driver_search
+from simulator import builder, compiler, layout, machine, profile, store
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,14 @@ def test_proc_tells_the_boot_the_driver_and_the_majors(at: layout.Layout) -> Non
 def test_every_gpu_and_the_control_devices_have_a_node(at: layout.Layout) -> None:
     names = {path.name for path in (at.driver_root / "dev").iterdir()}
     shared = {"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps"}
-    assert names == {f"nvidia{n}" for n in range(8)} | shared
+    kernels = {"null", "zero", "full", "random", "urandom", "shm"}
+    assert names == {f"nvidia{n}" for n in range(8)} | shared | kernels
+
+
+def test_the_root_has_the_loader_and_the_libc_that_its_programs_take(at: layout.Layout) -> None:
+    program = driver_programs.find(driver_search.Search((at.driver_root,)), "nvidia-smi")
+    assert program.root == at.driver_root
+    assert all((at.driver_root / path.relative_to("/")).is_file() for path in compiler.system())
 
 
 def test_a_machine_is_created_once(at: layout.Layout) -> None:

@@ -18,6 +18,8 @@ from tests.fakes.gpu_programs import WITHIN_S, Gpu, ask, ended, running, said
 
 GIB = 1 << 30
 NOBODY = 65534
+INTERPRETER = 3
+"""Of an ELF file's program headers: PT_INTERP."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start processes of others")
 
@@ -372,15 +374,23 @@ def test_a_reset_ends_what_runs_on_the_gpu(gpu: Gpu) -> None:
     assert ended(holder) == 1
 
 
-def test_programs_need_no_library(gpu: Gpu) -> None:
-    for program in ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "simclient"):
-        elf = (gpu.bin / program).read_bytes()
-        start, size, count = (
-            struct.unpack_from(form, elf, at)[0]
-            for form, at in (("<Q", 32), ("<H", 54), ("<H", 56))
-        )
-        kinds = [struct.unpack_from("<I", elf, start + size * i)[0] for i in range(count)]
-        assert 3 not in kinds, f"{program} asks for an interpreter"
+@pytest.mark.parametrize("program", ["nvidia-smi", "simclient"])
+def test_programs_that_containers_have_need_no_loader(gpu: Gpu, program: str) -> None:
+    assert INTERPRETER not in headers(gpu.bin / program)
+
+
+@pytest.mark.parametrize("program", ["nvidia-cuda-mps-control", "nvidia-cuda-mps-server"])
+def test_the_daemons_take_the_roots_loader_as_real_ones_do(gpu: Gpu, program: str) -> None:
+    assert INTERPRETER in headers(gpu.bin / program)
+
+
+def headers(program: Path) -> list[int]:
+    """The kinds of an ELF file's program headers."""
+    elf = program.read_bytes()
+    start, size, count = (
+        struct.unpack_from(form, elf, at)[0] for form, at in (("<Q", 32), ("<H", 54), ("<H", 56))
+    )
+    return [struct.unpack_from("<I", elf, start + size * i)[0] for i in range(count)]
 
 
 def test_without_the_node_process_nothing_starts_and_what_ran_is_over() -> None:

@@ -1,0 +1,1 @@
+"""NVIDIA's real programs, fetched for the tests that want them."""

@@ -1,0 +1,106 @@
+"""The supervisor with NVIDIA's own control daemon, on a libc of another build; no GPU is needed.
+
+`make real-programs` fetches them; where they are not, these tests are skipped and say so.
+"""
+
+import contextlib
+import itertools
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import mps
+from driver.files import driver_search
+from driver.kubeletplugin import driver_root, processes
+from driver.mps import daemon
+from tests.fakes import mpsnode, nvidia_roots, waiting
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+NODES = list(itertools.product(nvidia_roots.LAYOUTS, nvidia_roots.SYSTEMS))
+DEFAULTS = "get_default_active_thread_percentage", "get_default_device_pinned_mem_limit 0"
+NO_DRIVER = "couldn't communicate with the NVIDIA driver"
+
+
+@pytest.fixture(params=NODES, ids=" ".join)
+def real(tmp_path: Path, request: pytest.FixtureRequest) -> nvidia_roots.Node:
+    layout, system = request.param
+    return nvidia_roots.lay_node(layout, system, tmp_path / "host")
+
+
+def search(real: nvidia_roots.Node) -> driver_search.Search:
+    return driver_search.of("auto", real.host)
+
+
+def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
+    """What the daemon shows; it serves one shell at a time, and the supervisor's are many."""
+    key = node.uuid(0)
+    place = daemon.Place(node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm")
+    program = daemon.Program(search(real))
+
+    def answer() -> str | None:
+        with contextlib.suppress(daemon.Occupied):
+            return program.say(place, DEFAULTS)
+        return None
+
+    return waiting.value(answer, bool, mpsnode.WITHIN_S).split()
+
+
+def test_a_daemon_is_ready_takes_other_limits_is_adopted_and_goes(
+    alone: mpsnode.Node, real: nvidia_roots.Node
+) -> None:
+    flags = "--driver-root=auto", f"--host-root={real.host}"
+    first = alone.supervise(*flags)
+    before = alone.serving(0, alone.want(0, gib=20, percentage=40, shm_bytes=1 << 26))
+    assert defaults(alone, real) == ["40.0", "20G"]
+    assert "Starting control daemon using socket" in alone.control_log(0)
+    first.kill()
+    first.wait(mpsnode.WITHIN_S)
+    later = alone.want(0, gib=3, percentage=70, shm_bytes=1 << 26)
+    alone.supervise(*flags)
+    after = alone.serving(0, later)
+    assert (after.pid, after.problem) == (before.pid, "")
+    assert defaults(alone, real) == ["70.0", "3G"]
+    alone.unwant(0)
+    waiting.until(lambda: alone.status(0) is None, mpsnode.WITHIN_S)
+    assert alone.daemons(0) == ()
+
+
+def test_nothing_is_written_to_the_drivers_root(
+    alone: mpsnode.Node, real: nvidia_roots.Node
+) -> None:
+    def names() -> list[str]:
+        return sorted(str(path) for path in real.host.rglob("*"))
+
+    before = names()
+    alone.supervise("--driver-root=auto", f"--host-root={real.host}")
+    alone.serving(0, alone.want(0))
+    assert names() == before
+
+
+def test_nvidia_smi_says_in_its_own_words_that_there_is_no_driver(real: nvidia_roots.Node) -> None:
+    smi = processes.Smi(driver_root.DriverRoot(search(real), host=real.host))
+    with pytest.raises(errors.NodeFault, match=f"exit 9: .*{NO_DRIVER}"):
+        smi.set_interval(ids.GpuUuid("GPU-1"), "Long")
+
+
+def test_programs_linked_to_a_foreign_libc_run_with_it(alone: mpsnode.Node) -> None:
+    """The simulated ones, whose driver answers: with clients, and a server of its own."""
+    root = alone.own / "driver"
+    shutil.copytree(alone.driver_root, root, symlinks=True, copy_function=_link)
+    for folder in ("lib", "lib64"):
+        shutil.rmtree(root / folder)
+    nvidia_roots.lay_foreign_libc(root)
+    alone.supervise(f"--driver-root={root}")
+    status = alone.serving(0, alone.want(0, gib=7))
+    maps = Path(f"/proc/{status.pid}/maps").read_text()
+    assert str(root / "usr/lib/x86_64-linux-gnu/libc.so.6") in maps
+    _, answer = alone.client(0)
+    assert answer["devices"][0]["limit"] == 7 * mpsnode.GIB
+    assert status.state is mps.State.READY
+
+
+def _link(source: str, target: str) -> None:
+    os.link(source, target, follow_symlinks=False)

@@ -1,0 +1,89 @@
+"""One suite for NVIDIA's own control daemon of each driver version, and for the simulated one."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.files import driver_search
+from simulator import layout, store
+from tests.contract.mps.daemons import Daemons
+from tests.fakes import mpsnode, nvidia_roots
+
+SIMULATED = "simulated"
+
+
+@pytest.fixture(scope="session")
+def machine() -> Iterator[Path]:
+    with mpsnode.machine() as base:
+        yield base
+
+
+@pytest.fixture(scope="session")
+def real_host(tmp_path_factory: pytest.TempPathFactory) -> "Hosts":
+    if os.geteuid() != 0:
+        pytest.skip("needs root to enter the driver's file system")
+    return Hosts(tmp_path_factory)
+
+
+class Hosts:
+    """Nodes with a driver of each system, laid out when they are first asked for."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._made: dict[str, nvidia_roots.Node] = {}
+
+    def node(self, system: str) -> nvidia_roots.Node:
+        if system not in self._made:
+            folder = self._folders.mktemp(system) / "host"
+            self._made[system] = nvidia_roots.lay_node("host", system, folder)
+        return self._made[system]
+
+
+def _short() -> Path:
+    made = Path(tempfile.mkdtemp(prefix="mpsd-"))
+    made.chmod(0o755)
+    return made
+
+
+BOTH = [*nvidia_roots.SYSTEMS, SIMULATED]
+
+
+@pytest.fixture(params=BOTH)
+def daemons(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[Daemons]:
+    """In a directory of its own, of which a socket's path is short enough."""
+    yield from _closing(_made(request, real_host, _short()))
+
+
+@pytest.fixture(params=BOTH)
+def deep(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[Daemons]:
+    """In a directory of which a socket's path is too long."""
+    folder = _short() / ("x" * 90)
+    folder.mkdir()
+    yield from _closing(_made(request, real_host, folder))
+    folder.parent.rmdir()
+
+
+def _made(request: pytest.FixtureRequest, hosts: Hosts, folder: Path) -> Daemons:
+    if request.param == SIMULATED:
+        base = request.getfixturevalue("machine")
+        search = driver_search.of(layout.Layout(base).driver_root, Path("/"))
+        return Daemons(search, folder, store.load(base).gpus[0].uuid)
+    return Daemons(driver_search.of("auto", hosts.node(request.param).host), folder)
+
+
+@pytest.fixture(params=nvidia_roots.SYSTEMS)
+def real(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[tuple[Daemons, str]]:
+    """NVIDIA's own, and the driver's version."""
+    node = real_host.node(request.param)
+    for made in _closing(Daemons(driver_search.of("auto", node.host), _short())):
+        yield made, node.version
+
+
+def _closing(made: Daemons) -> Iterator[Daemons]:
+    yield made
+    made.close()
+    shutil.rmtree(made.folder)
