@@ -71,7 +71,7 @@ static int lock_directory(void)
     else if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     else
-        fputs("An instance of this daemon is already running\n", stderr);
+        fputs("An instance of this daemon is already running\n", stdout);
     return -1;
 }
 

@@ -1,5 +1,6 @@
 """One suite for NVIDIA's own control daemon of each driver version, and for the simulated one."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -14,6 +15,8 @@ from tests.contract.mps.daemons import Daemons
 from tests.fakes import mpsnode, nvidia_roots
 
 SIMULATED = "simulated"
+VERSIONS = ("535.261.03", "550.163.01")
+"""Of the drivers whose words are known."""
 
 
 @pytest.fixture(scope="session")
@@ -75,12 +78,47 @@ def _made(request: pytest.FixtureRequest, hosts: Hosts, folder: Path) -> Daemons
     return Daemons(driver_search.of("auto", hosts.node(request.param).host), folder)
 
 
+@pytest.fixture(scope="session")
+def simulated() -> Iterator["Machines"]:
+    with contextlib.ExitStack() as ends:
+        yield Machines(ends)
+
+
+class Machines:
+    """Simulated machines by their driver's version, running from when they are first asked for."""
+
+    def __init__(self, ends: contextlib.ExitStack) -> None:
+        self._ends = ends
+        self._made: dict[str, Path] = {}
+
+    def of(self, version: str) -> Path:
+        if version not in self._made:
+            self._made[version] = self._ends.enter_context(mpsnode.machine(version))
+        return self._made[version]
+
+
 @pytest.fixture(params=nvidia_roots.SYSTEMS)
 def real(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[tuple[Daemons, str]]:
     """NVIDIA's own, and the driver's version."""
     node = real_host.node(request.param)
     for made in _closing(Daemons(driver_search.of("auto", node.host), _short())):
         yield made, node.version
+
+
+@pytest.fixture(params=[*nvidia_roots.SYSTEMS, *VERSIONS])
+def spoken(
+    real_host: Hosts, simulated: Machines, request: pytest.FixtureRequest
+) -> Iterator[tuple[Daemons, str]]:
+    """NVIDIA's own and the simulated one, of both versions, and which version."""
+    if request.param in VERSIONS:
+        base, version = simulated.of(request.param), str(request.param)
+        search = driver_search.of(layout.Layout(base).driver_root, Path("/"))
+        made = Daemons(search, _short(), store.load(base).gpus[0].uuid)
+    else:
+        node = real_host.node(request.param)
+        made, version = Daemons(driver_search.of("auto", node.host), _short()), node.version
+    for daemons in _closing(made):
+        yield daemons, version
 
 
 def _closing(made: Daemons) -> Iterator[Daemons]:

@@ -7,6 +7,7 @@ from tests.contract.mps.daemons import NOBODY, Daemons
 from tests.fakes import waiting
 
 Real = tuple[Daemons, str]
+Spoken = tuple[Daemons, str]
 OLD = "535.261.03"
 NO_RIGHT = (
     f"Insufficient privileges for UID {NOBODY}. Control deamon settings can only be modified by "
@@ -35,21 +36,21 @@ def unknown(command: str) -> str:
         ("set_default_active_thread_percentage 300", "100.0\n"),
     ],
 )
-def test_words_of_both_versions(real: Real, command: str, answer: str) -> None:
-    daemons, _ = real
+def test_words_of_both_versions(spoken: Spoken, command: str, answer: str) -> None:
+    daemons, _ = spoken
     daemons.serving()
     assert daemons.ask(command) == (0, answer, "")
 
 
-def test_a_servers_status_is_asked_for_from_550_on(real: Real) -> None:
-    daemons, version = real
+def test_a_servers_status_is_asked_for_from_550_on(spoken: Spoken) -> None:
+    daemons, version = spoken
     daemons.serving()
     answer = unknown("get_server_status") if version == OLD else NOT_FOUND
     assert daemons.ask("get_server_status 4711") == (0, answer, "")
 
 
-def test_limits_are_roots_to_set_from_550_on(real: Real) -> None:
-    daemons, version = real
+def test_limits_are_roots_to_set_from_550_on(spoken: Spoken) -> None:
+    daemons, version = spoken
     daemons.serving()
     answers = ("99.0\n", "") if version == OLD else (NO_RIGHT, NO_RIGHT)
     commands = "set_default_active_thread_percentage 99", "set_default_device_pinned_mem_limit 0 9G"
@@ -59,14 +60,14 @@ def test_limits_are_roots_to_set_from_550_on(real: Real) -> None:
     assert daemons.ask("get_server_list").status == 0
 
 
-def test_there_is_no_mode_for_several_users(real: Real) -> None:
-    daemons, _ = real
+def test_there_is_no_mode_for_several_users(spoken: Spoken) -> None:
+    daemons, _ = spoken
     assert daemons.start("-M").wait(20) == 1
     assert daemons.errors == "Cannot find MPS control daemon process\n"
 
 
-def test_a_second_daemon_says_why_it_ends(real: Real) -> None:
-    daemons, _ = real
+def test_a_second_daemon_says_why_it_ends(spoken: Spoken) -> None:
+    daemons, _ = spoken
     daemons.serving()
     assert daemons.start().wait(20) == 1
     assert "An instance of this daemon is already running\n" in daemons.output
@@ -88,8 +89,8 @@ def test_a_refusal_is_known_for_one_even_where_it_has_no_words(real: Real) -> No
                 program.say(place, ["get_default_active_thread_percentage"])
 
 
-def test_a_limit_by_uuid_takes_that_of_the_first_device_away(real: Real) -> None:
-    daemons, _ = real
+def test_a_limit_by_uuid_takes_that_of_the_first_device_away(spoken: Spoken) -> None:
+    daemons, _ = spoken
     daemons.serving()
     uuid = "GPU-12345678-1234-1234-1234-123456789012"
     daemons.ask("set_default_device_pinned_mem_limit 0 4G")
