@@ -70,8 +70,10 @@ static int lock_directory(void)
         fprintf(stderr, "Cannot use %s: %s\n", directory, strerror(errno));
     else if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    else
+    else {
         fputs("An instance of this daemon is already running\n", stdout);
+        fflush(stdout); /* the parent of -d ends without */
+    }
     return -1;
 }
 
