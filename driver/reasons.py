@@ -444,6 +444,10 @@ class Reason(StrEnum):
     )
     SHARE_KEPT = ("ShareKept", "The claim's processes use no more memory than it was given.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
+    GPU_HANGS = (
+        "GpuHangs",
+        "A call of the driver does not return for the claim's GPU; the message names it.",
+    )
 
     # Why a node's devices are not published: somebody else may give out the same GPUs.
     OTHER_DRIVER = (

@@ -239,6 +239,9 @@ _PUBLISHING: Mapping[R, str] = {
     R.DRIVER_NOT_READY: (
         "Install or load the NVIDIA driver on the node; `driverRoot` says where it is looked for."
     ),
+    R.GPU_HANGS: (
+        "Wait: the plugin tries again when calls return. If they never do, reboot the node."
+    ),
     R.OTHER_DRIVER: "Remove the other driver, or install Ration under another name.",
     R.DEVICE_PLUGIN_BESIDE: "Take the device plugin off the node: how-to/beside-gpu-operator.",
     R.MIG_CONFIG_PENDING: _BY_ITSELF,

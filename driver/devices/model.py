@@ -93,3 +93,21 @@ def remember(before: Inventory, now: Inventory) -> Inventory:
     read = {gpu.uuid for gpu in now.gpus}
     missing = tuple(gpu for gpu in before.known if gpu.uuid not in read)
     return Inventory(now.gpus, now.broken, in_pci_order(missing))
+
+
+def without(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
+    """The inventory, where one GPU of it cannot be read just now."""
+    broken = BrokenGpu(gpu.uuid, problem)
+    return Inventory(
+        tuple(other for other in inventory.gpus if other.uuid != gpu.uuid),
+        (*(other for other in inventory.broken if other.where != gpu.uuid), broken),
+        in_pci_order((*inventory.lost, gpu)),
+    )
+
+
+def with_back(inventory: Inventory, gpu: Gpu) -> Inventory:
+    """The inventory, with one GPU as it was just read: in its place, or back among the others."""
+    gpus = (gpu, *(other for other in inventory.gpus if other.uuid != gpu.uuid))
+    lost = tuple(other for other in inventory.lost if other.uuid != gpu.uuid)
+    broken = tuple(other for other in inventory.broken if other.where != gpu.uuid)
+    return Inventory(in_pci_order(gpus), broken, lost)

@@ -3,14 +3,13 @@
 import pynvml
 
 from driver import ids
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 
 class Modes:
     """Implements `ports.ComputeModes`. With MPS the server is the one process of a GPU."""
 
-    def __init__(self, session: sessions.Session) -> None:
+    def __init__(self, session: door.Door) -> None:
         self._session = session
 
     def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
@@ -24,8 +23,8 @@ class Modes:
             if exclusive
             else pynvml.NVML_COMPUTEMODE_DEFAULT
         )
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
+        with self._session.use() as number:
+            handle = self._session.handle(gpu, number)
             now = calls.maybe(gpu, pynvml.nvmlDeviceGetComputeMode, handle)
             if now is not None and now != wanted:
                 calls.ask(gpu, pynvml.nvmlDeviceSetComputeMode, handle, wanted)
