@@ -5,6 +5,7 @@ once. A search by UUID goes through the GPUs before the one it ends at (nvml.h: 
 additional GPUs as it searches for the target GPU), which here touches each.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -34,8 +35,7 @@ def _concerned(of: machine.Machine, request: wire.Request) -> Iterator[machine.G
         case "device_get_handle_by_pci_bus_id", (bus_id, *_):
             yield from (gpu for gpu in there if gpu.bus_id.endswith(bus_id.upper()))
         case call, arguments if call == SMI:
-            named = set(arguments)
-            yield from (gpu for gpu in there if _is_named(of, gpu, named))
+            yield from (gpu for gpu in there if _is_named(of, gpu, arguments))
         case _, arguments:
             found = set(HANDLE.findall(" ".join(arguments)))
             yield from (gpu for gpu in there if gpu.bus_id in found)
@@ -51,8 +51,8 @@ def _searched(
             return
 
 
-def _is_named(of: machine.Machine, gpu: machine.Gpu, named: set[str]) -> bool:
+def _is_named(of: machine.Machine, gpu: machine.Gpu, argv: Sequence[str]) -> bool:
     """Without `-i` the program asks every GPU."""
-    return "-i" not in named or not named.isdisjoint(
-        {gpu.uuid, gpu.bus_id, gpu.slot.pci, str(of.minor(gpu))}
-    )
+    named = [value for option, value in itertools.pairwise(argv) if option == "-i"]
+    ids = {gpu.uuid, gpu.bus_id, gpu.slot.pci, str(of.minor(gpu))}
+    return not named or not ids.isdisjoint(named[0].split(","))

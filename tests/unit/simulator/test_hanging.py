@@ -37,6 +37,7 @@ def test_a_search_by_uuid_touches_the_gpus_before_the_one_it_ends_at(of: machine
 def test_nvidia_smi_hangs_for_the_gpu_that_it_is_to_ask(of: machine.Machine) -> None:
     assert hangs(of, "nvidia_smi", "compute-policy", "-i", of.gpus[2].uuid)
     assert not hangs(of, "nvidia_smi", "compute-policy", "-i", of.gpus[3].uuid)
+    assert not hangs(of, "nvidia_smi", "compute-policy", "-i", "7", "--set-timeslice", "2")
     assert hangs(of, "nvidia_smi", "-L")
 
 
