@@ -18,7 +18,7 @@ _DRIVER_ABSENT = frozenset({9, 12})
 """NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIBRARY_NOT_FOUND (nvml.h)."""
 
 TOLD_ONLY = frozenset({reasons.Reason.GPU_UNREADABLE})
-"""Problems that do not make the node's slices wrong: the other GPUs are served as they should be."""
+"""Problems that do not make the slices wrong: the other GPUs are served as they should be."""
 
 Look = Callable[[], model.Inventory]
 """The node's GPUs as they are now. Raises DeviceFault."""

@@ -72,7 +72,11 @@ class ScriptedWatcher:
 
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
         self.before_gpus()
-        return tuple(gpu for gpu, signs in self.now.items() if signs and not signs.problem)
+        return tuple(
+            gpu
+            for gpu, signs in self.now.items()
+            if signs is None or not (signs.problem or signs.hung)
+        )
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
         before, self.watched = self.watched, set(gpus)
