@@ -408,7 +408,7 @@ class Reason(StrEnum):
     )
     GPU_UNREADABLE = (
         "GpuUnreadable",
-        "A GPU is counted by the driver and cannot be read; the others are published.",
+        "A GPU is counted by the driver and cannot be read, or hangs; the others are served.",
     )
     SHARING_OFF = (
         "SharingOff",
@@ -444,10 +444,6 @@ class Reason(StrEnum):
     )
     SHARE_KEPT = ("ShareKept", "The claim's processes use no more memory than it was given.")
     DRIVER_NOT_READY = ("DriverNotReady", "The NVIDIA driver library is absent or not loaded.")
-    GPU_HANGS = (
-        "GpuHangs",
-        "A call of the driver does not return for the claim's GPU; the message names it.",
-    )
 
     # Why a node's devices are not published: somebody else may give out the same GPUs.
     OTHER_DRIVER = (

@@ -234,13 +234,10 @@ _PUBLISHING: Mapping[R, str] = {
     R.ALLOCATOR_CHANGING: "Wait half a minute.",
     R.ALLOCATOR_CHANGED: _NOTHING,
     R.ALLOCATOR_LABEL_INVALID: "Label the node `controller` or `scheduler`, or take the label off.",
-    R.GPU_UNREADABLE: "See `nvidia-smi` and the kernel's log on the node; it may have to go.",
+    R.GPU_UNREADABLE: "See the kernel's log. A hang may pass; else reboot the node, or replace it.",
     R.SHARING_OFF: "Upgrade Kubernetes to 1.36.4 or newer, with its gates on: `ration doctor`.",
     R.DRIVER_NOT_READY: (
         "Install or load the NVIDIA driver on the node; `driverRoot` says where it is looked for."
-    ),
-    R.GPU_HANGS: (
-        "Wait: the plugin tries again when calls return. If they never do, reboot the node."
     ),
     R.OTHER_DRIVER: "Remove the other driver, or install Ration under another name.",
     R.DEVICE_PLUGIN_BESIDE: "Take the device plugin off the node: how-to/beside-gpu-operator.",

@@ -53,7 +53,7 @@ class Granting:
             hung = self._gpus.hung(gpu.uuid) if gpu is not None else None
             if hung is not None:
                 text = f"{name}: {hung}; it is prepared once calls return again"
-                return ports.Refused(reasons.Reason.GPU_HANGS, text)
+                return ports.Refused(reasons.Reason.GPU_UNREADABLE, text)
         return None
 
     def granted(
@@ -66,7 +66,7 @@ class Granting:
             for gpu in distinct.values():
                 known |= self._faces(gpu, [name for name, one in located.items() if one is gpu])
         except errors.Hung as hung:
-            return ports.Refused(reasons.Reason.GPU_HANGS, str(hung))
+            return ports.Refused(reasons.Reason.GPU_UNREADABLE, str(hung))
         except errors.DeviceFault as fault:
             return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
         granted: list[steps.Grant] = []

@@ -341,7 +341,7 @@ def test_a_claim_of_a_gpu_that_hangs_is_refused_at_once_and_only_for_now(
     node.nvml.hangs[sick] = errors.Hung(sick, "nvmlDeviceGetMemoryInfo", 8.0)
     answer = process.preparer.prepare(ref, gpunode.never)
     assert isinstance(answer, ports.Refused)
-    assert (answer.reason, answer.permanent) == (reasons.Reason.GPU_HANGS, False)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.GPU_UNREADABLE, False)
     assert "nvmlDeviceGetMemoryInfo hangs: it has not returned for 8 s" in answer.message
     assert process.preparer.check(ref) == answer
     assert node.nvml.readings == readings, "nothing is read for it"
