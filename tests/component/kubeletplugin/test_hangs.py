@@ -22,8 +22,11 @@ from simulator import control, store
 from tests.fakes import battering, waiting
 from tests.fakes.apiserver import server as api_server
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and MPS are root's")
 LONGER_S = float(os.environ.get("RATION_HANG_SECONDS", "0"))
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="MIG and MPS are root's"),
+    pytest.mark.timeout(300 + 3 * LONGER_S),
+]
 NODE = "node-k"
 TIME = clock.SystemClock()
 PATIENCE_S, POLL_S = (8.0, 5.0) if LONGER_S else (2.0, 1.0)
