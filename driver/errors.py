@@ -3,7 +3,8 @@
     RationError
     ├── BadInput            what a person wrote cannot be read: where, what, what was expected
     ├── DeviceFault         a GPU or its driver library refused or failed a call
-    │   └── Unchanged       a change that failed, and left everything as it was before it
+    │   ├── Unchanged       a change that failed, and left everything as it was before it
+    │   └── Hung            a call that has not returned, and may yet do what it was asked
     ├── NodeFault           the node's own files, sockets or programs refused or failed
     └── ApiError            the API server refused or could not be reached
         ├── Unauthorized 401 · Forbidden 403 · NotFound 404 · Gone 410 · Invalid 422
@@ -58,6 +59,16 @@ class DeviceFault(RationError):
 
 class Unchanged(DeviceFault):
     """A change that failed, and left everything as it was before it: there is nothing to undo."""
+
+
+class Hung(DeviceFault):
+    """A call that has not returned for `waited_s`; what it was asked, it may yet do."""
+
+    def __init__(self, device: str, call: str, waited_s: float) -> None:
+        super().__init__(device, call, -1, f"it has not returned for {waited_s:.0f} s")
+        subject = f"{device}: " if device else ""
+        self.args = (f"{subject}{call} hangs: {self.text}",)
+        self.waited_s = waited_s
 
 
 class NodeFault(RationError):

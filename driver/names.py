@@ -25,6 +25,8 @@ NO_FAULTS = OWN_TAINTS | {CORDONED_TAINT, MIG_MODE_TAINT}
 """Device taints that say nothing about a GPU's health."""
 TAINT_LOST = "ration.dev/gpu-lost"
 """Device taint: NVML cannot reach the GPU. These and the following tell a GPU's health."""
+LOST_FOR_NOW = frozenset({"hung", "unread"})
+"""Values of it that may pass by themselves: nobody's work is moved for them."""
 TAINT_XID = "ration.dev/xid"
 """Device taint; its value is the Xid."""
 TAINT_RECOVERY = "ration.dev/recovery"

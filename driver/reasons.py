@@ -408,7 +408,7 @@ class Reason(StrEnum):
     )
     GPU_UNREADABLE = (
         "GpuUnreadable",
-        "A GPU is counted by the driver and cannot be read; the others are published.",
+        "A GPU is counted by the driver and cannot be read, or hangs; the others are served.",
     )
     SHARING_OFF = (
         "SharingOff",

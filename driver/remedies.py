@@ -238,7 +238,7 @@ _PUBLISHING: Mapping[R, str] = {
     R.ALLOCATOR_CHANGING: "Wait half a minute.",
     R.ALLOCATOR_CHANGED: _NOTHING,
     R.ALLOCATOR_LABEL_INVALID: "Label the node `controller` or `scheduler`, or take the label off.",
-    R.GPU_UNREADABLE: "See `nvidia-smi` and the kernel's log on the node; it may have to go.",
+    R.GPU_UNREADABLE: "See the kernel's log. A hang may pass; else reboot the node, or replace it.",
     R.SHARING_OFF: "Upgrade Kubernetes to 1.36.4 or newer, with its gates on: `ration doctor`.",
     R.DRIVER_NOT_READY: (
         "Install or load the NVIDIA driver on the node; `driverRoot` says where it is looked for."

@@ -95,6 +95,10 @@ class Control:
         """See `faults.veil`."""
         faults.veil(self._machine, self._machine.find(gpu), on=bool(on))
 
+    def hang(self, gpu: str, call: str) -> None:
+        """See `faults.hang`."""
+        faults.hang(self._machine, self._machine.find(gpu), call)
+
     def recovery(self, gpu: str, action: str) -> None:
         """See `faults.recovery`."""
         faults.recovery(self._machine, self._machine.find(gpu), action)

@@ -160,6 +160,17 @@ def memory_not_told(
 
 
 @app.command()
+def hang(
+    directory: Directory,
+    gpu: OneGpu,
+    call: Annotated[str, typer.Option(help="For example device_get_memory_info.")] = "*",
+    off: Annotated[bool, typer.Option("--off")] = False,  # noqa: FBT002 - typer
+) -> None:
+    """NVML calls that concern the GPU, and its nvidia-smi, do not return until --off."""
+    _send(directory, "hang", gpu, "" if off else call)
+
+
+@app.command()
 def recovery(directory: Directory, action: Action, gpu: OneGpu) -> None:
     """What the GPU asks for (field 230), told by Xid 154."""
     _send(directory, "recovery", gpu, action.name)

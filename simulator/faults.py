@@ -121,6 +121,14 @@ def shy(of: machine.Machine, gpu: machine.Gpu, *, on: bool) -> None:
     of.touch()
 
 
+def hang(of: machine.Machine, gpu: machine.Gpu, call: str) -> None:
+    """`call` (a name of `library.Library`, or `*`) does not return for this GPU; "" ends it."""
+    if call and not (call in {"*", "nvidia_smi"} or _is_call(call)):
+        raise BadFaultError(f"no call {call!r}: expected one like device_get_memory_info, or *")
+    of.board(gpu).hangs = call
+    of.touch()
+
+
 def recovery(of: machine.Machine, gpu: machine.Gpu, action: str) -> None:
     """Field 230 says so from now on; the driver tells by Xid 154 and, if new enough, an event."""
     if action not in codes.RecoveryAction.__members__:
@@ -150,8 +158,7 @@ def slow(of: machine.Machine, call: str, milliseconds: int) -> None:
     """`call` (a name of `library.Library`; `*` is every call) takes so long; 0 ends it."""
     if milliseconds < 0:
         raise BadFaultError(f"{milliseconds} ms: expected 0 or more")
-    known = call in {"*", *PROCESS_CALLS} or client.is_call(getattr(library.Library, call, None))
-    if not known:
+    if not (call in {"*", *PROCESS_CALLS} or _is_call(call)):
         raise BadFaultError(f"no call {call!r}: expected one like device_get_count, or *")
     of.state.slow.pop(call, None)
     if milliseconds:
@@ -200,3 +207,7 @@ def work(of: machine.Machine, gpu: machine.Gpu, pid: int, percent: int) -> None:
         raise BadFaultError(f"no process {pid} runs on GPU {of.minor(gpu)}")
     found[0].sm_percent = percent
     of.touch()
+
+
+def _is_call(name: str) -> bool:
+    return client.is_call(getattr(library.Library, name, None))

@@ -4,7 +4,6 @@ The state is shared; one lock stands around each call. A thread serves one conne
 """
 
 import contextlib
-import re
 import socket
 import struct
 import threading
@@ -17,6 +16,7 @@ from simulator import (
     codes,
     control,
     cuda_contexts,
+    hanging,
     layout,
     library,
     machine,
@@ -32,9 +32,6 @@ Answer = Callable[[wire.Request, sessions.Connection], str]
 
 MAX_LINE = 1 << 16
 WAIT = "event_set_wait"
-SMI = "nvidia_smi"
-_HANDLE = re.compile(r"\b(?:gpu|mig|gi|ci)/([0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])")
-"""The GPU of a handle (client.Handle)."""
 
 
 class Node:
@@ -121,6 +118,10 @@ class Node:
         slow = self._machine.state.slow
         time.sleep(slow.get(request.call, slow.get("*", 0)) / 1000)
         with self._lock:
+            if answer == self._answer_nvml:
+                self._lock.wait_for(
+                    lambda: self._stopping or not hanging.hangs(self._machine, request)
+                )
             before = self._machine.changes
             reply = answer(request, peer)
             self._note(before)
@@ -164,8 +165,8 @@ class Node:
         held = {gpu for one in beside if one.opened and one.is_open() for gpu in one.opened}
         root, others = peer.user == 0, len({one.pid for one in beside})
         reply = answer_nvml(self._machine, request, root=root, others=others, held=held)
-        if request.call != SMI:
-            peer.opened.update(_HANDLE.findall(f"{request.arguments} {reply}"))
+        if request.call != hanging.SMI:
+            peer.opened.update(hanging.HANDLE.findall(f"{request.arguments} {reply}"))
         return reply
 
     def _wait(self, request: wire.Request, peer: sessions.Connection, reply: str) -> str:
@@ -190,7 +191,7 @@ def answer_nvml(
     """Carry out one NVML request and render the reply; the client counts its own init calls."""
     seen, caps = request.visible, request.caps
     nvml = selection.Nvml(of, visible=seen, caps=caps, root=root, others=others, held=held)
-    if request.call == SMI:
+    if request.call == hanging.SMI:
         return _answer_smi(nvml, request)
     if request.call == "init":
         method: Callable[..., object] = nvml.init

@@ -97,7 +97,8 @@ class Board:
 
     A `gone` GPU is `lost`, and no longer enumerated. `minor` is the one it moved to, `moves` says
     that the next MIG mode moves it. `shy` GPUs refuse MIG modes while other NVML clients are open.
-    `veiled` ones do not tell how much memory a process uses.
+    `veiled` ones do not tell how much memory a process uses. `hangs` is the call that does not
+    return, `*` for every one, "" for none.
     """
 
     power_mw: int
@@ -126,6 +127,7 @@ class Board:
     moves: bool = False
     shy: bool = False
     veiled: bool = False
+    hangs: str = ""
     energy_mj: int = 0
     refuse_in_use: int = 0
     refuse_resources: int = 0

@@ -8,11 +8,14 @@ one GPU's trouble is never another's. What clears:
   only grows while the driver holds the GPU). Never while the recovery action is another than NONE.
   A driver without field 230 leaves the last two, and one without the counter (before Volta, vGPU)
   only that the GPU was away; a restart of this process forgets Xids too.
+- one of an Xid of class reset, too, when CALM_POLLS in a row since the last such Xid found the
+  recovery action NONE: the driver, which knows more than the number, asks for nothing.
+- that a call hangs, when it has returned. Such a GPU was not made anew by that.
 - everything else, when the next poll no longer finds it.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, assert_never
@@ -21,6 +24,8 @@ from driver import ids, names
 from driver.devices import xids
 
 Effect = Literal["NoSchedule", "NoExecute", "None"]
+CALM_POLLS = 6
+"""Polls in a row that are believed over an Xid: half a minute by default."""
 XIDS_SHOWN = 3
 """Ailments by Xid of a GPU, and of each instance: a device takes few taints (16 in all)."""
 
@@ -76,11 +81,13 @@ class XidEvent:
 class Signs:
     """What a poll of one GPU says. With a `problem` it could not be reached: nothing else counts.
 
+    `hung` is the call that has not returned, "" when all have: then nothing else counts either.
     `recovery` is field 230, None where the driver has none. `repair_*` is of bad memory: rows
     remapped, or pages retired before Ampere. `energy_mj` is what it used since the driver took it.
     """
 
     problem: str = ""
+    hung: str = ""
     recovery: int | None = None
     repair_pending: bool = False
     repair_failed: bool = False
@@ -136,10 +143,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
-    """What is known of one GPU: Xids not recovered from, its last signs, what cannot be had."""
+    """What is known of one GPU: Xids not recovered from, its last signs, what cannot be had.
+
+    `calm` counts the polls since the last fault that found it asking for nothing.
+    """
 
     faults: frozenset[tuple[int, Instance | None]] = frozenset()
     signs: Signs = Signs()
+    calm: int = 0
+    hung: str = ""
     lost: str = ""
     unwatched: str = ""
 
@@ -154,7 +166,7 @@ def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealt
         case XidEvent():
             after = _after_xid(before, observed, policy)
         case Seen(signs=signs):
-            after = _after_poll(before, signs)
+            after = _after_poll(before, signs, policy)
         case Watched(problem=problem):
             after = dataclasses.replace(before, unwatched=problem)
         case _:
@@ -164,12 +176,21 @@ def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealt
 
 def ailments(of: GpuHealth, policy: Policy) -> tuple[Ailment, ...]:
     """What is wrong with a GPU, in a stable order."""
-    found = [*_lost(of, policy), *_xids(of, policy), *_asked(of.signs, policy)]
+    found = [*_hung(of, policy), *_lost(of, policy), *_xids(of, policy), *_asked(of.signs, policy)]
     found += _memory(of.signs, policy)
-    if of.unwatched and not of.lost:
+    if of.unwatched and not of.lost and not of.hung:
         text = f"its events cannot be had ({of.unwatched}); it is polled, and asked again each time"
         found.append(Ailment(names.TAINT_UNMONITORED, "events", "None", text))
     return tuple(found)
+
+
+def with_unread(
+    found: Mapping[ids.GpuUuid, Sequence[Ailment]], unread: Iterable[ids.GpuUuid]
+) -> Mapping[ids.GpuUuid, Sequence[Ailment]]:
+    """What ails GPUs, with those that could not be read although no poll has said so yet."""
+    text = "it could not be read when the GPUs were last read; cleared when it is"
+    waits = (Ailment(names.TAINT_LOST, "unread", "NoSchedule", text),)
+    return {**found, **{gpu: waits for gpu in unread if not found.get(gpu)}}
 
 
 def of_instance(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
@@ -194,14 +215,27 @@ def _after_xid(before: GpuHealth, event: XidEvent, policy: Policy) -> GpuHealth:
     # A fall of the counter from before this Xid to after it says nothing about this Xid.
     signs = dataclasses.replace(before.signs, energy_mj=None)
     faults = before.faults | {(event.code, event.instance)}
-    return dataclasses.replace(before, faults=faults, signs=signs)
+    return dataclasses.replace(before, faults=faults, signs=signs, calm=0)
 
 
-def _after_poll(before: GpuHealth, signs: Signs) -> GpuHealth:
+def _after_poll(before: GpuHealth, signs: Signs, policy: Policy) -> GpuHealth:
+    if signs.hung:
+        return dataclasses.replace(before, hung=signs.hung, calm=0)
     if signs.problem:
-        return dataclasses.replace(before, lost=signs.problem)
-    faults = frozenset() if _is_anew(before, signs) else before.faults
-    return dataclasses.replace(before, faults=faults, signs=signs, lost="")
+        return dataclasses.replace(before, lost=signs.problem, hung="", calm=0)
+    if _is_anew(before, signs):
+        return dataclasses.replace(before, faults=frozenset(), signs=signs, lost="", hung="")
+    faults, calm = before.faults, 0
+    if faults and signs.recovery == Recovery.NONE:
+        calm = before.calm + 1
+        if calm >= CALM_POLLS:
+            faults, calm = frozenset(f for f in faults if not _is_disproved(f, policy)), 0
+    return dataclasses.replace(before, faults=faults, signs=signs, calm=calm, lost="", hung="")
+
+
+def _is_disproved(fault: tuple[int, Instance | None], policy: Policy) -> bool:
+    """Whether a GPU that asks for nothing has recovered from it: whatever a reset would cure."""
+    return xids.lookup(policy.table, fault[0]).xid_class is xids.XidClass.RESET
 
 
 def _is_anew(before: GpuHealth, signs: Signs) -> bool:
@@ -215,9 +249,16 @@ def _is_anew(before: GpuHealth, signs: Signs) -> bool:
 
 
 def _lost(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
-    if of.lost:
+    if of.lost and not of.hung:
         text = f"NVML cannot reach it ({of.lost}); cleared when it can again"
         yield Ailment(names.TAINT_LOST, "lost", policy.effect(xids.XidClass.NODE), text)
+
+
+def _hung(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    """A hang may pass by itself: nobody is evicted for it."""
+    if of.hung:
+        text = f"NVML cannot reach it: {of.hung} does not return; cleared when it has"
+        yield Ailment(names.TAINT_LOST, "hung", policy.effect(xids.XidClass.RESET), text)
 
 
 def _xids(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
@@ -228,6 +269,8 @@ def _xids(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
         shown[instance] = shown.get(instance, 0) + 1
         if shown[instance] <= XIDS_SHOWN:
             text = f"Xid {code}: {row.meaning}; cleared by a reset of the GPU"
+            if row.xid_class is xids.XidClass.RESET:
+                text += ", or when it goes on asking for nothing (field 230)"
             effect = policy.effect(row.xid_class)
             yield Ailment(names.TAINT_XID, str(code), effect, text, instance)
 

@@ -86,10 +86,35 @@ def remember(before: Inventory, now: Inventory) -> Inventory:
     """`now`, with the GPUs of `before` that still count among the node's but cannot be read.
 
     NVML may not tell which GPU it cannot read, so every one that is missing while something is
-    broken is lost; a GPU that is missing while nothing is broken has been taken out.
+    broken is lost; a GPU that is missing while nothing is broken has been taken out. The others
+    stay linked to one that is lost: nothing of them changes with it.
     """
     if not now.broken:
         return now
     read = {gpu.uuid for gpu in now.gpus}
-    missing = tuple(gpu for gpu in before.known if gpu.uuid not in read)
-    return Inventory(now.gpus, now.broken, in_pci_order(missing))
+    missing = in_pci_order(tuple(gpu for gpu in before.known if gpu.uuid not in read))
+    away = frozenset(gpu.pci for gpu in missing)
+    linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in before.known}
+    gpus = tuple(
+        replace(gpu, nvlink_peers=gpu.nvlink_peers | linked.get(gpu.uuid, frozenset()))
+        for gpu in now.gpus
+    )
+    return Inventory(gpus, now.broken, missing)
+
+
+def without(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
+    """The inventory, where one GPU of it cannot be read just now."""
+    broken = BrokenGpu(gpu.uuid, problem)
+    return Inventory(
+        tuple(other for other in inventory.gpus if other.uuid != gpu.uuid),
+        (*(other for other in inventory.broken if other.where != gpu.uuid), broken),
+        in_pci_order((*inventory.lost, gpu)),
+    )
+
+
+def with_back(inventory: Inventory, gpu: Gpu) -> Inventory:
+    """The inventory, with one GPU as it was just read: in its place, or back among the others."""
+    gpus = (gpu, *(other for other in inventory.gpus if other.uuid != gpu.uuid))
+    lost = tuple(other for other in inventory.lost if other.uuid != gpu.uuid)
+    broken = tuple(other for other in inventory.broken if other.where != gpu.uuid)
+    return Inventory(in_pci_order(gpus), broken, lost)

@@ -75,6 +75,8 @@ _INFORMATIONAL = {
     63: "a bad row of memory was recorded; it is remapped at the next reset",
     92: "many corrected memory errors",
     94: "uncorrectable memory error, contained to one program",
+    # A kernel that never yields ends so, and both of NVIDIA's drivers take it for the program's.
+    109: "a context switch timed out",
     # NVLink 5 tells harmless from fatal by sub-codes that NVML does not hand out. The drivers that
     # know these codes also keep the recovery action, which is read after each of them.
     144: "NVLink: link interface (SAW)",
@@ -97,7 +99,6 @@ _RESET = {
     # The catalog: a reset or reboot clears it, whichever end of the link is broken.
     74: "NVLink: a link failed",
     95: "uncorrectable memory error, not contained to one program",
-    109: "a context switch timed out",
     110: "security fault",
     119: "the GPU's system processor does not answer",
     120: "error of the GPU's system processor",

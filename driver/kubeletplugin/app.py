@@ -302,7 +302,11 @@ class App:
         }
         # Health is about this process: without the API server it still serves the kubelet.
         health = {"publisher": self._standing_still, "health": self._health_stands_still}
-        return telemetry_server.Telemetry(host, port, self._registry, health=health, ready=ready)
+        # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
+        notes = {"gpus": self._health.sick}
+        return telemetry_server.Telemetry(
+            host, port, self._registry, health=health, ready=ready, notes=notes
+        )
 
     def _health_stands_still(self) -> str | None:
         idle_s = self._health.idle_s()
@@ -334,7 +338,10 @@ def _supply(
     sources = supply.Sources(
         core.look,
         core.rules,
-        lambda inventory: ailing.taints(inventory.known, watch.ailments()),
+        lambda inventory: ailing.taints(
+            inventory.known,
+            health.with_unread(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
+        ),
         core.held,
         cordoned.taints,
         core.mode_refusals.taints,

@@ -88,6 +88,12 @@ class PluginConfig(settings.ClusterSettings):
     health_poll_seconds: float = pydantic.Field(
         default=5.0, gt=0, description="How often the GPUs' health is asked for, beside events."
     )
+    nvml_patience_seconds: float = pydantic.Field(
+        default=8.0,
+        gt=0,
+        description="How long one call of NVML may take before its GPU counts as hung: it is "
+        "tainted, and nothing else is asked of it until the call returns.",
+    )
     instance: str = pydantic.Field(
         default="", description="UID of this pod, for rolling updates; empty for fixed sockets."
     )

@@ -4,6 +4,7 @@ import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from driver import errors, ids
 from driver.devices import mig, model
@@ -17,19 +18,50 @@ def _nothing() -> frozenset[mig.Place]:
     return frozenset()
 
 
+class Memory(Protocol):
+    """Where the inventory outlives the process. Neither raises."""
+
+    def read(self) -> model.Inventory:
+        """The GPUs that were known last, as such that cannot be read now."""
+        ...
+
+    def write(self, inventory: model.Inventory) -> None:
+        """Keep it."""
+        ...
+
+
+class Forgetful:
+    """Keeps nothing."""
+
+    def read(self) -> model.Inventory:
+        """No GPU."""
+        return model.Inventory()
+
+    def write(self, inventory: model.Inventory) -> None:
+        """Keep nothing."""
+
+
 class Discovery:
-    """The inventory, read when asked to; empty before the first reading. Thread safe.
+    """The inventory, read when asked to. Thread safe.
+
+    Before the first reading it is what `memory` holds, none of which can be read yet: a GPU that
+    hangs as this process starts is known all the same. A GPU whose call hangs is taken for one
+    that cannot be read, and changes nothing for the others.
 
     Of its MIG instances those at `ours` are known as ours: a record is there before an instance is
     made and after it is destroyed, so it is asked before and after they are read.
     """
 
-    def __init__(self, nvml: ports.Nvml, ours: Ours = _nothing) -> None:
+    def __init__(
+        self, nvml: ports.Nvml, ours: Ours = _nothing, memory: Memory | None = None
+    ) -> None:
         self._nvml = nvml
         self._ours = ours
+        self._memory = memory or Forgetful()
         self._reading = threading.Lock()
         self._swapping = threading.Lock()
-        self._inventory = model.Inventory()
+        self._inventory = self._memory.read()
+        nvml.know(self._inventory)
         self._again: Counter[ids.GpuUuid] = Counter()
         self._doubts = 0
         self._stale = False
@@ -48,6 +80,10 @@ class Discovery:
             return self._inventory
         with self._reading:
             return self._read() if self._is_stale() else self._inventory
+
+    def hung(self, uuid: ids.GpuUuid) -> errors.Hung | None:
+        """The call of a GPU that does not return."""
+        return self._nvml.hung(uuid)
 
     def refresh(self) -> model.Inventory:
         """Read it again. Raises DeviceFault, and the last one stays."""
@@ -73,6 +109,7 @@ class Discovery:
             found = dataclasses.replace(found, gpus=gpus)
             self._inventory = model.remember(self._inventory, found)
             self._stale = self._doubts != doubts
+            self._keep()
         return self._inventory
 
     def again(self, uuid: ids.GpuUuid) -> model.Gpu:
@@ -80,21 +117,31 @@ class Discovery:
 
         The caller holds the GPU. Raises DeviceFault, and what is known is no longer trusted.
         """
-        before = self._inventory.by_uuid(uuid)
+        before = next((gpu for gpu in self._inventory.known if gpu.uuid == uuid), None)
         if before is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:
             found = model.told_apart(self._nvml.again(before), self._ours())
+        except errors.Hung as hung:
+            with self._swapping:
+                if self._inventory.by_uuid(uuid) is not None:
+                    self._inventory = model.without(self._inventory, before, str(hung))
+            raise
         except errors.DeviceFault:
             with self._swapping:
-                self._doubts += 1
-                self._stale = True
+                if self._inventory.by_uuid(uuid) is not None:
+                    self._doubts += 1
+                    self._stale = True
             raise
         with self._swapping:
             self._again[uuid] += 1
-            gpus = tuple(found if gpu.uuid == uuid else gpu for gpu in self._inventory.gpus)
-            self._inventory = dataclasses.replace(self._inventory, gpus=gpus)
+            self._inventory = model.with_back(self._inventory, found)
+            self._keep()
         return found
+
+    def _keep(self) -> None:
+        self._nvml.know(self._inventory)
+        self._memory.write(self._inventory)
 
     def _newest(self, gpu: model.Gpu, again: Counter[ids.GpuUuid]) -> model.Gpu:
         """A GPU as just read with all others, unless it was read again meanwhile."""

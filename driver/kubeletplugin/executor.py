@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from driver import errors, ids
@@ -14,6 +14,14 @@ Act = Callable[[steps.Step], checkpoint.Facts]
 of the step to take back, after any other perhaps a part of it."""
 NO_ACTS: Final[Mapping[str, Act]] = {}
 """Whole GPUs need none."""
+
+
+Settle = Callable[[Iterable[ids.GpuUuid]], None]
+"""Takes back what earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
+
+
+def _nothing_owed(_gpus: Iterable[ids.GpuUuid]) -> None:
+    """Nothing is ever left."""
 
 
 class Abandoned(errors.RationError):
@@ -29,7 +37,9 @@ class Executor:
         specs: injection.Injection,
         acts: Mapping[str, Act] = NO_ACTS,
         watch: observer.Observer = observer.NOBODY,
+        settle: Settle = _nothing_owed,
     ) -> None:
+        self._settle = settle
         self.records = records
         self.specs = specs
         self._acts = acts
@@ -40,6 +50,7 @@ class Executor:
     ) -> checkpoint.Record:
         """Make the claim ready. On any failure of ours nothing of it is left."""
         _still_there(cancelled)
+        self._settle(device.gpu for device in intent.devices)
         record = self.records.started(claim, intent)
         facts: list[checkpoint.Facts] = []
         try:
@@ -65,6 +76,7 @@ class Executor:
         done anew.
         """
         if not (self.records.is_of_this_boot(record) and self.specs.stands(record)):
+            self._settle(record.gpus)
             return self._anew(record)
         if not self.specs.exists(record.uid):
             self.specs.write(record)

@@ -6,7 +6,7 @@ A name is all that is taken from the API; profile, place and instance come from 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from driver import errors, reasons
+from driver import errors, ids, reasons
 from driver.api import offerings
 from driver.devices import faces, model
 from driver.kubeletplugin import discovery, ports, steps
@@ -27,8 +27,13 @@ class Granting:
         self._gpus = gpus
 
     def located(self, wanted: Iterable[str]) -> Located | ports.Refused:
-        """The GPUs behind device names; all are read again when one is not known."""
+        """The GPUs behind device names; all are read again when one is not known.
+
+        One that hangs is refused at once: nothing could be done on it, and no program would run.
+        """
         names = sorted(set(wanted))
+        if (refused := self._hanging(names)) is not None:
+            return refused
         try:
             known = _by_name(self._gpus.trusted())
             if not all(faces.gpu_name(name) in known for name in names):
@@ -40,6 +45,17 @@ class Granting:
             return _unknown(missing, f"it has {', '.join(known) or 'no GPU that can be read'}")
         return {name: gpu for name, gpu in found.items() if gpu is not None}
 
+    def _hanging(self, names: Sequence[str]) -> ports.Refused | None:
+        """Whether a device is of a GPU whose calls do not return."""
+        known = {faces.device_name(gpu.pci): gpu for gpu in self._gpus.current().known}
+        for name in names:
+            gpu = known.get(faces.gpu_name(name) or ids.DeviceName(""))
+            hung = self._gpus.hung(gpu.uuid) if gpu is not None else None
+            if hung is not None:
+                text = f"{name}: {hung}; it is prepared once calls return again"
+                return ports.Refused(reasons.Reason.GPU_UNREADABLE, text)
+        return None
+
     def granted(
         self, results: Sequence[claims.Result], located: Located
     ) -> tuple[steps.Grant, ...] | ports.Refused:
@@ -49,6 +65,8 @@ class Granting:
         try:
             for gpu in distinct.values():
                 known |= self._faces(gpu, [name for name, one in located.items() if one is gpu])
+        except errors.Hung as hung:
+            return ports.Refused(reasons.Reason.GPU_UNREADABLE, str(hung))
         except errors.DeviceFault as fault:
             return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
         granted: list[steps.Grant] = []

@@ -23,6 +23,8 @@ FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
 """Between tries while NVML fails as a whole, or ends every wait at once."""
 
 _SOON_S = 1.0
+_UNANSWERED_S = 0.25
+"""Longest wait for an event while a poll is not answered."""
 _GPU_IS_LOST = 15
 """NVML_ERROR_GPU_IS_LOST (nvml.h)."""
 
@@ -58,8 +60,12 @@ class Watcher(Protocol):
         """The next event; None when there was none."""
         ...
 
-    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
-        """What a poll of one GPU says."""
+    def known(self) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs that are the node's, as far as it was ever read."""
+        ...
+
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+        """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
         ...
 
     def close(self) -> None:
@@ -103,6 +109,7 @@ class HealthWatch:
         self._due_at = -math.inf
         self._round_at = tools.clock.monotonic()
         self._spread = settings.jitter()
+        self._unanswered: set[ids.GpuUuid] = set()
         self._health: health.NodeHealth = {}
         self._found = MappingProxyType(dict(tools.quarantine.all()))
         self._listeners: list[Callable[[], None]] = []
@@ -116,6 +123,12 @@ class HealthWatch:
     def problem(self) -> str | None:
         """Why what is known may be old; None when it is not."""
         return self._problem
+
+    def sick(self) -> str | None:
+        """What is wrong with GPUs, by GPU; None when they all are well."""
+        ill = {gpu: a for gpu, a in self._found.items() if health.verdict(a) is False}
+        lines = (f"{gpu}: {', '.join(one.message for one in ill[gpu])}" for gpu in sorted(ill))
+        return "; ".join(lines) or None
 
     def idle_s(self) -> float:
         """Seconds since the loop last came round: a sick GPU may hold up a call of NVML."""
@@ -150,8 +163,11 @@ class HealthWatch:
         now = self._tools.clock.monotonic()
         if now >= self._due_at or not self._watcher.watching:
             self._poll_all()
+        for gpu in sorted(self._unanswered):
+            self._poll(gpu)
         now = self._tools.clock.monotonic()
-        wait_s = max(0.0, min(self._settings.wait_s, self._due_at - now))
+        longest_s = _UNANSWERED_S if self._unanswered else self._settings.wait_s
+        wait_s = max(0.0, min(longest_s, self._due_at - now))
         if not self._watcher.watching:
             self._tools.clock.wait(stop, wait_s)
             return
@@ -165,7 +181,7 @@ class HealthWatch:
         present = self._watcher.gpus()
         for watched in self._watcher.watch(present):
             self._observe(watched)
-        for gpu in sorted({*present, *self._health}):
+        for gpu in sorted({*present, *self._health, *self._watcher.known()}):
             self._poll(gpu)
         every_s = self._settings.poll_s
         self._due_at = self._tools.clock.monotonic() + every_s * (self._spread or 1.0)
@@ -173,7 +189,13 @@ class HealthWatch:
         self._readable(None)
 
     def _poll(self, gpu: ids.GpuUuid) -> None:
-        self._observe(health.Seen(gpu, self._watcher.signs(gpu)))
+        """Ask one GPU; one that is slow to answer holds up no other."""
+        signs = self._watcher.poll(gpu)
+        if signs is None:
+            self._unanswered.add(gpu)
+            return
+        self._unanswered.discard(gpu)
+        self._observe(health.Seen(gpu, signs))
 
     def _take(self, event: health.XidEvent | Stirred | None) -> None:
         match event:

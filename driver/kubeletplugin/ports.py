@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from driver import ids, reasons
+from driver import errors, ids, reasons
 from driver.devices import mig, model, mps
 from driver.resources import claims
 
@@ -82,6 +82,14 @@ class Nvml(Protocol):
 
     def again(self, gpu: model.Gpu) -> model.Gpu:
         """What a change of its MIG changes of a GPU, read again: minor, mode and instances."""
+        ...
+
+    def know(self, inventory: model.Inventory) -> None:
+        """These are the GPUs that there are, as far as is known."""
+        ...
+
+    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+        """The call of the GPU that does not return; then no other is begun."""
         ...
 
 

@@ -115,7 +115,10 @@ class Publisher:
         self.slices = self._reflector()
 
     def problem(self) -> str | None:
-        """Why the slices are not as they should be; None when they are."""
+        """Why the slices are not as they should be; None when they are.
+
+        A GPU that cannot be read is told on the node, and tainted: the slices are right so.
+        """
         return self._problem
 
     def lag_s(self) -> float:
@@ -259,7 +262,8 @@ class Publisher:
             self._allocator.begin(shown)
             wrote = self._make(offer.pool, node)
             self._allocator.done(shown, node)
-        self._problem = "; ".join(map(str, problems)) or None
+        grave = (one for one in problems if one.reason not in supply.TOLD_ONLY)
+        self._problem = "; ".join(map(str, grave)) or None
         return wrote
 
     def _place(self, shown: handover.Shown, *, closed: bool) -> supply.Place:

@@ -23,8 +23,10 @@ T = TypeVar("T")
 
 HANDLERS = 128
 """Calls served at once: one per pod of a node (110), so that no Unprepare waits for Prepares."""
-_PREPARES = 32
-_UNPREPARES = 16
+_PREPARES = 128
+_UNPREPARES = 128
+"""As many: a claim that waits for a GPU in hand, or for one that hangs, has a thread that nobody
+else needs. Those that work are few: one a GPU."""
 DEADLINE_S = 40.0
 """A call is answered within this; the kubelet gives up after 45 s."""
 

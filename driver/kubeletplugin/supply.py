@@ -17,6 +17,9 @@ _log = structlog.get_logger(__name__)
 _DRIVER_ABSENT = frozenset({9, 12})
 """NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIBRARY_NOT_FOUND (nvml.h)."""
 
+TOLD_ONLY = frozenset({reasons.Reason.GPU_UNREADABLE})
+"""Problems that do not make the slices wrong: the other GPUs are served as they should be."""
+
 Look = Callable[[], model.Inventory]
 """The node's GPUs as they are now. Raises DeviceFault."""
 

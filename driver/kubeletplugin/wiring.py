@@ -20,6 +20,7 @@ from driver.kubeletplugin import (
     executor,
     health_watch,
     injection,
+    last_inventory,
     locks,
     metadata_files,
     mig_acts,
@@ -35,6 +36,7 @@ from driver.kubeletplugin import (
     reclaim,
     recovery,
     reset_watch,
+    settings_owed,
     share_acts,
     shared_settings,
     time_slices,
@@ -44,10 +46,19 @@ from driver.kubeletplugin import (
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi import store
 from driver.kubeletplugin.config import PluginConfig
-from driver.kubeletplugin.nvml import activity, busy, instances, meter, modes, resetter
+from driver.kubeletplugin.nvml import (
+    activity,
+    bounded,
+    busy,
+    instances,
+    lanes,
+    meter,
+    modes,
+    resetter,
+)
+from driver.kubeletplugin.nvml import door as nvml_door
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
-from driver.kubeletplugin.nvml import session as sessions
 from driver.kubeletplugin.sharing import mig as parts
 
 _log = structlog.get_logger(__name__)
@@ -109,6 +120,7 @@ class _Hands:
     settings: shared_settings.SharedSettings
     owed: mig_owed.Settling
     mode_refusals: mode_refusals.ModeRefusals
+    left: settings_owed.SettingsOwed
 
     def recover(self) -> tuple[str, ...]:
         """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
@@ -130,7 +142,7 @@ class _Hands:
         return (*recovery.put_back_specs(self.acting, self.holding), *self._settled())
 
     def _settled(self) -> tuple[str, ...]:
-        return (*self.settings.mend(), *self.owed.mend())
+        return (*self.settings.mend(), *self.owed.mend(), *self.left.mend())
 
 
 def core(
@@ -199,14 +211,16 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     boot_id = boot.boot_id(config.host_root)
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
     place = driver_search.of(config.driver_root, config.host_root)
-    library = nvml.NvmlLibrary(place, config.host_root)
-    gpus = discovery.Discovery(library, lambda: parts_of(records))
+    inside = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
+    library = nvml.NvmlLibrary(place, config.host_root, inside)
+    memory = last_inventory.LastInventory(config.state_dir / "inventory.json", watch)
+    gpus = discovery.Discovery(library, lambda: parts_of(records), memory)
     root = driver_root.DriverRoot(place, host=config.host_root)
     door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
     smi = processes.Smi(root)
-    setting = modes.Modes(library.session)
+    setting = bounded.Modes(modes.Modes(library.session), library.session)
     slices = time_slices.Remembered(
-        smi,
+        bounded.TimeSlices(smi, library.session),
         config.state_dir / "time-slices",
         lambda: time_slices.driver_load(config.host_root, boot_id),
     )
@@ -215,17 +229,24 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     owed = mig_owed.Owed(config.state_dir / "mig-owed", boot_id, watch)
     refusals = mode_refusals.ModeRefusals(time)
     parting = mig_acts.MigActs(partitions, gpus.again, owed.add, refusals)
-    acts = {**parting.table(), **sharing.table()}
+    holding = locks.Locks(config.state_dir / "locks", time)
+    left = settings_owed.SettingsOwed(
+        sharing.table(),
+        lambda act: mig_owed.Owed(config.state_dir / "settings-owed" / act, boot_id, watch),
+        holding,
+        library.hung,
+    )
+    acts = {**parting.table(), **left.table()}
     driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
     specs = _specs(config, gpus, driver, door, watch)
-    acting = executor.Executor(records, specs, acts, watch)
-    holding = locks.Locks(config.state_dir / "locks", time)
+    acting = executor.Executor(records, specs, acts, watch, left.settle)
     settings = shared_settings.SharedSettings(
         records.all, sharing, door, holding, acting.unaccounted
     )
     settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
     return _Hands(
-        library, gpus, records, door, smi, slices, acting, holding, settings, settling, refusals
+        *(library, gpus, records, door, smi, slices, acting, holding, settings, settling),
+        *(refusals, left),
     )
 
 
@@ -245,7 +266,7 @@ def _specs(
     return injection.Injection(kind, gpus, driver, files, opening, door)
 
 
-def _senses(session: sessions.Session) -> occupancy.Senses:
+def _senses(session: nvml_door.Door) -> occupancy.Senses:
     """For a thread of its own, as each adapter of the GPUs' health is."""
     signs = nvml_health.NvmlHealth(session).signs
     return occupancy.Senses(signs, busy.Busy(session).count_all)

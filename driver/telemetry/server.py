@@ -22,7 +22,8 @@ _POLL_S = 0.2
 class Telemetry:
     """Listens from construction on; `run` is a thread's target.
 
-    `port` 0 takes a free one. Raises NodeFault when `address:port` cannot be had.
+    `port` 0 takes a free one. What `notes` find is said with readiness, and does not end it.
+    Raises NodeFault when `address:port` cannot be had.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Telemetry:
         *,
         health: Mapping[str, Check],
         ready: Mapping[str, Check],
+        notes: Mapping[str, Check] | None = None,
     ) -> None:
         pages: Pages = {
             "/metrics": lambda: (
@@ -41,7 +43,7 @@ class Telemetry:
                 prometheus_client.generate_latest(registry),
             ),
             "/healthz": lambda: _checked(health),
-            "/readyz": lambda: _checked(ready),
+            "/readyz": lambda: _checked(ready, notes or {}),
         }
         try:
             self._server = _Server((address, port), pages)
@@ -66,10 +68,12 @@ Answer = tuple[int, str, bytes]
 Pages = Mapping[str, Callable[[], Answer]]
 
 
-def _checked(checks: Mapping[str, Check]) -> Answer:
-    found = {name: check() for name, check in checks.items()}
-    lines = [f"{name}: {problem or 'ok'}" for name, problem in found.items()]
-    code = 200 if all(problem is None for problem in found.values()) else 503
+def _checked(checks: Mapping[str, Check], notes: Mapping[str, Check] | None = None) -> Answer:
+    problems = {name: check() for name, check in checks.items()}
+    lines = [f"{name}: {problem or 'ok'}" for name, problem in problems.items()]
+    said = {name: note() for name, note in (notes or {}).items()}
+    lines += [f"{name}: ok, but {words}" for name, words in said.items() if words]
+    code = 200 if all(problem is None for problem in problems.values()) else 503
     return code, _PLAIN, "\n".join([*lines, ""]).encode()
 
 

@@ -113,6 +113,26 @@ def test_a_slow_call_takes_its_time(base: Path) -> None:
     assert CLOCK.monotonic() - began >= 0.2
 
 
+def test_a_call_of_a_gpu_that_hangs_returns_when_it_answers_again_and_others_at_once(
+    base: Path,
+) -> None:
+    sick, well = (pynvml.nvmlDeviceGetHandleByIndex(number) for number in (0, 1))
+    control.send(base, "hang", "0", "*")
+    done = threading.Event()
+
+    def ask() -> None:
+        pynvml.nvmlDeviceGetMemoryInfo(sick)
+        done.set()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert pynvml.nvmlDeviceGetMemoryInfo(well).total
+    assert not done.wait(0.2)
+    control.send(base, "hang", "0", "")
+    asking.join(20)
+    assert done.is_set()
+
+
 def test_a_driver_upgrade_moves_the_libraries_and_then_the_reboot_loads_it(base: Path) -> None:
     at = layout.Layout(base)
     control.send(base, "upgrade", "590.48.01")

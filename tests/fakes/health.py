@@ -11,8 +11,8 @@ import pynvml
 from driver import errors, ids
 from driver.devices import health
 from driver.kubeletplugin import health_watch
+from driver.kubeletplugin.nvml import door
 from driver.kubeletplugin.nvml import health as nvml_health
-from driver.kubeletplugin.nvml import session as nvml_session
 from tests.fakes import clock as fake_clock
 from tests.fakes import loading
 
@@ -40,7 +40,10 @@ class NoGpus:
     def wait(self, timeout_s: float) -> None:
         raise AssertionError(f"nothing is watched, yet waited for {timeout_s} s")
 
-    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+    def known(self) -> tuple[ids.GpuUuid, ...]:
+        return ()
+
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs:
         raise AssertionError(f"{gpu} is not there")
 
     def close(self) -> None:
@@ -53,7 +56,9 @@ class ScriptedWatcher:
     def __init__(self, clock: fake_clock.FakeClock) -> None:
         self.script: collections.deque[Happening] = collections.deque()
         self.stop = threading.Event()
-        self.now = dict.fromkeys(GPUS, health.Signs(recovery=0))
+        self.now: dict[ids.GpuUuid, health.Signs | None] = dict.fromkeys(
+            GPUS, health.Signs(recovery=0)
+        )
         self.before_gpus: Callable[[], None] = lambda: None
         self.waited_for: set[ids.GpuUuid] = set()
         self.watched: set[ids.GpuUuid] = set()
@@ -67,7 +72,11 @@ class ScriptedWatcher:
 
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
         self.before_gpus()
-        return tuple(gpu for gpu, signs in self.now.items() if not signs.problem)
+        return tuple(
+            gpu
+            for gpu, signs in self.now.items()
+            if signs is None or not (signs.problem or signs.hung)
+        )
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
         before, self.watched = self.watched, set(gpus)
@@ -89,7 +98,10 @@ class ScriptedWatcher:
                 act()
         return None
 
-    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
+    def known(self) -> tuple[ids.GpuUuid, ...]:
+        return tuple(self.now)
+
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
         self.polls.append((self._clock.elapsed_s, gpu))
         return self.now[gpu]
 
@@ -103,9 +115,9 @@ class Counted(nvml_health.NvmlHealth):
 
     polls = 0
 
-    def signs(self, gpu: ids.GpuUuid) -> health.Signs:
-        found = super().signs(gpu)
-        self.polls += 1
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+        found = super().poll(gpu)
+        self.polls += found is not None
         return found
 
 
@@ -124,9 +136,9 @@ def simulated(library: Path) -> Iterator[Counted]:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
 
-    session = nvml_session.Session(start, end)
+    session = door.Door(start, end)
     try:
-        yield Counted(session)
+        yield Counted(session, patience_s=20)
     finally:
         session.close()
         loading.forget()

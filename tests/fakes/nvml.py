@@ -35,6 +35,8 @@ class FakeNvml:
         self.machine = of
         self.absent = False
         self.readings = 0
+        self.knows: tuple[model.Gpu, ...] = ()
+        self.hangs: dict[ids.GpuUuid, errors.Hung] = {}
         self._library = library.Library(of)
         self._library.init(client.INIT_FLAG_NO_GPUS)
 
@@ -47,7 +49,11 @@ class FakeNvml:
         broken: list[model.BrokenGpu] = []
         for index in range(self._library.device_get_count()):
             try:
-                gpus.append(self._gpu(index))
+                gpu = self._gpu(index)
+                if gpu.uuid in self.hangs:
+                    broken.append(model.BrokenGpu(gpu.uuid, str(self.hangs[gpu.uuid])))
+                else:
+                    gpus.append(gpu)
             except codes.NvmlError as e:
                 broken.append(model.BrokenGpu(f"GPU at index {index}", str(e)))
         ends = {gpu.pci: self._end(gpu) for gpu in gpus}
@@ -59,6 +65,8 @@ class FakeNvml:
         return self._library
 
     def again(self, gpu: model.Gpu) -> model.Gpu:
+        if gpu.uuid in self.hangs:
+            raise self.hangs[gpu.uuid]
         try:
             handle = self._library.device_get_handle_by_uuid(gpu.uuid)
             of = self.machine.find(gpu.uuid)
@@ -67,6 +75,12 @@ class FakeNvml:
         except codes.NvmlError as e:
             raise errors.DeviceFault(gpu.uuid, "reading it again", e.code, str(e)) from e
         return dataclasses.replace(gpu, minor=minor, mig=found)
+
+    def know(self, inventory: model.Inventory) -> None:
+        self.knows = inventory.known
+
+    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+        return self.hangs.get(gpu)
 
     def _gpu(self, index: int) -> model.Gpu:
         ask = self._library

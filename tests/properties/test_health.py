@@ -19,6 +19,7 @@ instances = st.none() | st.builds(health.Instance, st.integers(1, 3), st.none() 
 signs = st.builds(
     Signs,
     problem=st.sampled_from(["", "", "lost"]),
+    hung=st.sampled_from(["", "", "nvmlDeviceGetMemoryInfo"]),
     recovery=st.none() | st.integers(0, 9),
     repair_pending=st.booleans(),
     repair_failed=st.booleans(),

@@ -1,8 +1,8 @@
 """Which workloads are on GPUs that failed, and which of them are to run elsewhere. Pure.
 
 A GPU failed whose devices have a taint of a reset-, node- or hardware-class fault; what is only
-told of it (effect None), and a quarantine of what works again, is none. On a node that is about to
-be taken away all of them fail at once.
+told of it (effect None), a quarantine of what works again and a call that hangs are none. On a node
+that is about to be taken away all of them fail at once.
 """
 
 from collections.abc import Iterator
@@ -60,9 +60,14 @@ def _fault(device: slices.Device) -> str:
     wrong = (
         f"{taint.key.rpartition('/')[2]} {taint.value}"
         for taint in device.taints
-        if taint.key in FAULTS and taint.effect != "None"
+        if taint.key in FAULTS and taint.effect != "None" and not _may_pass(taint)
     )
     return ", ".join(wrong)
+
+
+def _may_pass(taint: slices.Taint) -> bool:
+    """Whether it may go by itself: a call hangs, which one that is grave tells by an Xid, too."""
+    return taint.key == names.TAINT_LOST and taint.value in names.LOST_FOR_NOW
 
 
 def is_replaced(unit: units.Unit) -> bool:

@@ -7,8 +7,7 @@ import pynvml
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 _NOBODY = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_SUCCESS}
 """No samples. pynvml raises a success when there is nothing to make room for."""
@@ -19,7 +18,7 @@ _WHOLE = 100
 class Activity:
     """Implements `ports.Workers`."""
 
-    def __init__(self, session: sessions.Session) -> None:
+    def __init__(self, session: door.Door) -> None:
         self._session = session
 
     def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
@@ -28,9 +27,7 @@ class Activity:
         Raises DeviceFault. Samples beyond 100 percent are said to be seen on some drivers, and are
         disregarded.
         """
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            found = _samples(gpu, handle, stamp_us)
+        found = self._session.on(gpu, lambda handle: _samples(gpu, handle, stamp_us))
         if found is None:
             return None
         told: dict[int, ports.Sample] = {}
@@ -41,9 +38,8 @@ class Activity:
 
     def percent(self, gpu: ids.GpuUuid) -> int | None:
         """How busy the whole GPU is now; None with MIG on. Raises DeviceFault."""
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            rates = calls.maybe(gpu, pynvml.nvmlDeviceGetUtilizationRates, handle)
+        call = pynvml.nvmlDeviceGetUtilizationRates
+        rates = self._session.on(gpu, lambda handle: calls.maybe(gpu, call, handle))
         return None if rates is None else int(rates.gpu)
 
 

@@ -4,8 +4,7 @@ import pynvml
 
 from driver import ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 _LISTS = (
     pynvml.nvmlDeviceGetComputeRunningProcesses,
@@ -17,31 +16,36 @@ _LISTS = (
 class Busy:
     """Implements `ports.Processes` and `ports.Users`."""
 
-    def __init__(self, session: sessions.Session) -> None:
+    def __init__(self, session: door.Door) -> None:
         self._session = session
 
     def count(self, gpu: ids.GpuUuid) -> int:
         """How many compute processes are on the whole GPU. Raises DeviceFault."""
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            return len(calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle))
+        call = pynvml.nvmlDeviceGetComputeRunningProcesses
+        return self._session.on(gpu, lambda handle: len(calls.ask(gpu, call, handle)))
 
     def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         """Every process that computes on the whole GPU, each once, by pid. Raises DeviceFault."""
-        used: dict[int, int | None] = {}
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            for call in _LISTS:
-                for one in calls.maybe(gpu, call, handle) or ():
-                    # Between the two calls it may have grown; pynvml says None for "not available".
-                    told = (used.get(one.pid), one.usedGpuMemory)
-                    used[one.pid] = max((size for size in told if size is not None), default=None)
+        used = self._session.on(gpu, lambda handle: _used(gpu, handle))
         return tuple(ports.GpuProcess(pid, used[pid]) for pid in sorted(used))
 
     def count_all(self, gpu: ids.GpuUuid) -> int:
         """As `count`, graphics processes too; one that is both counts twice. Raises DeviceFault."""
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            computing = calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-            drawing = calls.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
-            return len(computing) + len(drawing or ())
+        return self._session.on(gpu, lambda handle: _count_all(gpu, handle))
+
+
+def _used(gpu: str, handle: object) -> dict[int, int | None]:
+    """The bytes of each process, by pid."""
+    used: dict[int, int | None] = {}
+    for call in _LISTS:
+        for process in calls.maybe(gpu, call, handle) or ():
+            # Between the two calls it may have grown; pynvml says None for "not available".
+            sizes = (used.get(process.pid), process.usedGpuMemory)
+            used[process.pid] = max((size for size in sizes if size is not None), default=None)
+    return used
+
+
+def _count_all(gpu: str, handle: object) -> int:
+    computing = calls.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    drawing = calls.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+    return len(computing) + len(drawing or ())

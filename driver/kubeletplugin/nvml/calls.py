@@ -8,6 +8,7 @@ import pynvml
 import structlog
 
 from driver import errors, ids
+from driver.kubeletplugin.nvml import lanes
 
 ABSENT = {
     pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -27,17 +28,23 @@ _LOG = structlog.get_logger(__name__)
 
 
 def ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """One call of pynvml. Raises DeviceFault.
+    """Call pynvml once. Raises DeviceFault; Hung in an act that nobody waits for any more.
 
     NVMLError's own text is a bare number for some codes until a library is loaded, and a newer
     structure than the driver knows raises no NVMLError at all (node-layer: pynvml's traps).
     """
+    visit = lanes.current()
+    if visit is not None:
+        visit.enter(call.__name__)
     try:
         return call(*arguments)
     except pynvml.NVMLError as e:
         raise errors.DeviceFault(device, call.__name__, e.value, str(e)) from e
     except (pynvml.NVMLLibraryMismatchError, UnicodeDecodeError) as e:
         raise errors.DeviceFault(device, call.__name__, NO_CODE, str(e)) from e
+    finally:
+        if visit is not None:
+            visit.leave()
 
 
 def maybe(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml

@@ -8,16 +8,16 @@ until the set no longer holds it (node-layer: events).
 import collections
 import contextlib
 import ctypes
+import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml
 
 from driver import errors, ids
 from driver.devices import health
 from driver.kubeletplugin import health_watch
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 WHOLE_GPU = 0xFFFFFFFF
 """Both ids of an event that is no instance's (nvml.h, nvmlEventData_t)."""
@@ -33,17 +33,27 @@ _WANTED = (
 )
 """Xids are judged; each of the others is a reason to look at its GPU."""
 _PENDING_MOST = 256
+_EVENTS = "events"
+"""The lane of event sets."""
+_WHICH = "which"
+PATIENCE_S = 0.3
+"""Longest wait for one GPU's poll: the others' events and polls wait meanwhile."""
 Event = health.XidEvent | health_watch.Stirred
+Told = TypeVar("Told")
 
 
 class NvmlHealth:
-    """Implements `health_watch.Watcher` over an initialised library. Used by one thread."""
+    """Implements `health_watch.Watcher` over an initialised library. Used by one thread.
 
-    def __init__(self, session: sessions.Session) -> None:
+    A poll that is not answered within `patience_s` goes on, and is answered by a later one.
+    """
+
+    def __init__(self, session: door.Door, patience_s: float = PATIENCE_S) -> None:
         self._session = session
+        self._patience_s = patience_s
         self._number = 0
         self._set: object | None = None
-        self._handles: dict[ids.GpuUuid, object] = {}
+        self._uuids: dict[int, ids.GpuUuid] = {}
         self._addresses: dict[int, ids.GpuUuid] = {}
         self._watched: set[ids.GpuUuid] = set()
         self._pending: collections.deque[Event] = collections.deque()
@@ -55,18 +65,29 @@ class NvmlHealth:
         """Whether there is an event set of the library's present start, with a GPU in it."""
         return bool(self._watched) and self._number == self._session.number
 
+    def known(self) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs that are the node's as far as it was ever read."""
+        return self._session.known()
+
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """Every GPU that can be read; the others are left out. Raises DeviceFault."""
-        with self._using():
-            found: list[ids.GpuUuid] = []
-            for index in range(calls.ask("", pynvml.nvmlDeviceGetCount)):
-                with contextlib.suppress(_OneGpuFault):
-                    where = f"GPU at index {index}"
-                    handle = _of_one(where, pynvml.nvmlDeviceGetHandleByIndex, index)
-                    uuid = ids.GpuUuid(str(_of_one(where, pynvml.nvmlDeviceGetUUID, handle)))
-                    self._handles[uuid] = handle
-                    found.append(uuid)
-            return tuple(found)
+        """Every GPU that can be read, and those watched that do not answer now; others left out.
+
+        Raises DeviceFault.
+        """
+        with self._following():
+            count = self._session.of_library(lambda: calls.ask("", pynvml.nvmlDeviceGetCount))
+            for index in range(count):
+                with contextlib.suppress(errors.DeviceFault):  # told by its answer
+                    act = functools.partial(self._identified, index)
+                    self._session.lanes.begin(
+                        self._session.lane_at(index, self._number), _WHICH, act
+                    )
+            present: list[ids.GpuUuid] = []
+            for index in range(count):
+                uuid = self._identity(index)
+                if uuid is not None:
+                    present.append(uuid)
+            return tuple(present)
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
         """Have exactly these in the event set; how it went for those that were not yet in it.
@@ -74,7 +95,7 @@ class NvmlHealth:
         Raises DeviceFault. Nothing takes a GPU out of a set: then there is a new set before the old
         one is emptied, and an event of that moment may come twice.
         """
-        with self._using():
+        with self._following():
             wanted, old = frozenset(gpus), None
             if not wanted.issuperset(self._watched):
                 old, self._set = self._set, None
@@ -89,50 +110,92 @@ class NvmlHealth:
 
         Raises DeviceFault; GPU_IS_LOST says nothing of which GPU it is.
         """
-        with self._using():
+        with self._following():
             if self._pending:
                 return self._pending.popleft()
             return None if self._set is None else self._wait(self._set, timeout_s)
 
     def signs(self, gpu: ids.GpuUuid) -> health.Signs:
         """What a poll of the GPU says, unreachable GPUs included. Raises DeviceFault."""
-        with self._using():
+        act = functools.partial(_polled, self._session, gpu)
+        return self._told(gpu, lambda: self._session.lanes.call(gpu, act))
+
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+        """As `signs`; None: it has not answered yet, and is to be asked again."""
+        act, lanes = functools.partial(_polled, self._session, gpu), self._session.lanes
+        return self._told(gpu, lambda: lanes.ask(gpu, "signs", act, self._patience_s))
+
+    def _told(self, gpu: ids.GpuUuid, ask: Callable[[], Told]) -> Told | health.Signs:
+        with self._following():
             try:
-                handle = self._handles.get(gpu) or _of_one(
-                    gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu
-                )
-                signs = _signs(gpu, handle)
-            except _OneGpuFault as fault:
-                self._handles.pop(gpu, None)
+                return ask()
+            except errors.Hung as hung:
+                return health.Signs(hung=hung.call)
+            except errors.DeviceFault as fault:
+                if not _is_of_one(fault):
+                    raise
+                self._session.forget(gpu)
                 return health.Signs(problem=f"{fault.text}, NVML error {fault.code}")
-            self._handles[gpu] = handle
-            return signs
 
     def close(self) -> None:
         """Free the event set; the next `watch` makes one."""
         if self._set is None or self._number != self._session.number:
             self._forget()
             return
-        with contextlib.suppress(errors.DeviceFault), self._using():
-            self._free()
+        self._free()
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[None]:
-        """With the library; what belongs to an earlier start of it is forgotten."""
+    def _following(self) -> Iterator[None]:
+        """Forget what belongs to an earlier start of the library; drop one that is gone."""
         try:
-            with self._session.use() as number:
-                if number != self._number:
-                    self._forget()
-                    self._number = number
-                yield
+            if not self._number or self._number != self._session.number:
+                self._follow(self._session.of_library(lambda: self._session.number))
+            yield
         except errors.DeviceFault as fault:
             if fault.code in calls.LIBRARY_GONE:
                 self._session.drop(self._number)
             raise
 
-    def _wait(self, made: object, timeout_s: float) -> Event | None:
+    def _follow(self, number: int) -> None:
+        if number != self._number:
+            left, before = self._set, self._number
+            self._forget()
+            self._number = number
+            if left is not None and self._session.is_open(before):
+                self._release(left)  # a call hangs in that start, which goes on beside this one
+
+    def _identified(self, index: int) -> ids.GpuUuid:
+        """The UUID of the GPU at an index, in its lane."""
+        where = f"GPU at index {index}"
+        with self._session.use() as number:
+            handle = calls.ask(where, pynvml.nvmlDeviceGetHandleByIndex, index)
+            uuid = ids.GpuUuid(str(calls.ask(where, pynvml.nvmlDeviceGetUUID, handle)))
+            self._session.keep(uuid, number, handle)
+            self._session.stands_at(index, number, uuid)
+            return uuid
+
+    def _identity(self, index: int) -> ids.GpuUuid | None:
+        """The GPU at an index, if it answers, or is watched and does not."""
+        before, lane = self._uuids.get(index), self._session.lane_at(index, self._number)
         try:
-            data = calls.ask("", pynvml.nvmlEventSetWait_v2, made, int(timeout_s * 1000))
+            uuid: ids.GpuUuid | None = self._session.lanes.ask(
+                lane, _WHICH, functools.partial(self._identified, index), self._patience_s
+            )
+        except errors.Hung:
+            uuid = None
+        except errors.DeviceFault as fault:
+            if not _is_of_one(fault):
+                raise
+            return None
+        if uuid is not None:
+            self._uuids[index] = uuid
+            return uuid
+        return before if before in self._watched else None
+
+    def _wait(self, made: object, timeout_s: float) -> Event | None:
+        call, limit_ms = pynvml.nvmlEventSetWait_v2, int(timeout_s * 1000)
+        try:
+            data = self._on_events(lambda: calls.ask("", call, made, limit_ms))
         except errors.DeviceFault as fault:
             if fault.code == pynvml.NVML_ERROR_TIMEOUT:
                 return None
@@ -142,18 +205,38 @@ class NvmlHealth:
             return health_watch.Stirred(gpu)
         return health.XidEvent(gpu, int(data.eventData), _instance(data))
 
+    def _on_events(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as pynvml
+        """Have an act done on event sets, apart from what else concerns no GPU."""
+
+        def visit() -> object:
+            with self._session.use() as number:
+                self._require(number)
+                return act()
+
+        return self._session.lanes.call(_EVENTS, visit)
+
+    def _require(self, number: int) -> None:
+        """Keep a set out of another start than its own. Raises DeviceFault, as of a timeout."""
+        if number != self._number:
+            code = pynvml.NVML_ERROR_TIMEOUT
+            raise errors.DeviceFault("", "using an event set", code, "the library was started anew")
+
     def _fill(self, wanted: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
         """Register who is not yet, in a new set if there is none."""
         fresh = self._set is None
         if fresh:
-            self._set = calls.ask("", pynvml.nvmlEventSetCreate)
+            self._set = self._on_events(lambda: calls.ask("", pynvml.nvmlEventSetCreate))
         done: list[health.Watched] = []
         for gpu in sorted(wanted - self._watched):
             problem = self._refused.get(gpu)
             try:
                 if problem is None:
                     self._register(gpu)
-            except _OneGpuFault as fault:
+            except errors.Hung as hung:
+                problem = f"{hung.call} hangs"
+            except errors.DeviceFault as fault:
+                if not _is_of_one(fault):
+                    raise
                 problem = f"{fault.text}, NVML error {fault.code}"
                 if fault.code == pynvml.NVML_ERROR_UNKNOWN:  # such a set is of no use any more
                     self._free()
@@ -167,16 +250,17 @@ class NvmlHealth:
         with contextlib.suppress(errors.DeviceFault):
             while len(self._pending) < _PENDING_MOST and (event := self._wait(old, 0.0)):
                 self._pending.append(event)
-        with contextlib.suppress(errors.DeviceFault):
-            calls.ask("", pynvml.nvmlEventSetFree, old)
+        self._release(old)
 
     def _register(self, gpu: ids.GpuUuid) -> None:
-        handle = self._handles.get(gpu) or _of_one(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-        supported = _of_one(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
-        if not supported & pynvml.nvmlEventTypeXidCriticalError:
-            code = pynvml.NVML_ERROR_NOT_SUPPORTED
-            raise _OneGpuFault(gpu, "nvmlDeviceGetSupportedEventTypes", code, "no Xids")
-        _of_one(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _WANTED & supported, self._set)
+        session, made = self._session, self._set
+
+        def visit() -> object:
+            with session.use() as number:
+                self._require(number)
+                return _registered(gpu, session.handle(gpu, number), made)
+
+        handle = session.lanes.call(gpu, visit)
         self._addresses[_address(handle)] = gpu
         self._watched.add(gpu)
 
@@ -184,22 +268,50 @@ class NvmlHealth:
         made, self._set = self._set, None
         self._watched.clear()
         if made is not None:
+            self._release(made)
+
+    def _release(self, made: object) -> None:
+        with contextlib.suppress(errors.DeviceFault):
+            self._on_events(lambda: calls.ask("", pynvml.nvmlEventSetFree, made))
+
+    def _let_go(self, number: int) -> None:
+        """A start of the library ends: its event set goes first. Nobody is inside."""
+        made = self._set
+        if made is not None and number == self._number:
+            self._set = None
+            self._watched.clear()
             with contextlib.suppress(errors.DeviceFault):
                 calls.ask("", pynvml.nvmlEventSetFree, made)
 
-    def _let_go(self) -> None:
-        """The library ends: its event set goes first. By another thread, while ours is outside."""
-        if self._number == self._session.number:
-            self._free()
-
     def _forget(self) -> None:
         self._set = None
-        for kept in (self._handles, self._addresses, self._watched, self._pending, self._refused):
+        for kept in (self._uuids, self._addresses, self._watched, self._pending, self._refused):
             kept.clear()
 
 
 class _OneGpuFault(errors.DeviceFault):
     """A fault that is that of one GPU, and not of the library."""
+
+
+def _is_of_one(fault: errors.DeviceFault) -> bool:
+    """Whether a fault is one GPU's, and not the library's."""
+    return bool(fault.device) and fault.code not in calls.LIBRARY_GONE
+
+
+def _polled(session: door.Door, gpu: ids.GpuUuid) -> health.Signs:
+    """Poll the GPU, in its lane. Raises DeviceFault."""
+    with session.use() as number:
+        return _signs(gpu, session.handle(gpu, number))
+
+
+def _registered(gpu: ids.GpuUuid, handle: object, made: object) -> object:
+    """Ask for the GPU's events in that set; its handle. Raises DeviceFault."""
+    supported = _of_one(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
+    if not supported & pynvml.nvmlEventTypeXidCriticalError:
+        code = pynvml.NVML_ERROR_NOT_SUPPORTED
+        raise _OneGpuFault(gpu, "nvmlDeviceGetSupportedEventTypes", code, "no Xids")
+    _of_one(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _WANTED & supported, made)
+    return handle
 
 
 def _signs(gpu: ids.GpuUuid, handle: object) -> health.Signs:
@@ -288,6 +400,8 @@ def _of_one(gpu: str, call: Callable[..., Any], *arguments: object) -> Any:  # n
     """As `calls.ask`; what fails for this GPU only is a _OneGpuFault."""
     try:
         return calls.ask(gpu, call, *arguments)
+    except errors.Hung:
+        raise
     except errors.DeviceFault as fault:
         if fault.code in calls.LIBRARY_GONE:
             raise

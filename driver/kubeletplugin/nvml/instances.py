@@ -16,8 +16,7 @@ import structlog
 from driver import clock, errors, ids
 from driver.devices import mig
 from driver.files import observer
-from driver.kubeletplugin.nvml import calls, partition
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door, partition
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -29,6 +28,13 @@ _MOST_COMPUTE = 8
 _GPU_GONE = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_GPU_IS_LOST}
 """The GPU has left, or is lost: no instance outlives the reset that brings it back (node-layer
 2.3)."""
+_LOOKUPS = {
+    "nvmlDeviceGetHandleByPciBusId",
+    "nvmlDeviceGetHandleByUUID",
+    "nvmlDeviceGetUUID",
+}
+MODE_S = 20.0
+"""Longest time of a call in an act that changes the mode, which may take a reset of the GPU."""
 _NOT_AT_ONCE = {
     pynvml.NVML_ERROR_IN_USE: "it is in use by instances, processes or another program",
     pynvml.NVML_ERROR_RESET_REQUIRED: "the GPU would have to be reset",
@@ -41,7 +47,7 @@ class Instances:
 
     def __init__(
         self,
-        session: sessions.Session,
+        session: door.Door,
         clock: clock.Clock,
         watch: observer.Observer = observer.NOBODY,
     ) -> None:
@@ -52,22 +58,20 @@ class Instances:
     def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
         """Have MIG on; whether it was off. A mode that would come later only is put back."""
 
-        def once() -> bool:
-            with self._gpu(gpu) as handle:
-                return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
+        def enabled(handle: object) -> bool:
+            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
 
-        return self._patiently(once, patience_s)
+        return self._patiently(lambda: self._session.on(gpu, enabled, MODE_S), patience_s)
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
         """Have MIG off, unless an instance is left; whether it was turned off."""
 
-        def once() -> bool:
-            with self._gpu(gpu) as handle:
-                if _is_on(gpu, handle) and _has_instances(gpu, handle):
-                    return False
-                return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE)
+        def disabled(handle: object) -> bool:
+            if _is_on(gpu, handle) and _has_instances(gpu, handle):
+                return False
+            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE)
 
-        return self._patiently(once, patience_s)
+        return self._patiently(lambda: self._session.on(gpu, disabled, MODE_S), patience_s)
 
     def make(self, place: mig.Place) -> mig.Instance:
         """Make an instance at a place that nothing lies on, with its one device.
@@ -75,21 +79,7 @@ class Instances:
         What was made is destroyed when any call fails. Raises Unchanged when that leaves nothing,
         DeviceFault when a part of it is still there.
         """
-        with self._gpu(place.gpu) as handle:
-            start, size = place.placement.start, place.placement.size
-            at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
-            create = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement
-            with _leaving_nothing():
-                made = calls.ask(place.gpu, create, handle, place.profile_id, at)
-            try:
-                self._watch.at("GPU instance made")
-                _make_compute(place.gpu, made)
-                self._watch.at("compute instance made")
-                return _read_back(place, handle, made)
-            except errors.DeviceFault as fault:
-                _log.warning("instance not made", place=place, error=str(fault))
-                self._unmake(place.gpu, made)
-                raise _unchanged(fault) from fault
+        return self._session.on(place.gpu, lambda handle: self._make(place, handle))
 
     def destroy(self, place: mig.Place, patience_s: float) -> None:
         """Have none of ours at a place: devices first; what is half done is gone on with.
@@ -97,14 +87,35 @@ class Instances:
         An instance with a device of another UUID than the place's is somebody else's, and stays.
         """
 
+        def destroyed(handle: object) -> None:
+            if _is_there(place.gpu, handle) and _is_on(place.gpu, handle):
+                for instance in list(_found_at(place, handle)):
+                    self._unmake(place.gpu, instance)
+
         def once() -> None:
-            with self._session.use():
-                handle = _handle_if_there(place.gpu)
-                if handle is not None and _is_on(place.gpu, handle):
-                    for instance in list(_found_at(place, handle)):
-                        self._unmake(place.gpu, instance)
+            try:
+                self._session.on(place.gpu, destroyed)
+            except errors.DeviceFault as fault:
+                if fault.code not in _GPU_GONE or fault.call not in _LOOKUPS:
+                    raise
 
         self._patiently(once, patience_s)
+
+    def _make(self, place: mig.Place, handle: object) -> mig.Instance:
+        start, size = place.placement.start, place.placement.size
+        at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+        create = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement
+        with _leaving_nothing():
+            made = calls.ask(place.gpu, create, handle, place.profile_id, at)
+        try:
+            self._watch.at("GPU instance made")
+            _make_compute(place.gpu, made)
+            self._watch.at("compute instance made")
+            return _read_back(place, handle, made)
+        except errors.DeviceFault as fault:
+            _log.warning("instance not made", place=place, error=str(fault))
+            self._unmake(place.gpu, made)
+            raise _unchanged(fault) from fault
 
     def _set_mode(self, gpu: ids.GpuUuid, handle: object, wanted: int) -> bool:
         current, pending = calls.ask(gpu, pynvml.nvmlDeviceGetMigMode, handle)
@@ -140,22 +151,16 @@ class Instances:
                     raise
             self._clock.wait(threading.Event(), _POLL_S)
 
-    @contextlib.contextmanager
-    def _gpu(self, gpu: ids.GpuUuid) -> Iterator[Any]:
-        with self._session.use():
-            yield calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
 
-
-def _handle_if_there(gpu: ids.GpuUuid) -> object | None:
-    """The handle of a GPU that answers; None for one that has gone."""
+def _is_there(gpu: ids.GpuUuid, handle: object) -> bool:
+    """Whether the GPU answers by its handle; not where it has gone."""
     try:
-        handle: object = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
         calls.ask(gpu, pynvml.nvmlDeviceGetMinorNumber, handle)
     except errors.DeviceFault as fault:
         if fault.code in _GPU_GONE:
-            return None
+            return False
         raise
-    return handle
+    return True
 
 
 def _is_on(gpu: str, handle: object) -> bool:
@@ -244,6 +249,8 @@ def _unchanged(fault: errors.DeviceFault) -> errors.Unchanged:
 def _leaving_nothing() -> Iterator[None]:
     try:
         yield
+    except errors.Hung:
+        raise
     except errors.DeviceFault as fault:
         raise _unchanged(fault) from fault
 

@@ -8,16 +8,20 @@ try again is the caller's to say.
 import contextlib
 import ctypes
 import dataclasses
+import functools
 from pathlib import Path
+from typing import Final
 
 import pynvml
 
-from driver import errors
+from driver import errors, ids
 from driver.devices import model
 from driver.files import driver_search
 from driver.kubeletplugin import driver_root
-from driver.kubeletplugin.nvml import calls, links, partition, reading
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door, lanes, links, partition, reading
+
+_WITHIN_S: Final = 20.0
+"""Longest time for reading all GPUs: each takes some hundred calls."""
 
 
 class NvmlLibrary:
@@ -26,32 +30,52 @@ class NvmlLibrary:
     Thread safe. `session` is its time between start and end, for others that call it.
     """
 
-    def __init__(self, place: Path | driver_search.Search, host_root: Path) -> None:
+    def __init__(
+        self,
+        place: Path | driver_search.Search,
+        host_root: Path,
+        inside: lanes.Lanes | None = None,
+    ) -> None:
         self._root = driver_root.DriverRoot(place)
         self._host_root = host_root
-        self.session = sessions.Session(self._start, _end)
+        self.session = door.Door(self._start, _end, inside)
 
     def inventory(self) -> model.Inventory:
-        """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault."""
+        """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault.
+
+        All are read at once, so that one that hangs holds up the others no longer than a call may
+        take.
+        """
         try:
-            with self.session.use() as number:
-                found = self._read_all()
+            found, number = self._read_all()
+        except errors.Hung:
+            raise
         except errors.DeviceFault:
             self.session.close()
             raise
-        if found.broken:
+        if found.broken and not self.session.lanes.any_hung():
             self.session.drop(number)
         return found
 
     def again(self, gpu: model.Gpu) -> model.Gpu:
         """What a change of its MIG changes of a GPU, read again. Raises DeviceFault."""
-        with self.session.use():
-            handle = calls.ask(gpu.uuid, pynvml.nvmlDeviceGetHandleByUUID, gpu.uuid)
+
+        def read(handle: object) -> model.Gpu:
             return dataclasses.replace(
                 gpu,
                 minor=int(calls.ask(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
                 mig=gpu.mig and partition.again(gpu.pci, handle, gpu.mig),
             )
+
+        return self.session.on(gpu.uuid, read)
+
+    def know(self, inventory: model.Inventory) -> None:
+        """These are the GPUs that there are, as far as is known."""
+        self.session.know(inventory.known)
+
+    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+        """The call of the GPU that does not return."""
+        return self.session.hung(gpu)
 
     def close(self) -> None:
         """Let go of the library; the next reading starts it again."""
@@ -67,18 +91,40 @@ class NvmlLibrary:
         pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - keeps the old library's addresses
         calls.ask("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
 
-    def _read_all(self) -> model.Inventory:
-        versions = reading.versions()
+    def _read_all(self) -> tuple[model.Inventory, int]:
+        """The GPUs, and the number of the start that they were counted in."""
+        versions, count, number = self.session.of_library(
+            lambda: (
+                reading.versions(),
+                calls.ask("", pynvml.nvmlDeviceGetCount),
+                self.session.number,
+            )
+        )
+        lanes_of = {self.session.lane_at(index, number): index for index in range(count)}
+        answers = self.session.lanes.gather(
+            {
+                lane: functools.partial(self._read, index, versions)
+                for lane, index in lanes_of.items()
+            },
+            _WITHIN_S,
+        )
         read: list[tuple[model.Gpu, links.Links]] = []
         broken: list[model.BrokenGpu] = []
-        for index in range(calls.ask("", pynvml.nvmlDeviceGetCount)):
-            try:
-                read.append(reading.read(index, versions, self._host_root))
-            except errors.DeviceFault as fault:
-                if fault.code in calls.LIBRARY_GONE:
-                    raise
-                broken.append(model.BrokenGpu(fault.device, str(fault)))
-        return model.Inventory(model.in_pci_order(links.joined(read)), tuple(broken))
+        for answer in answers.values():
+            if not isinstance(answer, errors.DeviceFault):
+                read.append(answer)
+            elif answer.code in calls.LIBRARY_GONE:
+                raise answer
+            else:
+                broken.append(model.BrokenGpu(answer.device, str(answer)))
+        for gpu, _ in read:
+            self.session.stands_at(gpu.index, number, gpu.uuid)
+        found = model.in_pci_order(links.joined(read))
+        return model.Inventory(found, tuple(broken)), number
+
+    def _read(self, index: int, versions: reading.Versions) -> tuple[model.Gpu, links.Links]:
+        with self.session.use():
+            return reading.read(index, versions, self._host_root)
 
 
 def _end() -> None:

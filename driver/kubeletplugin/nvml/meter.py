@@ -3,8 +3,7 @@
 import pynvml
 
 from driver import ids
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 _MILLI = 1000
 
@@ -12,19 +11,17 @@ _MILLI = 1000
 class Meter:
     """Implements `ports.Meter`."""
 
-    def __init__(self, session: sessions.Session) -> None:
+    def __init__(self, session: door.Door) -> None:
         self._session = session
 
     def watts(self, gpu: ids.GpuUuid) -> float | None:
         """What the whole GPU draws; None: it does not tell. Raises DeviceFault."""
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            found = calls.maybe(gpu, pynvml.nvmlDeviceGetPowerUsage, handle)
-        return None if found is None else int(found) / _MILLI
+        call = pynvml.nvmlDeviceGetPowerUsage
+        drawn = self._session.on(gpu, lambda handle: calls.maybe(gpu, call, handle))
+        return None if drawn is None else int(drawn) / _MILLI
 
     def used_bytes(self, device: ids.MigUuid) -> int | None:
         """The memory of a MIG device that is used; None: it does not tell. Raises DeviceFault."""
-        with self._session.use():
-            handle = calls.ask(device, pynvml.nvmlDeviceGetHandleByUUID, device)
-            found = calls.maybe(device, pynvml.nvmlDeviceGetMemoryInfo, handle)
-        return None if found is None else int(found.used)
+        call = pynvml.nvmlDeviceGetMemoryInfo
+        memory = self._session.on(device, lambda handle: calls.maybe(device, call, handle))
+        return None if memory is None else int(memory.used)

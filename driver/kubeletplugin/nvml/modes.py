@@ -3,14 +3,13 @@
 import pynvml
 
 from driver import ids
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 
 class Modes:
     """Implements `ports.ComputeModes`. With MPS the server is the one process of a GPU."""
 
-    def __init__(self, session: sessions.Session) -> None:
+    def __init__(self, session: door.Door) -> None:
         self._session = session
 
     def open_up(self, gpu: ids.GpuUuid) -> int | None:
@@ -40,8 +39,8 @@ class Modes:
 
     def _set(self, device: ids.GpuUuid | ids.MigUuid, wanted: int) -> int | None:
         """Have a mode; the one before, None of a device without."""
-        with self._session.use():
-            handle = calls.ask(device, pynvml.nvmlDeviceGetHandleByUUID, device)
+        with self._session.use() as number:
+            handle = self._session.handle(device, number)
             now: int | None = calls.maybe(device, pynvml.nvmlDeviceGetComputeMode, handle)
             if now is not None and now != wanted:
                 calls.ask(device, pynvml.nvmlDeviceSetComputeMode, handle, wanted)

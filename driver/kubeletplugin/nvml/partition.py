@@ -201,6 +201,20 @@ def devices(where: str, handle: object) -> Iterator[Device]:
         yield found
 
 
+def device_handle(uuid: str, handle: object) -> object | None:
+    """The handle of a MIG device of a GPU; None where it is no longer. Raises DeviceFault."""
+    most = calls.maybe(uuid, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    for index in range(most):
+        try:
+            device = calls.ask(uuid, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+            if calls.ask(uuid, pynvml.nvmlDeviceGetUUID, device) == uuid:
+                return device  # type: ignore[no-any-return]
+        except errors.DeviceFault as fault:
+            if fault.code not in (pynvml.NVML_ERROR_NOT_FOUND, *calls.ABSENT):
+                raise
+    return None
+
+
 def _device(where: str, handle: object, index: int) -> Device:
     device = calls.ask(where, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
     shape = calls.ask(where, pynvml.nvmlDeviceGetAttributes_v2, device)

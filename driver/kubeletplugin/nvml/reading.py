@@ -98,13 +98,19 @@ def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, links.Li
         numa_node=sysfs.numa_node(host_root, pci),
         pcie_root=sysfs.pcie_root(host_root, pci),
         nvlink_domain=_fabric(pci, handle),
-        module=calls.optional(pci, pynvml.nvmlDeviceGetModuleId, handle) or None,
+        module=_module(pci, handle),
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
         # A guest's partitions are made on its host; without memory of its own there are none.
         mig=None if virtual or not total else partition.of_gpu(pci, handle, total),
     )
     return gpu, links.of_gpu(pci, handle)
+
+
+def _module(pci: ids.PciAddress, handle: object) -> int | None:
+    """The number of the GPU's module; pynvml's own place for it is one for all threads."""
+    call = pynvml.nvmlDeviceGetModuleId
+    return calls.optional(pci, call, handle, ctypes.c_uint()) or None
 
 
 def _uuid(pci: ids.PciAddress, handle: object) -> ids.GpuUuid:

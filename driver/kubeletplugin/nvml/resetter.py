@@ -4,6 +4,7 @@ nvidia-smi refuses while anybody has the GPU open: NVML in this process has, fro
 of it until its end, and persistence mode has.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Final
 
@@ -11,18 +12,19 @@ import pynvml
 import structlog
 
 from driver import errors, ids
-from driver.kubeletplugin.nvml import calls
-from driver.kubeletplugin.nvml import session as sessions
+from driver.kubeletplugin.nvml import calls, door
 
 _log = structlog.get_logger(__name__)
 PATIENCE_S: Final = 10.0
 """Longest wait for calls of NVML to return; a wait for events takes a second."""
+_LIMIT_S: Final = 70.0
+"""Of the program, which ends itself earlier if it can be ended."""
 
 
 class Resetter:
     """`act` resets a GPU that nobody has open; raises NodeFault."""
 
-    def __init__(self, session: sessions.Session, act: Callable[[ids.GpuUuid], None]) -> None:
+    def __init__(self, session: door.Door, act: Callable[[ids.GpuUuid], None]) -> None:
         self._session = session
         self._act = act
 
@@ -34,24 +36,27 @@ class Resetter:
         persistent = self._leave_persistence(gpu)
         try:
             with self._session.paused(PATIENCE_S):
-                self._act(gpu)
+                self._session.lanes.call(
+                    gpu, functools.partial(self._act, gpu), _LIMIT_S, "nvidia-smi"
+                )
         finally:
             if persistent:
                 self._put_back(gpu)
 
     def _leave_persistence(self, gpu: ids.GpuUuid) -> bool:
         """Have persistence mode off; whether it was on. Some GPUs have none."""
-        with self._session.use():
-            handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-            if not calls.maybe(gpu, pynvml.nvmlDeviceGetPersistenceMode, handle):
-                return False
-            calls.ask(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 0)
-            return True
+        return self._session.on(gpu, lambda handle: _turned_off(gpu, handle))
 
     def _put_back(self, gpu: ids.GpuUuid) -> None:
         try:
-            with self._session.use():
-                handle = calls.ask(gpu, pynvml.nvmlDeviceGetHandleByUUID, gpu)
-                calls.ask(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 1)
+            call = pynvml.nvmlDeviceSetPersistenceMode
+            self._session.on(gpu, lambda handle: calls.ask(gpu, call, handle, 1))
         except errors.DeviceFault as fault:
             _log.warning("persistence mode stays off", gpu=gpu, error=str(fault))
+
+
+def _turned_off(gpu: str, handle: object) -> bool:
+    if not calls.maybe(gpu, pynvml.nvmlDeviceGetPersistenceMode, handle):
+        return False
+    calls.ask(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 0)
+    return True

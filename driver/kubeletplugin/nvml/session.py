@@ -1,35 +1,48 @@
 """The time between NVML's start and its end, shared by those who use it.
 
-Whoever is inside `use` may call NVML and wait in it. The library is ended, and started anew by the
-next use, only when nobody is: handles and event sets belong to one start, so each has its number.
-Started, it keeps every GPU open that it was asked for, and such a GPU cannot be reset: `paused` is
-for that.
+Whoever is inside `use` may call NVML and wait in it. Handles and event sets belong to one start, so
+each has its number. A start that is dropped is over for all who come later; it ends when the last
+one inside has left, and a call that hangs in it keeps nobody else out. Started, the library keeps
+every GPU open that it was asked for, and such a GPU cannot be reset: `paused` is for that.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Final
 
-from driver import errors
+from driver import clock, errors
 
 Act = Callable[[], None]
+Ending = Callable[[int], None]
+"""Takes the number of the start that ends."""
+DRAIN_S: Final = 2.0
+"""Longest wait for a dropped start to end before the next; a wait for events takes a second."""
+WAIT_S: Final = 75.0
+"""Longest wait for another's start or pause; a reset takes a minute at most."""
 
 
 class Session:
-    """`start` raises DeviceFault; `end` does not raise. Thread safe."""
+    """`start` raises DeviceFault; `end` does not raise. Thread safe.
 
-    def __init__(self, start: Act, end: Act) -> None:
+    NVML counts its starts: one beside another that still ends is the same library, with the same
+    handles. Only when it has ended as often is it read anew.
+    """
+
+    def __init__(self, start: Act, end: Act, time: clock.Clock | None = None) -> None:
         self._start = start
         self._end = end
+        self._time = time or clock.SystemClock()
         self._changed = threading.Condition()
-        self._users = 0
-        self._ending = False
+        self._users: dict[int, int] = {}
+        self._number = 0
         self._starts = 0
-        self._open = False
-        self._before_end: list[Act] = []
+        self._starting = False
+        self._pausing = False
+        self._before_end: list[Ending] = []
 
-    def before_end(self, act: Act) -> None:
-        """Have `act` free what belongs to the present start before its end, while nobody is inside.
+    def before_end(self, act: Ending) -> None:
+        """Have `act` free what belongs to a start before its end, when nobody is inside.
 
         It calls the library without `use`, and does not raise. To be asked for before any `use`.
         """
@@ -38,39 +51,33 @@ class Session:
     @property
     def number(self) -> int:
         """The present start's number, from 1; 0 while the library is not started."""
-        return self._starts if self._open else 0
+        return self._number
+
+    def is_open(self, number: int) -> bool:
+        """Whether that start has not ended yet, be it dropped."""
+        return number in self._users
 
     @contextlib.contextmanager
     def use(self) -> Iterator[int]:
         """Have the library started until the exit; the start's number. Raises DeviceFault."""
-        with self._changed:
-            while self._ending:
-                self._changed.wait()
-            if not self._open:
-                self._start()
-                self._open = True
-                self._starts += 1
-            self._users += 1
-            number = self._starts
+        number = self._enter()
         try:
             yield number
         finally:
-            with self._changed:
-                self._users -= 1
-                self._changed.notify_all()
+            self._leave(number)
 
     def drop(self, number: int) -> None:
-        """That start has failed or grown old: end it once its users have left. Not within `use`."""
+        """That start has failed or grown old: whoever comes now gets a new one. Waits for nobody.
+
+        Not within `use`.
+        """
         with self._changed:
-            while self._ending:
-                self._changed.wait()
-            if number != self.number or not self._open:
+            if not number or number != self._number:
                 return
-            self._ending = True
-            while self._users:
-                self._changed.wait()
-            self._let_go()
-            self._resume()
+            self._number = 0
+            is_free = not self._users[number]
+        if is_free:
+            self._finish(number)
 
     @contextlib.contextmanager
     def paused(self, patience_s: float) -> Iterator[None]:
@@ -78,32 +85,81 @@ class Session:
 
         Raises NodeFault when somebody is inside for so long: a call may hang on a sick GPU.
         """
+        until = self._time.monotonic() + patience_s
         with self._changed:
-            while self._ending:
-                self._changed.wait()
-            self._ending = True
-            if not self._changed.wait_for(lambda: not self._users, patience_s):
-                self._resume()
-                raise errors.NodeFault("let go of", "NVML", f"in use for {patience_s:g} s")
-            self._let_go()
+            if not self._wait(lambda: not (self._pausing or self._starting), until):
+                raise _in_use(patience_s)
+            self._pausing = True
+            number, is_free = self._number, self._wait(self._is_free, until)
+            self._number = 0 if is_free else number
         try:
+            if not is_free:
+                raise _in_use(patience_s)
+            if number:
+                self._finish(number)
             yield
         finally:
             with self._changed:
-                self._resume()
-
-    def _let_go(self) -> None:
-        if not self._open:
-            return
-        for act in self._before_end:
-            act()
-        self._end()
-        self._open = False
-
-    def _resume(self) -> None:
-        self._ending = False
-        self._changed.notify_all()
+                self._pausing = False
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Let go of the library; the next use starts it again."""
-        self.drop(self.number)
+        self.drop(self._number)
+
+    def _enter(self) -> int:
+        """Count as a user of the present start; begin one where there is none."""
+        until = self._time.monotonic() + WAIT_S
+        with self._changed:
+            if not self._wait(lambda: not (self._pausing or self._starting), until):
+                raise errors.DeviceFault("", "waiting for NVML", -1, f"not for {WAIT_S:g} s")
+            if self._number:
+                self._users[self._number] += 1
+                return self._number
+            self._starting = True
+            self._wait(lambda: not self._users, self._time.monotonic() + DRAIN_S)
+        try:
+            self._start()
+        except BaseException:
+            with self._changed:
+                self._starting = False
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            self._starts += 1
+            self._number = self._starts
+            self._users[self._number] = 1
+            self._starting = False
+            self._changed.notify_all()
+            return self._number
+
+    def _leave(self, number: int) -> None:
+        with self._changed:
+            self._users[number] -= 1
+            is_over = number != self._number and not self._users[number]
+            self._changed.notify_all()
+        if is_over:
+            self._finish(number)
+
+    def _finish(self, number: int) -> None:
+        """End a start that is dropped and empty, outside the lock: the library is called."""
+        try:
+            for act in self._before_end:
+                act(number)
+            self._end()
+        finally:
+            with self._changed:
+                del self._users[number]
+                self._changed.notify_all()
+
+    def _is_free(self) -> bool:
+        """Whether nobody is inside, and no dropped start has yet to end."""
+        return not any(self._users.values()) and not self._users.keys() - {self._number}
+
+    def _wait(self, holds: Callable[[], bool], until: float) -> bool:
+        """The caller has the lock, which others get meanwhile."""
+        return self._changed.wait_for(holds, max(0.0, until - self._time.monotonic()))
+
+
+def _in_use(patience_s: float) -> errors.NodeFault:
+    return errors.NodeFault("let go of", "NVML", f"in use for {patience_s:g} s")

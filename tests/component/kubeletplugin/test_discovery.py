@@ -5,7 +5,7 @@ from concurrent import futures
 
 import pytest
 
-from driver import errors
+from driver import errors, ids
 from driver.devices import model
 from driver.kubeletplugin import discovery
 from tests.fakes import plugin_shell
@@ -35,6 +35,12 @@ class SlowNvml:
 
     def again(self, gpu: model.Gpu) -> model.Gpu:
         return gpu
+
+    def know(self, inventory: model.Inventory) -> None:
+        """It is told, and forgets."""
+
+    def hung(self, gpu: ids.GpuUuid) -> None:
+        """No call of it ever hangs: that of `inventory` is of all."""
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.problem: str | None = None
+        self.note: str | None = None
 
     def check(self) -> str | None:
         return self.problem
@@ -29,7 +30,12 @@ def telemetry(progress: Progress) -> Iterator[server.Telemetry]:
     registry = prometheus_client.CollectorRegistry()
     prometheus_client.Counter("things", "Things.", registry=registry).inc(3)
     running = server.Telemetry(
-        "127.0.0.1", 0, registry, health={"loop": progress.check}, ready={"synced": lambda: None}
+        "127.0.0.1",
+        0,
+        registry,
+        health={"loop": progress.check},
+        ready={"synced": lambda: None},
+        notes={"gpus": lambda: progress.note},
     )
     stop = threading.Event()
     thread = threading.Thread(target=running.run, args=(stop,), daemon=True)
@@ -50,6 +56,15 @@ def test_metrics_are_those_of_the_registry(telemetry: server.Telemetry) -> None:
     status, text = get(telemetry, "/metrics")
     assert status == 200
     assert "things_total 3.0" in text
+
+
+def test_a_note_is_said_with_readiness_and_does_not_end_it(
+    telemetry: server.Telemetry, progress: Progress
+) -> None:
+    assert get(telemetry, "/readyz") == (200, "synced: ok\n")
+    progress.note = "one of eight hangs"
+    assert get(telemetry, "/readyz") == (200, "synced: ok\ngpus: ok, but one of eight hangs\n")
+    assert get(telemetry, "/healthz") == (200, "loop: ok\n")
 
 
 def test_health_names_what_stands_still(telemetry: server.Telemetry, progress: Progress) -> None:

@@ -36,12 +36,12 @@ def test_a_well_gpu_has_no_ailment() -> None:
     assert health.verdict(()) is True
 
 
-@pytest.mark.parametrize("code", [13, 31, 43, 45, 137, 63, 92, 94, 144, 154, 998])
+@pytest.mark.parametrize("code", [13, 31, 43, 45, 137, 63, 92, 94, 109, 144, 154, 998])
 def test_an_xid_that_asks_nothing_of_the_gpu_changes_nothing(code: int) -> None:
     assert found(WELL, XidEvent(GPU, code)) == ()
 
 
-@pytest.mark.parametrize("code", [48, 64, 74, 79, 95, 109, 119, 120])
+@pytest.mark.parametrize("code", [48, 64, 74, 79, 95, 119, 120])
 def test_a_grave_xid_taints_the_gpu_and_says_what_clears_it(code: int) -> None:
     (ailment,) = found(WELL, XidEvent(GPU, code))
     assert (ailment.key, ailment.value) == ("ration.dev/xid", str(code))
@@ -70,6 +70,68 @@ def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked
 def test_an_xid_stays_while_nothing_says_that_the_gpu_was_made_anew() -> None:
     later = Seen(GPU, Signs(recovery=0, energy_mj=901))
     assert len(found(WELL, XidEvent(GPU, 48), WELL, later, later)) == 1
+
+
+CALM = [Seen(GPU, Signs(recovery=0, energy_mj=901)) for _ in range(health.CALM_POLLS)]
+
+
+@pytest.mark.parametrize("code", [48, 62, 95, 119])
+def test_a_driver_that_goes_on_asking_for_nothing_is_believed_over_the_xid(code: int) -> None:
+    *all_but_one, last = CALM
+    story: list[health.Observation] = [WELL, XidEvent(GPU, code), *all_but_one]
+    assert len(found(*story)) == 1
+    assert found(*story, last) == ()
+
+
+def test_what_takes_a_node_down_waits_for_the_gpu_to_be_made_anew() -> None:
+    assert [value for _, value, _ in taints(WELL, XidEvent(GPU, 79), *CALM, *CALM)] == ["79"]
+
+
+def test_polls_before_the_last_fault_say_nothing_of_it() -> None:
+    story: list[health.Observation] = [
+        WELL,
+        XidEvent(GPU, 48),
+        *CALM[1:],
+        XidEvent(GPU, 119),
+        CALM[0],
+    ]
+    assert len(found(*story)) == 2
+
+
+@pytest.mark.parametrize(
+    "between", [Signs(hung="nvmlDeviceGetMemoryInfo"), Signs(recovery=None)], ids=["hung", "old"]
+)
+def test_a_poll_that_does_not_say_that_nothing_is_asked_begins_the_count_anew(
+    between: Signs,
+) -> None:
+    story: list[health.Observation] = [
+        WELL,
+        XidEvent(GPU, 119),
+        *CALM[1:],
+        Seen(GPU, between),
+        CALM[0],
+    ]
+    assert "119" in [value for _, value, _ in taints(*story)]
+
+
+def test_a_gpu_whose_call_hangs_is_tainted_with_the_call_until_it_has_returned() -> None:
+    hangs = Seen(GPU, Signs(hung="nvmlDeviceGetMemoryInfo"))
+    (ailment,) = found(WELL, hangs, policy=EVICTING)
+    assert (ailment.key, ailment.value) == ("ration.dev/gpu-lost", "hung")
+    assert ailment.effect == "NoSchedule", "a hang may pass by itself"
+    assert "nvmlDeviceGetMemoryInfo does not return" in ailment.message
+    assert health.verdict([ailment]) is False
+    assert found(WELL, hangs, hangs, WELL) == ()
+
+
+def test_that_a_call_returns_at_last_makes_no_gpu_anew() -> None:
+    story: list[health.Observation] = [
+        WELL,
+        XidEvent(GPU, 79),
+        Seen(GPU, Signs(hung="nvmlDeviceGetMemoryInfo")),
+        WELL,
+    ]
+    assert [value for _, value, _ in taints(*story)] == ["79"]
 
 
 def test_an_xid_is_over_when_the_recovery_action_is_none_again() -> None:

@@ -15,7 +15,7 @@ from driver.devices.xids import XidClass
         (145, XidClass.INFORMATIONAL),
         (48, XidClass.RESET),
         (74, XidClass.RESET),
-        (109, XidClass.RESET),
+        (109, XidClass.INFORMATIONAL),
         (119, XidClass.RESET),
         (79, XidClass.NODE),
     ],
@@ -35,7 +35,7 @@ def test_an_override_changes_one_code_and_keeps_its_meaning() -> None:
     assert changed[109].meaning == xids.TABLE[109].meaning
     assert xids.lookup(changed, 998).xid_class is XidClass.NODE
     assert changed[79] == xids.TABLE[79]
-    assert xids.TABLE[109].xid_class is XidClass.RESET
+    assert xids.TABLE[109].xid_class is XidClass.INFORMATIONAL
 
 
 def test_overrides_are_read_from_their_text() -> None:

@@ -127,3 +127,41 @@ def test_a_gpu_that_is_not_here_cannot_be_read_again() -> None:
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build("hgx-h100", seed="node-1")))
     with pytest.raises(errors.DeviceFault, match="not, or no longer, on this node"):
         gpus.again(ids.GpuUuid("GPU-0"))
+
+
+def a_hang(gpu: ids.GpuUuid) -> errors.Hung:
+    return errors.Hung(gpu, "nvmlDeviceGetMigMode", 8.0)
+
+
+def test_a_gpu_that_hangs_as_it_is_read_again_is_lost_alone_and_nothing_else_is_doubted() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    before = gpus.refresh()
+    sick = before.gpus[2]
+    fake.hangs[sick.uuid] = a_hang(sick.uuid)
+    with pytest.raises(errors.Hung):
+        gpus.again(sick.uuid)
+    assert gpus.current().lost == (sick,)
+    assert len(gpus.trusted().gpus) == 7
+    assert fake.readings == 1, "the others are not read again for it"
+    assert gpus.refresh().lost == (sick,)
+    fake.hangs.clear()
+    assert gpus.again(sick.uuid) == sick
+    assert gpus.current() == before
+
+
+def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> None:
+    class Memory(discovery.Forgetful):
+        def read(self) -> model.Inventory:
+            return model.Inventory(lost=before.gpus)
+
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    before = fake.inventory()
+    sick = before.gpus[2]
+    fake.hangs[sick.uuid] = a_hang(sick.uuid)
+    gpus = discovery.Discovery(fake, memory=Memory())
+    assert gpus.current().gpus == ()
+    assert gpus.refresh().lost == (sick,)
+    assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"
+    fake.hangs.clear()
+    assert gpus.refresh().gpus == before.gpus

@@ -241,3 +241,32 @@ def test_an_error_of_a_program_is_no_failure_of_the_gpu(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.run(*[XidEvent(FIRST, 13), world.becomes(WELL), None] * 5)
     assert world.values() == []
+
+
+def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: World) -> None:
+    world.run(None)
+    world.script.now[FIRST] = None
+
+    def answer() -> None:
+        world.script.now[FIRST] = Signs(hung="nvmlDeviceGetMemoryInfo")
+
+    polled = len(world.script.polls)
+    world.run(*[None] * 6, XidEvent(SECOND, 79), answer, None, None)
+    asked = [gpu for _, gpu in world.script.polls[polled:]]
+    assert asked.count(FIRST) > asked.count(SECOND)
+    assert world.values(SECOND) == ["79"]
+    assert world.values() == ["hung"]
+    assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.sick() or "")
+    assert [reason for _, _, reason, _ in world.told.told] == ["GpuUnhealthy", "GpuUnhealthy"]
+    world.script.now[FIRST] = WELL
+    world.run(*[None] * 6)
+    assert world.values() == []
+    assert "GpuRecovered" in [reason for _, _, reason, _ in world.told.good_news]
+
+
+def test_a_gpu_that_is_known_from_before_is_polled_though_it_is_not_found(world: World) -> None:
+    world.script.now[FIRST] = Signs(hung="nvmlDeviceGetHandleByPciBusId")
+    world.script.before_gpus = lambda: None
+    world.run(None)
+    assert world.values() == ["hung"]
+    assert world.watch.problem() is None, "the others' health is known"

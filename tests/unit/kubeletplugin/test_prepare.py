@@ -329,3 +329,36 @@ def test_a_torn_spec_beside_a_damaged_record_names_no_gpu(node: gpunode.GpuNode)
     damaged(node)
     node.spec_path().write_bytes(b'{"devices"')
     prepared(node, node.allocate(another()))
+
+
+def test_a_claim_of_a_gpu_that_hangs_is_refused_at_once_and_only_for_now(
+    node: gpunode.GpuNode,
+) -> None:
+    ref = node.allocate(builders.an_allocated_claim())
+    process = node.process()
+    sick = process.gpus.current().gpus[0].uuid
+    readings = node.nvml.readings
+    node.nvml.hangs[sick] = errors.Hung(sick, "nvmlDeviceGetMemoryInfo", 8.0)
+    answer = process.preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Refused)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.GPU_UNREADABLE, False)
+    assert "nvmlDeviceGetMemoryInfo hangs: it has not returned for 8 s" in answer.message
+    assert process.preparer.check(ref) == answer
+    assert node.nvml.readings == readings, "nothing is read for it"
+    assert process.preparer.unprepare(ref) is None
+    node.nvml.hangs.clear()
+    again = node.allocate(builders.an_allocated_claim(uid=ids.ClaimUid("uid-2")))
+    assert isinstance(process.preparer.prepare(again, gpunode.never), ports.Prepared)
+
+
+def test_what_is_prepared_on_a_gpu_that_hangs_is_answered_and_let_go(
+    node: gpunode.GpuNode,
+) -> None:
+    ref = node.allocate(builders.an_allocated_claim())
+    process = node.process()
+    first = process.preparer.prepare(ref, gpunode.never)
+    sick = process.gpus.current().gpus[0].uuid
+    node.nvml.hangs[sick] = errors.Hung(sick, "nvmlDeviceGetMemoryInfo", 8.0)
+    assert process.preparer.prepare(ref, gpunode.never) == first
+    assert process.preparer.unprepare(ref) is None
+    assert not node.files()

@@ -215,12 +215,10 @@ def test_a_gpu_that_talks_garbage_is_broken_and_hides_no_other(
     answer: Callable[[object], str],
     problem: str,
 ) -> None:
-    real, asked = getattr(pynvml, call), 0
+    real = getattr(pynvml, call)
 
     def second_only(handle: object) -> object:
-        nonlocal asked
-        asked += 1
-        return answer(handle) if asked == 2 else real(handle)
+        return answer(handle) if pynvml.nvmlDeviceGetIndex(handle) == 1 else real(handle)
 
     second_only.__name__ = call
     monkeypatch.setattr(pynvml, call, second_only)

@@ -72,7 +72,7 @@ def test_the_library_ends_only_when_nobody_uses_it_and_starts_under_a_new_number
 
     with session.use() as number:
         ending = in_thread(lambda: session.drop(number))
-        waiting.until(lambda: session._ending)
+        waiting.until(lambda: session.number == 0)
         using = in_thread(use)
         assert library.acts == ["start"]
         assert later == []
@@ -121,7 +121,7 @@ def test_while_it_is_paused_the_library_is_ended_and_who_comes_waits(
 def test_what_belongs_to_a_start_is_freed_before_every_end(
     session: nvml_session.Session, library: Library
 ) -> None:
-    session.before_end(lambda: library.acts.append(f"free of {session.number}"))
+    session.before_end(lambda number: library.acts.append(f"free of {number}"))
     with session.paused(1):
         assert library.acts == []
     with session.use():
@@ -145,3 +145,64 @@ def test_a_call_that_does_not_return_keeps_the_library_and_nobody_waits_for_good
     assert library.acts == ["start"]
     with session.paused(1):
         assert library.acts == ["start", "end"]
+
+
+def test_a_call_that_hangs_in_a_dropped_start_keeps_nobody_out(
+    session: nvml_session.Session, library: Library
+) -> None:
+    hangs, entered = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with session.use():
+            entered.set()
+            hangs.wait(20)
+
+    hanging = in_thread(hang)
+    assert entered.wait(5)
+    session.drop(1)
+    assert session.is_open(1)
+    with session.use() as number:
+        assert number == 2
+    session.close()
+    assert library.acts == ["start", "start", "end"]
+    with session.use() as number:
+        assert number == 3
+    hangs.set()
+    hanging.join(5)
+    assert library.acts == ["start", "start", "end", "start", "end"]
+    assert not session.is_open(1)
+
+
+def test_a_pause_honours_its_patience_behind_a_dropped_start_too(
+    session: nvml_session.Session, library: Library
+) -> None:
+    with session.use() as number:
+        session.drop(number)
+        with pytest.raises(errors.NodeFault, match=r"in use for 0\.05 s"), session.paused(0.05):
+            pass
+    assert library.acts == ["start", "end"]
+
+
+def test_a_start_that_hangs_locks_nobody_who_only_asks_how_things_are(library: Library) -> None:
+    hangs, entered = threading.Event(), threading.Event()
+
+    def start() -> None:
+        entered.set()
+        hangs.wait(20)
+
+    session = nvml_session.Session(start, library.end)
+
+    def use() -> None:
+        with session.use():
+            pass
+
+    starting = in_thread(use)
+    assert entered.wait(5)
+    session.drop(1)
+    session.close()
+    with pytest.raises(errors.NodeFault), session.paused(0.05):
+        pass
+    assert session.number == 0
+    hangs.set()
+    starting.join(5)
+    assert session.number == 1

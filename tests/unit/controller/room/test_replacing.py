@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from driver import names
 from tests import objects
 from tests.fakes.deciding import World
@@ -75,6 +77,18 @@ def test_what_is_only_told_of_a_gpu_moves_nobody() -> None:
     runs(world, "m0", "m1")
     fails(world, "node-0", str(world.device("m0-gpu")), 4, effect="None")
     assert world.server.evicted == []
+
+
+@pytest.mark.parametrize("value", ["hung", "unread"])
+def test_a_gpu_that_may_be_back_by_itself_moves_nobody(value: str) -> None:
+    world = World(4)
+    world.add(*a_member("m0"), *a_member("m1"))
+    runs(world, "m0", "m1")
+    device = str(world.device("m0-gpu"))
+    fails(world, "node-0", device, 4, key=names.TAINT_LOST, value=value)
+    assert world.server.evicted == []
+    fails(world, "node-0", device, 4, key=names.TAINT_LOST, value="lost")
+    assert sorted(world.server.evicted) == ["m0", "m1"]
 
 
 def test_without_a_place_it_is_evicted_too_and_keeps_its_place_in_the_queue() -> None:

@@ -1,0 +1,254 @@
+"""The calls of one GPU hang, at every moment, under a real plugin process; the others go on.
+
+RATION_HANG_SECONDS=600 has every hang last so long, at the product's own patience: by hand.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import clock, names
+from driver.kube import client, resource
+from driver.kubeletplugin import ports
+from simulator import control, store
+from tests.fakes import battering, waiting
+from tests.fakes.apiserver import server as api_server
+
+LONGER_S = float(os.environ.get("RATION_HANG_SECONDS", "0"))
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="MIG and MPS are root's"),
+    pytest.mark.timeout(300 + 3 * LONGER_S),
+]
+NODE = "node-k"
+TIME = clock.SystemClock()
+PATIENCE_S, POLL_S = (8.0, 5.0) if LONGER_S else (2.0, 1.0)
+TOLD_S = 15.0
+OTHERS = ("whole", "ts", "mig")
+FACES = ("whole", "ts", "mps", "mig")
+
+
+class World:
+    """A node whose GPUs 4, 5 and 6 are the others'; `spent` is how long their calls took, in s."""
+
+    def __init__(self, node: battering.Battered, api: api_server.ApiServer) -> None:
+        self.node, self._api = node, api
+        offered = node.published()
+        self.whole = [name for name in offered if name.count("-") == 4]
+        part = next(name for name in offered if name.startswith(f"{self.whole[6]}-mig-1g"))
+        self._others = dict(zip(OTHERS, (self.whole[4], f"{self.whole[5]}-ts", part), strict=True))
+        self.spent: dict[tuple[str, str], list[float]] = {}
+        self._made = 0
+
+    def claim(self, device: str) -> ports.ClaimRef:
+        self._made += 1
+        return self.node.claim(f"claim-{self._made}", device)
+
+    def others_go(self, when: str) -> None:
+        """Prepare and unprepare one claim of each of the others, and note how long it took."""
+        for mode, device in self._others.items():
+            ref = self.claim(device)
+            for call in ("prepare", "unprepare"):
+                began = TIME.monotonic()
+                self.succeeds(call, ref)
+                self.spent.setdefault((when, f"{mode} {call}"), []).append(TIME.monotonic() - began)
+            self.node.forget((ref,))
+
+    def succeeds(self, call: str, ref: ports.ClaimRef) -> None:
+        assert self.asked(call, ref) == ""
+
+    def asked(self, call: str, ref: ports.ClaimRef) -> str:
+        """The error of one call."""
+        answer = self.node.start_call(call, (ref,)).result(60)
+        return str(answer.claims[ref.uid].error)
+
+    def taints(self, device: str) -> dict[str, str]:
+        slices = self._api.all(resource.RESOURCE_SLICES)
+        listed = (one for each in slices for one in each["spec"].get("devices") or ())
+        (mine,) = (one.get("taints") or () for one in listed if one["name"] == device)
+        return {taint["key"]: taint["value"] for taint in mine}
+
+    def is_tainted(self, device: str) -> bool:
+        return self.taints(device).get(names.TAINT_LOST) == "hung"
+
+    def told(self, reason: str) -> list[str]:
+        events = self._api.all(resource.EVENTS)
+        return [one["note"] for one in events if one["reason"] == reason]
+
+    def page(self, name: str) -> tuple[int, str]:
+        port = re.findall(r'"metrics_port": ?(\d+)', self.node.log.read_text())[-1]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=5) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    @contextlib.contextmanager
+    def hanging(self, minor: int) -> Iterator[None]:
+        """The GPU hangs until the exit, where it is told, and after which it is well again.
+
+        The same process serves all the while, and no probe would have it restarted.
+        """
+        device, process = self.whole[minor], self.node.processes[-1]
+        began = TIME.monotonic()
+        control.send(self.node.base, "hang", str(minor), "*")
+        try:
+            yield
+            waiting.until(lambda: self.is_tainted(device))
+            say(f"GPU {minor}: tainted {TIME.monotonic() - began:.1f} s after the hang began")
+            assert self.node.processes[-1] is not process or TIME.monotonic() - began < TOLD_S
+            self._check(device)
+            while TIME.monotonic() - began < LONGER_S:
+                self.others_go("hanging")
+                self._check(device)
+        finally:
+            control.send(self.node.base, "hang", str(minor), "")
+        waiting.until(lambda: names.TAINT_LOST not in self.taints(device), TOLD_S + 20)
+        say(f"GPU {minor}: hung for {TIME.monotonic() - began:.1f} s, and is well again")
+        assert self.node.processes[-1].poll() is None
+
+    def _check(self, device: str) -> None:
+        healthy, page = self.page("healthz")
+        assert healthy == 200, page
+        ready, page = self.page("readyz")
+        assert ready == 200, page
+        assert "does not return" in page
+        tainted = [name for name in self.whole if names.TAINT_LOST in self.taints(name)]
+        assert tainted == [device]
+
+    def report(self) -> None:
+        """The others' calls took no longer; seconds on a busy machine are noisy: with slack."""
+        for (when, what), quiet in self.spent.items():
+            if when == "quiet":
+                hanging = self.spent["hanging", what]
+                say(f"{what}: {_figures(quiet)} quiet, {_figures(hanging)} beside a hang")
+                assert max(hanging) < 2 * max(quiet) + PATIENCE_S / 2, what
+
+
+def say(text: str) -> None:
+    """Shown by `pytest -s`, and with a failure."""
+    sys.stdout.write(f"{text}\n")
+
+
+def _figures(found: list[float]) -> str:
+    ordered = sorted(found)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return f"p50 {ordered[len(ordered) // 2]:.3f} s, p99 {p99:.3f} s of {len(ordered)}"
+
+
+@pytest.fixture
+def world(
+    api: api_server.ApiServer,
+    kube: client.KubeClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[World]:
+    monkeypatch.setenv("RATION_NVML_PATIENCE_SECONDS", str(PATIENCE_S))
+    monkeypatch.setenv("RATION_HEALTH_POLL_SECONDS", str(POLL_S))
+    api.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
+    with battering.battered(kube, api.kubeconfig(tmp_path), NODE) as node:
+        made = World(node, api)
+        waiting.until(lambda: made.page("readyz")[0] == 200)
+        began = TIME.monotonic()
+        for _ in range(8):
+            made.others_go("quiet")
+        while TIME.monotonic() - began < min(LONGER_S, 60):
+            made.others_go("quiet")
+        yield made
+        if ("hanging", "whole prepare") in made.spent:
+            made.report()
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_one_gpu_hangs_under_prepare_and_under_unprepare_and_the_others_go_on(
+    world: World, face: str
+) -> None:
+    device = world.node.devices[face]
+    minor = next(n for n, name in enumerate(world.whole) if device.startswith(name))
+    ref = world.claim(device)
+    with world.hanging(minor):
+        call = world.node.start_call("prepare", (ref,))
+        for _ in range(4):
+            world.others_go("hanging")
+        error = call.result(60).claims[ref.uid].error
+        told = "timed out" if face == "ts" else "hangs"  # nvidia-smi ends itself, where it can
+        assert (told in error) or (face == "whole" and not error), error
+        waiting.until(lambda: world.is_tainted(world.whole[minor]))
+        late = world.claim(device)
+        began = TIME.monotonic()
+        assert "hangs" in world.asked("prepare", late)
+        assert TIME.monotonic() - began < PATIENCE_S, "nobody calls into a GPU that hangs"
+        world.succeeds("unprepare", late)
+        assert any("does not return" in text for text in world.told("GpuUnhealthy"))
+    world.node.again("prepare", (ref,))
+    with world.hanging(minor):
+        call = world.node.start_call("unprepare", (ref,))
+        for _ in range(4):
+            world.others_go("hanging")
+        error = call.result(60).claims[ref.uid].error
+        assert ("hangs" in error) if face == "mig" else not error, error
+    world.node.again("unprepare", (ref,))
+    waiting.value(world.node.left, lambda left: not left, 30)
+    again = world.claim(device)
+    world.node.again("prepare", (again,))
+    world.node.again("unprepare", (again,))
+    waiting.value(world.node.left, lambda left: not left, 30)
+
+
+def test_a_plugin_that_starts_beside_a_hang_serves_the_others_and_taints_the_sick(
+    world: World,
+) -> None:
+    kept = {face: world.claim(world.whole[number]) for number, face in enumerate(("a", "b"))}
+    for ref in kept.values():
+        world.succeeds("prepare", ref)
+    with world.hanging(1):
+        world.node.kill()
+        began = TIME.monotonic()
+        world.node.start()
+        say(f"registered {TIME.monotonic() - began:.1f} s after its start beside a hang")
+        assert TIME.monotonic() - began < PATIENCE_S + 20
+        world.others_go("first of a process")
+        for _ in range(3):
+            world.others_go("hanging")
+        for ref in kept.values():
+            world.succeeds("prepare", ref)
+            world.succeeds("unprepare", ref)
+        waiting.until(lambda: world.page("readyz")[0] == 200)
+    again = world.claim(world.whole[1])
+    world.node.again("prepare", (again,))
+    world.node.again("unprepare", (again,))
+    assert world.node.left() == []
+
+
+def test_forty_claims_of_a_gpu_that_hangs_keep_no_other_waiting(world: World) -> None:
+    refs = tuple(world.claim(world.node.devices["mig"]) for _ in range(40))
+    with world.hanging(2):
+        calls = [world.node.start_call("prepare", (ref,)) for ref in refs]
+        for _ in range(4):
+            world.others_go("hanging")
+        for call, ref in zip(calls, refs, strict=True):
+            assert call.result(60).claims[ref.uid].error
+        for ref in refs:
+            world.succeeds("unprepare", ref)
+
+
+def test_a_time_slice_whose_program_hangs_is_given_up_and_the_others_go_on(world: World) -> None:
+    control.send(world.node.base, "hang", "3", "nvidia_smi")
+    ref = world.claim(world.node.devices["ts"])
+    call = world.node.start_call("prepare", (ref,))
+    for _ in range(4):
+        world.others_go("hanging")
+    assert call.result(60).claims[ref.uid].error
+    control.send(world.node.base, "hang", "3", "")
+    world.node.again("prepare", (ref,))
+    world.node.again("unprepare", (ref,))
+    machine = store.load(world.node.base)
+    assert machine.board(machine.gpus[3]).timeslice == 0
+    assert threading.active_count() < 100
