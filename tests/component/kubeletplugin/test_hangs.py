@@ -178,8 +178,7 @@ def test_one_gpu_hangs_under_prepare_and_under_unprepare_and_the_others_go_on(
         for _ in range(4):
             world.others_go("hanging")
         error = call.result(60).claims[ref.uid].error
-        told = "timed out" if face == "ts" else "hangs"  # nvidia-smi ends itself, where it can
-        assert (told in error) or (face == "whole" and not error), error
+        assert ("hangs" in error) or (face == "whole" and not error), error
         waiting.until(lambda: world.is_tainted(world.whole[minor]))
         late = world.claim(device)
         began = TIME.monotonic()
