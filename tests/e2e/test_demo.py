@@ -91,11 +91,11 @@ def test_eight_pods_of_every_share_and_whole_gpus_run_beside_a_pod_that_waits(
             f"--timeout={max(left_s, 1):.0f}s",
         )
     assert phase(demo, "too-big") == "Pending"
-    assert warned(demo, field.namespace) == set()
+    assert warned(demo, field.namespace) == {}
 
 
 def test_only_the_pod_that_waits_shows_a_warning(demo: api.Cluster) -> None:
-    assert warned(demo, "quickstart") == {"too-big"}
+    assert warned(demo, "quickstart").keys() == {"too-big"}
     assert gates(demo, "too-big") == ""
 
 
@@ -116,11 +116,11 @@ def gates(demo: api.Cluster, pod: str) -> str:
     return demo.kubectl(*words, "jsonpath={.spec.schedulingGates}")
 
 
-def warned(demo: api.Cluster, namespace: str) -> set[str]:
-    """Name the pods that have an event of type Warning."""
+def warned(demo: api.Cluster, namespace: str) -> dict[str, str]:
+    """Return the pods that have an event of type Warning, each with the words of one."""
     listed = demo.kubectl("get", "events.events.k8s.io", "-n", namespace, "-o", "json")
     return {
-        event["regarding"]["name"]
+        event["regarding"]["name"]: f"{event['reason']}: {event['note']}"
         for event in json.loads(listed)["items"]
         if event["type"] == "Warning" and event["regarding"]["kind"] == "Pod"
     }
