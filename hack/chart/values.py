@@ -451,6 +451,7 @@ _SECTIONS: parts.Fields = {
                 "health_poll_seconds",
                 "rediscover_seconds",
                 "usage_seconds",
+                "nvml_patience_seconds",
                 "log_level",
                 xid_class=list[Annotated[str, pydantic.Field(pattern=_JUDGED)]],
                 cdi_hook=Annotated[str, pydantic.Field(pattern=_HOOK)],
