@@ -2,23 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
+#include "calls.h"
 
-#define ASK client_ask
-
-#define NUMBER(function, call)                                          \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *number) \
-    {                                                                   \
-        return ASK(call, "d:u", device, number);                        \
-    }
-#define OF_CLOCK(function, call)                                                       \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned clock, unsigned *mhz)   \
-    {                                                                                  \
-        return ASK(call, "du:u", device, clock, mhz);                                  \
-    }
-
-OF_CLOCK(nvmlDeviceGetClockInfo, "device_get_clock_info")
-OF_CLOCK(nvmlDeviceGetMaxClockInfo, "device_get_max_clock_info")
+OF_PART(nvmlDeviceGetClockInfo, "device_get_clock_info")
+OF_PART(nvmlDeviceGetMaxClockInfo, "device_get_max_clock_info")
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "device_get_max_pcie_link_generation")
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "device_get_max_pcie_link_width")
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "device_get_curr_pcie_link_generation")

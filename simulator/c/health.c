@@ -2,9 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "client.h"
-
-#define ASK client_ask
+#include "calls.h"
 
 EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {

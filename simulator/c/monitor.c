@@ -3,22 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
-
-#define ASK client_ask
+#include "calls.h"
 
 enum { BITS = sizeof(unsigned long) * CHAR_BIT };
 
-#define NUMBER(function, call)                                          \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *number) \
-    {                                                                   \
-        return ASK(call, "d:u", device, number);                        \
-    }
-#define NUMBERS(function, call)                                                           \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *first, unsigned *second)  \
-    {                                                                                     \
-        return ASK(call, "d:uu", device, first, second);                                  \
-    }
 #define MASK(function, call)                                                     \
     EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned long long *mask)  \
     {                                                                            \
@@ -50,16 +38,9 @@ MASK(nvmlDeviceGetCurrentClocksThrottleReasons, "device_get_current_clocks_event
 MASK(nvmlDeviceGetSupportedClocksEventReasons, "device_get_supported_clocks_event_reasons")
 MASK(nvmlDeviceGetSupportedClocksThrottleReasons, "device_get_supported_clocks_event_reasons")
 
-EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned counter,
-                                                unsigned *kilobytes)
-{
-    return ASK("device_get_pcie_throughput", "du:u", device, counter, kilobytes);
-}
-EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned threshold,
-                                                      unsigned *celsius)
-{
-    return ASK("device_get_temperature_threshold", "du:u", device, threshold, celsius);
-}
+OF_PART(nvmlDeviceGetPcieThroughput, "device_get_pcie_throughput")
+OF_PART(nvmlDeviceGetTemperatureThreshold, "device_get_temperature_threshold")
+
 EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link,
                                                   unsigned capability, unsigned *has)
 {

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-
-#define ASK client_ask
+#include "calls.h"
 
 EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags) { return client_init(flags); }
 EXPORT nvmlReturn_t nvmlInit_v2(void) { return client_init(0); }
@@ -91,27 +89,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDev
     return ASK("device_get_handle_by_pci_bus_id", "s:d", bus_id, device);
 }
 
-#define TEXT(function, call)                                                       \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, char *text, unsigned length) \
-    {                                                                              \
-        return ASK(call, "d:s", device, text, length);                             \
-    }
-#define NUMBER(function, call)                                          \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *number) \
-    {                                                                   \
-        return ASK(call, "d:u", device, number);                        \
-    }
-#define NUMBERS(function, call)                                                           \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *first, unsigned *second)  \
-    {                                                                                     \
-        return ASK(call, "d:uu", device, first, second);                                  \
-    }
-#define OF_LINK(function, call)                                                        \
-    EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned link, unsigned *number) \
-    {                                                                                  \
-        return ASK(call, "du:u", device, link, number);                                \
-    }
-
 TEXT(nvmlDeviceGetName, "device_get_name")
 TEXT(nvmlDeviceGetSerial, "device_get_serial")
 TEXT(nvmlDeviceGetUUID, "device_get_uuid")
@@ -130,10 +107,10 @@ NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "device_get_power_management_de
 NUMBERS(nvmlDeviceGetMigMode, "device_get_mig_mode")
 NUMBERS(nvmlDeviceGetPowerManagementLimitConstraints,
         "device_get_power_management_limit_constraints")
-OF_LINK(nvmlDeviceGetTemperature, "device_get_temperature") /* a sensor in the link's place */
-OF_LINK(nvmlDeviceGetNvLinkState, "device_get_nv_link_state")
-OF_LINK(nvmlDeviceGetNvLinkVersion, "device_get_nv_link_version")
-OF_LINK(nvmlDeviceGetNvLinkRemoteDeviceType, "device_get_nv_link_remote_device_type")
+OF_PART(nvmlDeviceGetTemperature, "device_get_temperature")
+OF_PART(nvmlDeviceGetNvLinkState, "device_get_nv_link_state")
+OF_PART(nvmlDeviceGetNvLinkVersion, "device_get_nv_link_version")
+OF_PART(nvmlDeviceGetNvLinkRemoteDeviceType, "device_get_nv_link_remote_device_type")
 
 EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {

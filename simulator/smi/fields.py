@@ -68,10 +68,6 @@ UNITS = {
 """Unit by the first part of a field."""
 
 
-def _number(value: int) -> str:
-    return str(value)
-
-
 def _watts(milliwatts: int) -> str:
     return f"{milliwatts / 1000:.2f} W"
 
@@ -97,8 +93,8 @@ ASKED: Mapping[str, Ask] = {
     "pci.sub_device_id": lambda nvml, gpu: (
         f"0x{nvml.device_get_pci_info(gpu).pci_subsystem_id:08X}"
     ),
-    "pcie.link.width.current": lambda nvml, gpu: _number(nvml.device_get_curr_pcie_link_width(gpu)),
-    "pcie.link.width.max": lambda nvml, gpu: _number(nvml.device_get_max_pcie_link_width(gpu)),
+    "pcie.link.width.current": lambda nvml, gpu: str(nvml.device_get_curr_pcie_link_width(gpu)),
+    "pcie.link.width.max": lambda nvml, gpu: str(nvml.device_get_max_pcie_link_width(gpu)),
     "display_mode": lambda nvml, gpu: words.enabled(on=nvml.device_get_display_active(gpu)),
     "display_active": lambda nvml, gpu: words.enabled(on=nvml.device_get_display_active(gpu)),
     "power.management": lambda nvml, gpu: words.enabled(on=nvml.device_get_power_usage(gpu) > 0),
@@ -126,16 +122,16 @@ ASKED: Mapping[str, Ask] = {
     "clocks_throttle_reasons.active": lambda nvml, gpu: (
         f"0x{nvml.device_get_current_clocks_event_reasons(gpu):016X}"
     ),
-    "ecc.errors.corrected.volatile.total": lambda nvml, gpu: _number(
+    "ecc.errors.corrected.volatile.total": lambda nvml, gpu: str(
         nvml.device_get_total_ecc_errors(gpu, 0, 0)
     ),
-    "ecc.errors.uncorrected.volatile.total": lambda nvml, gpu: _number(
+    "ecc.errors.uncorrected.volatile.total": lambda nvml, gpu: str(
         nvml.device_get_total_ecc_errors(gpu, 1, 0)
     ),
-    "ecc.errors.corrected.aggregate.total": lambda nvml, gpu: _number(
+    "ecc.errors.corrected.aggregate.total": lambda nvml, gpu: str(
         nvml.device_get_total_ecc_errors(gpu, 0, 1)
     ),
-    "ecc.errors.uncorrected.aggregate.total": lambda nvml, gpu: _number(
+    "ecc.errors.uncorrected.aggregate.total": lambda nvml, gpu: str(
         nvml.device_get_total_ecc_errors(gpu, 1, 1)
     ),
 }
