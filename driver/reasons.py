@@ -151,6 +151,8 @@ class Reason(StrEnum):
     MPS_FAILED = "MpsFailed"
     MPS_RECOVERED = "MpsRecovered"
     MPS_CLIENT_WAITS = "MpsClientWaits"
+    MPS_CONTROL_HELD = "MpsControlHeld"
+    MPS_CONTROL_FREED = "MpsControlFreed"
     SHARE_EXCEEDED = "ShareExceeded"
     SHARE_KEPT = "ShareKept"
     DRIVER_NOT_READY = "DriverNotReady"

@@ -60,6 +60,12 @@ MEANINGS: Final[Mapping[str, str]] = {
     "MpsClientWaits": (
         "A process waits in cuInit behind the MPS server of another user; the message names both."
     ),
+    "MpsControlHeld": (
+        "A control program stays connected to the claim's MPS daemon, which takes no command "
+        "meanwhile: limits stay as they are, and no claim that changes them is prepared. The "
+        "message names the process, its user and its pod."
+    ),
+    "MpsControlFreed": "The MPS daemon takes commands again.",
     "ShareExceeded": (
         "The claim's processes together use more memory of a GPU than it was given; the message "
         "names them."
