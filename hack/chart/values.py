@@ -14,6 +14,7 @@ from driver.devices import xids
 from driver.files import driver_search
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
+from driver.resources import gpu_nodes
 from hack.chart import beside, classes, components, nodes, parts
 
 _HARDENED = {
@@ -24,6 +25,7 @@ _HARDENED = {
 _PRIVILEGED = {"privileged": True, "readOnlyRootFilesystem": True}
 _JUDGED = rf"^\d+=({'|'.join(xids.XidClass)})$"
 _HOOK = r"^(auto|none|(/[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+)$"
+_LABEL = r"^([a-z0-9.-]+/)?[A-Za-z0-9][A-Za-z0-9._-]*(=[A-Za-z0-9._-]*)?$"
 _NODE_TOLERATIONS = [{"operator": "Exists"}]
 
 
@@ -76,6 +78,12 @@ class Common(parts.Part):
         default=driver_search.AUTO,
         description="Root of the NVIDIA driver's files on the nodes; auto: on each node the first "
         f"of {', '.join(driver_search.PLACES)} that has libnvidia-ml.so.1.",
+    )
+    gpu_node_labels: list[Annotated[str, pydantic.Field(pattern=_LABEL)]] = pydantic.Field(
+        default=[*gpu_nodes.LABELS],
+        description="Nodes with one of these labels, `key` or `key=value`, have the kubelet "
+        "plugin and the MPS supervisor; empty: all nodes. Where they have a nodeSelector or an "
+        "affinity, that counts alone.",
     )
 
 
