@@ -12,7 +12,7 @@ from simulator import layout, layouts, profile
 from tests.contract import worlds
 
 pytestmark = pytest.mark.timeout(400)
-STEPS_WITH_PROGRAMS = ("host", "programs", "inventory", "files", "mps-words", "time-slice", "reset")
+STEPS_WITH_PROGRAMS = ("programs", "inventory", "files", "mps-words", "time-slice", "reset")
 
 
 @pytest.mark.parametrize("machine", profile.names())
