@@ -4,7 +4,8 @@
     ├── BadInput            what a person wrote cannot be read: where, what, what was expected
     ├── DeviceFault         a GPU or its driver library refused or failed a call
     │   ├── Unchanged       a change that failed, and left everything as it was before it
-    │   └── Hung            a call that has not returned, and may yet do what it was asked
+    │   └── Hung            a call that has not returned, and may yet do what it was asked;
+    │                       HungUnchanged where it only reads
     ├── NodeFault           the node's own files, sockets or programs refused or failed
     └── ApiError            the API server refused or could not be reached
         ├── Unauthorized 401 · Forbidden 403 · NotFound 404 · Gone 410 · Invalid 422
@@ -69,6 +70,10 @@ class Hung(DeviceFault):
         subject = f"{device}: " if device else ""
         self.args = (f"{subject}{call} hangs: {self.text}",)
         self.waited_s = waited_s
+
+
+class HungUnchanged(Hung, Unchanged):
+    """A call that only reads has not returned: there is nothing to undo."""
 
 
 class NodeFault(RationError):

@@ -35,6 +35,8 @@ class Remembered:
         """See `ports.ComputeModes`. A mode that cannot be read is Unchanged."""
         try:
             now = self._knob.read(gpu)
+        except errors.Hung as hung:
+            raise errors.HungUnchanged(hung.device, hung.call, hung.waited_s) from hung
         except errors.DeviceFault as fault:
             raise errors.Unchanged(fault.device, fault.call, fault.code, fault.text) from fault
         if now is None:

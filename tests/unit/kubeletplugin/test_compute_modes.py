@@ -78,10 +78,11 @@ def test_a_change_that_hangs_and_is_made_later_is_undone_all_the_same(world: Wor
     assert world.mode == PROHIBITED
 
 
-def test_a_mode_that_cannot_be_read_leaves_nothing_to_undo(world: World) -> None:
+def test_a_mode_whose_reading_hangs_is_told_so_and_leaves_nothing_to_undo(world: World) -> None:
     world.knob.hung.add(world.gpu)
-    with pytest.raises(errors.Unchanged, match="has not returned"):
+    with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode hangs") as told:
         world.modes().share(world.gpu, exclusive=True)
+    assert isinstance(told.value, errors.Unchanged)
     assert not world.folder.exists()
 
 
