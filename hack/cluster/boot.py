@@ -36,8 +36,10 @@ _API_S = 60.0
 
 def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> None:
     """Bring the cluster up; one that runs as wanted is left as it is."""
-    prerequisites.ensure(steps, toolchain.missing(wanted.kubernetes))
-    programs = toolchain.ensure(wanted.kubernetes, steps)
+    choices = toolchain.choose(toolchain.missing(wanted.kubernetes))
+    prerequisites.ensure(steps, choices)
+    toolchain.fill(choices, steps)
+    programs = toolchain.programs(wanted.kubernetes)
     with steps.step("Make the container images", 1):
         images.ensure()
     with toolchain.lock(where.lock):

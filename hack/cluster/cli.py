@@ -224,9 +224,30 @@ def remove_node(name: Annotated[str, typer.Argument(help="the node's name")]) ->
 
 
 @app.command()
-def build(*, kubernetes: KubernetesOption = None) -> None:
-    """Fill the cache of programs, and nothing else."""
-    toolchain.ensure(versions.load().line(kubernetes), _steps())
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="tool sets; default those of a cluster")
+    ] = None,
+    *,
+    kubernetes: KubernetesOption = None,
+) -> None:
+    """Fill the cache of programs, and nothing else; a set that cannot be had stops no other.
+
+    RATION_PROGRAMS in the environment is release (official files alone), build (with Go), or auto.
+    """
+    toolchain.supply_all(_sets(names, kubernetes), _steps())
+
+
+def _sets(names: list[str] | None, kubernetes: str | None) -> tuple[versions.ToolSet, ...]:
+    """Tool sets of these names; those of a line of Kubernetes where none is named."""
+    catalogue = versions.load()
+    if not names:
+        return catalogue.of(catalogue.line(kubernetes))
+    sets = catalogue.sets()
+    for name in names:
+        if name not in sets:
+            raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")
+    return tuple(sets[name] for name in names)
 
 
 @app.command()
@@ -234,9 +255,6 @@ def pin(
     names: Annotated[list[str] | None, typer.Argument(help="tool sets; default all")] = None,
 ) -> None:
     """Write tools/SET/go.mod and go.sum again from versions.toml."""
-    sets = versions.load().sets()
-    for name in names or list(sets):
-        if name not in sets:
-            raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")
-        with _steps().step(f"Pin {name} {sets[name].version}", 15):
-            toolchain.pin(sets[name])
+    for tools in _sets(names or list(versions.load().sets()), None):
+        with _steps().step(f"Pin {tools.name} {tools.version}", 15):
+            toolchain.pin(tools)
