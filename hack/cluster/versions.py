@@ -1,6 +1,6 @@
 """The pinned tool sets: versions.toml read, go.mod written, cache keys derived.
 
-Pure: values in, values out.
+Pure: values in, values out; the committed files of this folder are read.
 """
 
 import dataclasses
@@ -199,6 +199,12 @@ def required_go(go_mods: Sequence[str]) -> GoVersion:
     lines = [line for text in go_mods for line in text.splitlines() if line.startswith("go ")]
     found = [version for line in lines if (version := GoVersion.parse(line)) is not None]
     return max(found, key=lambda version: version.number)
+
+
+def oldest_go(catalogue: Catalogue) -> GoVersion:
+    """The oldest Go that builds every set of a cluster, of whichever line."""
+    sets = [tools for line in catalogue.kubernetes for tools in catalogue.of(line)]
+    return required_go([(tools.folder / "go.mod").read_text() for tools in sets])
 
 
 def cache_key(parts: Sequence[bytes]) -> str:

@@ -113,8 +113,6 @@ def test_what_a_set_lacks_is_told_with_all_else_that_the_machine_lacks() -> None
 
 
 def test_readme_names_the_oldest_go_that_builds_a_cluster() -> None:
-    catalogue = versions.load()
-    needed = [tools for line in catalogue.kubernetes for tools in catalogue.of(line)]
-    oldest = versions.required_go([(tools.folder / "go.mod").read_text() for tools in needed])
+    oldest = versions.oldest_go(versions.load())
     readme = (versions.ROOM.parents[1] / "README.md").read_text()
     assert f"Go {oldest} or newer" in readme

@@ -1,0 +1,1 @@
+"""Both commands of README.md on a machine that has nothing of ours: no home, no cache, no checkout."""
