@@ -1,1 +1,1 @@
-"""Both commands of README.md on a machine that has nothing of ours: no home, no cache, no checkout."""
+"""Both commands of README.md on a machine without home, cache or checkout of ours."""

@@ -25,7 +25,10 @@ def test_a_round_says_how_each_step_ended_and_what_was_fetched_and_built() -> No
 
 def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     for commit in ("a", "b"):
-        results.keep(results.Result(commit, "go1.26.6", booted=False, rounds=(COLD,)), tmp_path / "fresh.json")
+        results.keep(
+            results.Result(commit, "go1.26.6", booted=False, rounds=(COLD,)),
+            tmp_path / "fresh.json",
+        )
     kept = json.loads((tmp_path / "fresh.json").read_text())
     assert kept["commit"] == "b"
     assert kept["rounds"][0]["steps"][1]["last"] == "this machine lacks runc"
