@@ -4,6 +4,7 @@ containerd imports them as they are: `ctr -n k8s.io images import FILE`.
 """
 
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -54,7 +55,7 @@ def write(path: Path, image: Image, files: Iterable[Entry]) -> str:
         layer.unlink(missing_ok=True)
 
 
-def pack(out: BinaryIO, files: Iterable[Entry]) -> None:
+def pack(out: BinaryIO | gzip.GzipFile, files: Iterable[Entry]) -> None:
     """A tar of the files by name, owned by root, of no date."""
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as packed:
         for one in sorted(files, key=lambda one: one.name):
