@@ -9,20 +9,17 @@ not; 2: the folder is there already.
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import record
-from driver import clock
 from hack.cluster import errors, shell, versions
-from tests.fresh import caches, plan, results
+from tests.fresh import plan, results, running
 
 ROOT = Path(__file__).parents[2]
 _INTO = Path(tempfile.gettempdir()) / "ration-fresh"
-_LONGEST = 160
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,11 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     place = plan.Place(chosen.into.resolve())
     steps = plan.steps(boot=not chosen.no_cluster)
+    # One commit for all rounds, whatever is committed here meanwhile.
+    commit = record.commit()
     if chosen.dry_run:
         environment = plan.environment(os.environ, place, None)
         changed = {name: environment[name] for name in ("HOME", "GOTOOLCHAIN")}
         _say(*(f"{name}={value}" for name, value in changed.items()))
-        _say(*(" ".join(words) for words in plan.clone(ROOT, record.commit(), place.checkout(1))))
+        _say(*(" ".join(words) for words in plan.clone(ROOT, commit, place.checkout(1))))
         _say(*(step.text for step in steps))
         return 0
     if place.root.exists():
@@ -44,14 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment = plan.environment(os.environ, place, go)
     rounds = []
     for number in range(1, chosen.rounds + 1):
-        rounds.append(_round(place, number, steps, environment))
+        running.clone(ROOT, commit, place.checkout(number))
+        rounds.append(running.run(place, number, steps, environment, _say))
         _say(*results.lines(rounds[-1]))
     told = shell.run(("go", "version"), env=environment, cwd=Path("/")).split()[2]
-    found = results.Result(record.commit(), told, not chosen.no_cluster, tuple(rounds))
+    found = results.Result(commit, told, not chosen.no_cluster, tuple(rounds))
     results.keep(found, chosen.result)
-    if not chosen.keep:
+    good = all(one.is_green for one in rounds)
+    if good and not chosen.keep:
         shutil.rmtree(place.root)
-    return 0 if all(one.is_green for one in rounds) else 1
+    else:
+        _say(f"logs are in {place.root / 'logs'}")
+    return 0 if good else 1
 
 
 def _go(place: plan.Place, given: Path | None) -> Path | None:
@@ -79,46 +82,6 @@ def _go(place: plan.Place, given: Path | None) -> Path | None:
     return Path(root.strip()) / "bin"
 
 
-def _round(
-    place: plan.Place, number: int, steps: Sequence[plan.Step], environment: Mapping[str, str]
-) -> results.Round:
-    place.home.mkdir(parents=True, exist_ok=True)
-    checkout = place.checkout(number)
-    for words in plan.clone(ROOT, record.commit(), checkout):
-        shell.run(words)
-    before = caches.sizes(place.caches())
-    ended: list[results.Ended] = []
-    for step in steps:
-        _say(f"{step.text} ...")
-        ended.append(_run(step, checkout, place.log(number, step.name), environment))
-        if ended[-1].code:
-            break
-    grown = caches.grown(before, caches.sizes(place.caches()))
-    took = caches.timings(place.home / ".cache" / "ration" / "timings.json") if number == 1 else {}
-    return results.Round("cold" if number == 1 else "warm", tuple(ended), grown, took)
-
-
-def _run(
-    step: plan.Step, checkout: Path, log: Path, environment: Mapping[str, str]
-) -> results.Ended:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    time = clock.SystemClock()
-    began = time.monotonic()
-    with log.open("w") as written:
-        code = subprocess.run(
-            step.words,
-            cwd=checkout,
-            env=environment,
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        ).returncode
-    seconds = round(time.monotonic() - began)
-    told = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return results.Ended(step.text, code, seconds, (told[-1] if told else "")[:_LONGEST])
-
-
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m tests.fresh", description=(__doc__ or "").splitlines()[0]
@@ -127,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--go", type=Path, help="the folder of the go to take; default the oldest")
     made.add_argument("--rounds", type=int, default=2, help="the second one on warm caches")
     made.add_argument("--no-cluster", action="store_true", help="set up and build, boot nothing")
-    made.add_argument("--keep", action="store_true", help="leave the folder, logs and caches in it")
+    made.add_argument("--keep", action="store_true", help="leave the folder of a good end too")
     made.add_argument("--result", type=Path, default=results.PATH, help="the file to keep it in")
     made.add_argument("--dry-run", action="store_true", help="say what would be run")
     return made

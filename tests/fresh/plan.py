@@ -14,11 +14,15 @@ _OURS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command in the clone; `words` as for a shell. With `boots` it brings up a cluster."""
+    """A command in the clone; `words` as for a shell.
+
+    With `boots` it is about a cluster; what `clears` is run after a failure too.
+    """
 
     name: str
     words: tuple[str, ...]
     boots: bool = False
+    clears: bool = False
 
     @property
     def text(self) -> str:
@@ -31,7 +35,7 @@ STEPS = (
     Step("programs", (".venv/bin/python", "-m", "hack.cluster", "build")),
     Step("demo", ("make", "demo"), boots=True),
     Step("test", ("make", "test"), boots=True),
-    Step("demo-down", ("make", "demo-down"), boots=True),
+    Step("demo-down", ("make", "demo-down"), boots=True, clears=True),
 )
 """README's commands, the second while the demo is up; what the first begins with is timed alone."""
 
