@@ -38,6 +38,8 @@ REAL_PROGRAMS := tests/contract/mps tests/component/mps/test_real_programs.py te
 K8S ?=
 export K8S
 STAMP := $(VENV)/.synced
+# Commands below it run in the network of the cluster that RATION_CLUSTER names; none: the machine's.
+IN_NETWORK := $(BIN)/python -m hack.cluster run --
 # The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests that want a cluster of their own each: most want the driver as pods.
@@ -49,7 +51,7 @@ export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/byte
 export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
-        real-programs differential filters fuzz soak chaos agreement blackbox gates index-programs \
+        real-programs differential filters fuzz soak chaos agreement blackbox fresh gates index-programs \
         e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
@@ -136,6 +138,9 @@ soak: setup ## One plugin, CYCLES claims at RATE a second while things break; th
 chaos: setup ## A real cluster, broken FAULTS times under load, as SEED draws it: 35 to 70 minutes.
 	$(BIN)/python -m tests.chaos --faults $(FAULTS) --seed $(SEED)
 
+fresh: setup ## Both commands of README.md from an empty home and empty caches, cold and warm: an hour or more, as root.
+	$(BIN)/python -m tests.fresh
+
 gates: setup $(FUZZ_VENV)/.synced ## All that must be green before production: hours, as root.
 	$(BIN)/python -m tests.gates
 
@@ -163,15 +168,16 @@ $(PROGRAMS_VENV)/.synced: requirements/programs.lock $(STAMP)
 	touch $@
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
+	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
 e2e: setup ## Every scenario on the local cluster (K8S).
-	$(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(OWN_CLUSTER))
-	for one in $(OWN_CLUSTER); do $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
+	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(OWN_CLUSTER))
+	for one in $(OWN_CLUSTER); do $(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit tests/properties tests/fuzz tests/component tests/contract
-	$(MAKE) --no-print-directory oracle e2e-smoke
+	$(MAKE) --no-print-directory oracle
+	RATION_CLUSTER=tests $(MAKE) --no-print-directory e2e-smoke
 
 bench: setup ## Measure all; write benchmarks/README.md; fail where a figure fell since the last commit.
 	for suite in $(BENCHMARKS) "placement --seeds all"; do $(BIN)/python -m benchmarks.$$suite || exit 1; done

@@ -2,7 +2,9 @@
 
 Each command runs as a process of its own, by the controller's API and by the objects of an API
 server alone, on the fleet of `benchmarks.page`. Processor time of the command, its start included;
-what the servers take is not in it. `start` is `ration version`, which asks nobody.
+what the servers take is not in it. `--help` and `version`, which ask nobody, and `who` at the two
+nodes of the demo are measured without any bytecode as well: neither ours, nor the libraries', nor
+Python's own.
 """
 
 import argparse
@@ -26,7 +28,7 @@ from benchmarks import page, record
 from driver.kube import resource
 from tests import fleets, pages
 
-NODES, ROUNDS = 1_000, 3
+NODES, ROUNDS, DEMO = 1_000, 3, 2
 _OK, _MISSING = 200, 404
 _VERSION = {"resourceVersion": "1"}
 _KINDS = {
@@ -51,20 +53,52 @@ def main() -> None:
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = [*_starts(Path(folder), chosen.rounds)]
     raw = page.cluster(chosen.nodes)
-    node = next(one["metadata"]["name"] for one in raw if one["kind"] == "Node")
+    node = _first_node(raw)
     commands = (*_LISTS, f"explain node {node}")
-    figures = [record.figure("start", "s", [_run("version", {}) for _ in range(chosen.rounds)])]
-    for whence, places in (
-        ("the controller's API", _served(raw)),
-        ("a kubeconfig", _listed(raw, node)),
-    ):
+    for whence, places in _sources(raw):
         with places as (more, environment):
             for command in commands:
                 samples = [_run(f"{command} {more}", environment) for _ in range(chosen.rounds)]
                 name = command.replace(node, "NODE")
                 figures.append(record.figure(f"{name}, by {whence}", "s", samples))
     record.write("commands", figures)
+
+
+def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:
+    """What is short, on bytecode of its own that is written first, and on none."""
+    there = {"PYTHONPYCACHEPREFIX": str(folder / "there"), "PYTHONDONTWRITEBYTECODE": ""}
+    none = {"PYTHONPYCACHEPREFIX": str(folder / "none"), "PYTHONDONTWRITEBYTECODE": "1"}
+    kinds = ((there, ""), (none, ", no bytecode"))
+    for environment, told in kinds:
+        for command in ("--help", "version"):
+            yield _start(command, command + told, environment, rounds)
+    for whence, places in _sources(page.cluster(DEMO)):
+        with places as (more, asked):
+            for environment, told in kinds:
+                name = f"who at {DEMO} nodes, by {whence}{told}"
+                yield _start(f"who {more}", name, environment | asked, rounds)
+
+
+def _start(command: str, name: str, environment: dict[str, str], rounds: int) -> record.Figure:
+    _run(command, environment)
+    return record.figure(name, "s", [_run(command, environment) for _ in range(rounds)])
+
+
+def _first_node(raw: list[fleets.Raw]) -> str:
+    return next(str(one["metadata"]["name"]) for one in raw if one["kind"] == "Node")
+
+
+def _sources(
+    raw: list[fleets.Raw],
+) -> tuple[tuple[str, contextlib.AbstractContextManager[tuple[str, dict[str, str]]]], ...]:
+    """Both ways to a fleet, by their names."""
+    return (
+        ("the controller's API", _served(raw)),
+        ("a kubeconfig", _listed(raw, _first_node(raw))),
+    )
 
 
 @contextlib.contextmanager

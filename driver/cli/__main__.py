@@ -1,25 +1,20 @@
-"""`ration`, also `kubectl ration`: one file a command, added by one line of `loading`."""
+"""`ration`, also `kubectl ration`: one file a command, added by one line of `catalog`."""
 
-import typer
+import sys
 
-from driver.cli import loading
-
-app = typer.Typer(
-    name="ration",
-    cls=loading.Loading,
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-)
-
-
-@app.callback(help="Look at and explain GPUs shared by Ration.")
-def _all() -> None:
-    """Nothing is common to all commands."""
+from driver.cli import front
 
 
 def main() -> None:
     """Run the command line."""
-    app()
+    answer = front.ANSWERS.get(tuple(sys.argv[1:]))
+    if answer is not None:
+        print(answer())
+        return
+    # Typer, and what it takes, is loaded only where a command runs.
+    from driver.cli import loading  # noqa: PLC0415
+
+    loading.app()
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Show claims: what each asks and has, who uses it, and why it waits.\n\n"
+DETAILS = (
     "Claims that ask for GPUs of Ration, or have some; of the namespace, or all with -A. States: "
     "pending, allocated (nobody has reserved it), reserved, deleting.\n\n"
     "  ration claims\n\n"

@@ -15,8 +15,7 @@ from driver.cli.cluster import Kubeconfig
 if TYPE_CHECKING:
     from driver.cli.cordoning import desk, targets
 
-HELP = (
-    "Let nothing new go on a node's GPUs, or on one GPU; what runs there stays.\n\n"
+DETAILS = (
     "A whole node: by a DeviceTaintRule where the API server has those (Kubernetes 1.37), else by "
     f"the annotation {names.CORDON} on the Node. One GPU: by that annotation; the node's plugin "
     "taints everything that the GPU is published as, within some ten seconds, and this waits for "
@@ -29,8 +28,7 @@ HELP = (
     "Exit codes: 0 it is cordoned; 1 the plugin has not taken it up in time; 2 there is no such "
     "node or GPU; 3 the API server refused or was not reached."
 )
-UNCORDON_HELP = (
-    "Let new work on a node's GPUs, or on one GPU, again: what `ration cordon` did is undone.\n\n"
+UNCORDON_DETAILS = (
     "GPUs that were cordoned one by one stay so when their node is uncordoned, and are named.\n\n"
     "  ration uncordon gpu-1\n\n"
     "  ration uncordon gpu-1/gpu-0000-18-00-0\n\n"

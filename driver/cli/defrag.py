@@ -20,9 +20,7 @@ _WITHIN_S = 120.0
 """Within it the pods of a plan are gone, unless a budget holds them up."""
 _USUAL = ",".join(known.DEFAULT)
 
-HELP = (
-    "Plan which pods to move so that a shape fits, or move them: GPUs that are free on many nodes "
-    "become free on one.\n\n"
+DETAILS = (
     'Only pods are moved that opted in by the annotation `ration.dev/defrag: "true"` and that a '
     "controller (a ReplicaSet, a Job) would make again. The plan with the fewest pods is printed: "
     "which pods, what they hold now, and where each would go again. A plan in which a pod finds no "

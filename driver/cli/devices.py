@@ -7,10 +7,9 @@ import typer
 
 from driver.cli import output as out
 from driver.cli.reading import asking, source, words
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, selection
 
-HELP = (
-    "Show every GPU: its mode, what is given out of it, to whom, and how it is.\n\n"
+DETAILS = (
     "Modes: free; kept for somebody (KEPT FOR: a Reservation's holder, or the first in line and "
     "until when); whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
     "somebody's wish; unhealthy, something is wrong with it (-o wide says what).\n\n"
@@ -75,11 +74,11 @@ def show(
     product: _Product = "",
 ) -> None:
     """Show every GPU."""
-    wanted = reading.Wanted(product=product, mode=mode, health=health)
+    wanted = selection.Wanted(product=product, mode=mode, health=health)
     asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node, free_gpus=True)
 
 
-def answer(of: source.Source, node: str, wanted: reading.Wanted) -> out.Answer:
+def answer(of: source.Source, node: str, wanted: selection.Wanted) -> out.Answer:
     """The GPUs of a node, or of all of them. Raises NotFound."""
     nodes = asking.nodes(of, node, wanted)
     gpus = [gpu for one in nodes for gpu in one.gpus if wanted.fits(gpu)]

@@ -15,8 +15,7 @@ from driver.cli.checks import findings
 from driver.cli.checks import host as of_host
 from driver.files import driver_search
 
-HELP = (
-    "Look for what keeps GPUs from being given out, and say what to do about it.\n\n"
+DETAILS = (
     "It asks the API server only, and changes nothing. Of the cluster: is Kubernetes new enough, "
     "are its feature gates on, is there a DeviceClass, does a controller lead, are the pods ready "
     "and of one image, may they do what they have to, do the webhook's certificates hold. Of "

@@ -9,9 +9,7 @@ from driver.cli import cordon, ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 
-HELP = (
-    "Cordon a node's GPUs, or one GPU, say who still holds it, and with --evict make them leave."
-    "\n\n"
+DETAILS = (
     "Without --evict nothing is evicted: the claims and pods that hold it are listed. With it, "
     "pods that something would make again (a ReplicaSet, a Job) are evicted by the Eviction API, "
     "so PodDisruptionBudgets are respected, and it is waited until nothing holds it. Bare pods are "

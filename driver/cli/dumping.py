@@ -10,8 +10,7 @@ from driver.cli import ending
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 
-HELP = (
-    "Print what of a cluster decides where GPUs go, for `ration simulate --cluster`.\n\n"
+DETAILS = (
     "Nodes, ResourceSlices, DeviceClasses, claims and their templates, pods that run or wait, "
     "PersistentVolumes, DeviceTaintRules and PriorityClasses; of each only what decides. Env, "
     "args, images, labels and annotations of pods are left out, but for `ration.dev/defrag`, and "

@@ -10,11 +10,7 @@ from driver.cli import output as out
 from driver.cli.explaining import telling
 from driver.cli.reading import asking, source
 
-app = typer.Typer(
-    name="explain",
-    help="Say why a pod or a claim waits, or is where it is; who has what of a node.",
-    no_args_is_help=True,
-)
+app = typer.Typer(name="explain", no_args_is_help=True, rich_markup_mode=None)
 _POD = (
     "Say why a pod waits, or is where it is: the reason, what each node lacks, the nearest fit, "
     "and what to do about it.\n\n"

@@ -24,7 +24,6 @@ HELP = (
     "  ration generate claim --mig 1g.10gb --name part | kubectl apply -f -\n\n"
     "Exit codes: 0 it is written; 2 the flags contradict each other."
 )
-GROUP_HELP = "Write manifests from flags."
 _Whole = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
 _Mig = Annotated[str, typer.Option(help="A MIG device of this profile: 1g.10gb.")]
 _Mps = Annotated[bool, typer.Option("--mps", help="A share beside others, under MPS.")]
@@ -106,5 +105,5 @@ def _print(made: "list[making.Raw]", output: Literal["yaml", "json"]) -> None:
         print(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}, indent=2))
 
 
-app = typer.Typer(name="generate", help=GROUP_HELP, no_args_is_help=True)
+app = typer.Typer(name="generate", no_args_is_help=True, rich_markup_mode=None)
 app.command("claim", help=HELP)(claim)

@@ -12,8 +12,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Show what was given out and does nothing, or needs far less than it was given.\n\n"
+DETAILS = (
     "Idle: nothing ran for so long. Oversized: the most memory it ever used is under half of what "
     "it has. Suggested is that peak and a quarter, in whole Gi: what to ask of an MPS share, or "
     "the least MIG profile to look for. MIG devices are not measured.\n\n"

@@ -7,8 +7,7 @@ import typer
 
 from driver.cli import output as out
 
-HELP = (
-    "Plan the move from the NVIDIA device plugin to Ration.\n\n"
+DETAILS = (
     "Reads how the device plugin is configured and prints what each node is offered as then, the "
     "values of Ration's chart, DeviceClasses, ResourceQuota keys, and the commands that move one "
     "node after another, and back. Every setting of the old file is told: used, changed (look at "

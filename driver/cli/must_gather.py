@@ -11,8 +11,7 @@ from driver import clock, errors, names
 from driver.cli import cluster, ending
 from driver.cli.cluster import Kubeconfig
 
-HELP = (
-    "Put all that a maintainer needs to see into one archive.\n\n"
+DETAILS = (
     "In it: what `ration dump` and `ration doctor -o json` say, events of our components, the "
     "chart's pods, DaemonSets, Deployments, Leases, ConfigMaps, webhooks, policies and CRDs, "
     "Queues, Reservations and DeviceTaintRules, versions, and of each pod of ours the logs (the "

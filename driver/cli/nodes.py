@@ -6,9 +6,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Show nodes on demand: each kind of node that an autoscaler can bring, what of it is there, "
-    "what is on its way, and for whom.\n\n"
+DETAILS = (
     "STARTUP is what the last nodes took, or, assumed, what their document says. RESTING: none is "
     "asked for at present, for one did not come; -o wide says why.\n\n"
     "  ration nodes\n\n"

@@ -3,6 +3,7 @@
 import enum
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -10,7 +11,10 @@ from typing import Annotated
 import typer
 import yaml
 
-_GAP = "   "
+from driver.cli import columns
+
+_DRAWN = frozenset({"COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables with which a table in a pipe is drawn as in a terminal."""
 
 
 class Format(enum.StrEnum):
@@ -85,19 +89,15 @@ def show_table(table: Table, *, wide: bool) -> None:
 
     A pipe of which $COLUMNS tells the width is taken for a terminal without colours.
     """
-    # rich is loaded only where a table is drawn.
-    import rich.console  # noqa: PLC0415
-
-    console = rich.console.Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    if not table.rows or not (sys.stdout.isatty() or _DRAWN & os.environ.keys()):
         print(text_of(table, wide=wide), end="")
         return
-    if not table.rows:
-        print(table.empty, end="\n" if table.empty else "")
-        return
+    # rich is loaded only where a table is drawn.
+    import rich.console  # noqa: PLC0415
     import rich.table  # noqa: PLC0415
     import rich.text  # noqa: PLC0415
 
+    console = rich.console.Console(highlight=False)
     shown = [at for at, one in enumerate(table.columns) if wide or not one.wide]
     drawn = rich.table.Table(*(table.columns[at].title for at in shown), box=None)
     for row in table.rows:
@@ -115,12 +115,7 @@ def text_of(table: Table, *, wide: bool) -> str:
     lines += [
         [" ".join(row[at].split()) or table.columns[at].blank for at in shown] for row in table.rows
     ]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    return "".join(
-        _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        + "\n"
-        for line in lines
-    )
+    return columns.align(lines)
 
 
 def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:

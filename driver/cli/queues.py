@@ -4,8 +4,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Show queues: what each deserves, has, borrows, and what waits in it. GPUs are counted.\n\n"
+DETAILS = (
     "FAIR is what is fair now, by all who want some; BORROWED what it has beyond what it deserves, "
     "KEPT what backfill keeps idle for its first pod or gang. "
     "A queue that is left out says why with -o wide.\n\n"

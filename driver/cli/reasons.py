@@ -8,8 +8,7 @@ from driver import reasons, remedies
 from driver.cli import ending
 from driver.cli import output as out
 
-HELP = (
-    "Say what each reason in events and refusals means.\n\n"
+DETAILS = (
     "  ration reasons\n\n"
     "  ration reasons DeviceTaken\n\n"
     "Exit codes: 0 it is said; 2 there is no such reason."

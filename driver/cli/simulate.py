@@ -12,8 +12,7 @@ from driver.controller.allocation import policies as known
 
 _DEFAULT = ",".join(known.DEFAULT)
 
-HELP = (
-    "Tell where pods would go, and which devices they would get, if they were created now.\n\n"
+DETAILS = (
     "The controller's own allocator decides, with its policies, on the live cluster (the default), "
     "a dump of one (`ration dump`), or the list of nodes of a public trace. Nothing is written "
     "anywhere: the right to list is enough.\n\n"

@@ -10,8 +10,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Watch the fleet: cluster, nodes, GPUs, claims and pods, each under what it is part of.\n\n"
+DETAILS = (
     "In a terminal it is drawn again whenever it changes, until Ctrl-C; --once, or a pipe, prints "
     "it once. In a GPU's bar a full cell is given out, a light one is given out and idle.\n\n"
     "  ration top\n\n"

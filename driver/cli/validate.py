@@ -11,8 +11,7 @@ from driver.cli import output as out
 if TYPE_CHECKING:
     from driver.cli.validating import checking
 
-HELP = (
-    "Say what is wrong with claims, classes and our own documents, before they are applied.\n\n"
+DETAILS = (
     "Looked at: our configuration in ResourceClaims, ResourceClaimTemplates and DeviceClasses, by "
     "the same code as the admission webhook; whether their selectors compile, and what they ask is "
     "weighed; what containers of Pods and of workloads cannot have together; Queues, Reservations, "

@@ -9,8 +9,7 @@ from driver.cli import output as out
 from driver.cli.reading import asking, source, words
 from driver.controller.reports import model
 
-HELP = (
-    "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.\n\n"
+DETAILS = (
     "MODE kept is for somebody who comes (Reservations) or is first in line (backfill). "
     "Of all namespaces, unless one is named. USE is the load of the last minute, or how long "
     "nothing ran; MIG devices are not told of (NVML samples none).\n\n"

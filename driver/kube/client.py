@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from driver import errors
-from driver.kube import answers, credentials, failures, finalizers, resource, transport, watching
+from driver.kube import answers, credentials, failures, resource, transport, watching
 
 _LIST_TRIES = 3
 
@@ -223,6 +223,9 @@ class KubeClient:
 
         Raises Conflict where the object's version is not `version`.
         """
+        # Protobuf, which nothing else of this client takes.
+        from driver.kube import finalizers  # noqa: PLC0415
+
         path = resource.path(namespace, name)
         form = finalizers.MEDIA_TYPE
         raw = self._wire.read(transport.Call("GET", path, self._limits(), accept=form))

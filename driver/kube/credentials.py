@@ -56,17 +56,25 @@ class Credentials:
         Raises BadInput when the files do not make sense.
         """
         stamp = self.stamp()
+        settings = self.settings()
+        settings.retries = cast("Any", False)  # noqa: FBT003 - urllib3: no hidden retry at all
+        settings.connection_pool_maxsize = POOL
+        settings.keep_alive = True
+        return Session(
+            settings.host, rest.RESTClientObject(settings), authorization(settings), stamp
+        )
+
+    def settings(self) -> kube_configuration.Configuration:
+        """Read everything anew, as the official client takes it.
+
+        Raises BadInput when the files do not make sense.
+        """
         settings = kube_configuration.Configuration()
         try:
             self._load(settings)
         except (kube_config.ConfigException, OSError, yaml.YAMLError) as e:
             raise errors.BadInput(self._where(), str(e), "usable credentials") from e
-        settings.retries = cast("Any", False)  # noqa: FBT003 - urllib3: no hidden retry at all
-        settings.connection_pool_maxsize = POOL
-        settings.keep_alive = True
-        auth: dict[str, Any] = dict(settings.auth_settings())
-        bearer = str(auth.get("BearerToken", {}).get("value") or "").strip()
-        return Session(settings.host, rest.RESTClientObject(settings), bearer, stamp)
+        return settings
 
     def stamp(self) -> tuple[int, int] | None:
         """What changes when the token file is rotated: inode and time of change."""
@@ -89,6 +97,12 @@ class Credentials:
 
     def _where(self) -> str:
         return "service account" if self._kubeconfig is None else str(self._kubeconfig)
+
+
+def authorization(settings: kube_configuration.Configuration) -> str:
+    """The `Authorization` header that the credentials make; "" where they need none."""
+    auth: dict[str, Any] = dict(settings.auth_settings())
+    return str(auth.get("BearerToken", {}).get("value") or "").strip()
 
 
 def namespace(kubeconfig: Path | None) -> str:

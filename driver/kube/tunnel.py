@@ -5,7 +5,11 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+from kubernetes.client import exceptions
+from kubernetes.stream import ws_client
+
 from driver import errors
+from driver.kube import credentials, resource
 
 _TIMEOUT_S = 10.0
 
@@ -22,7 +26,10 @@ class Tunnel:
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """GET a path: the status and the body. Raises Unreachable, or what the server refused."""
+        """GET a path: the status and the body.
+
+        Raises Unreachable, or BadInput where there are no credentials.
+        """
         namespace, pod, port = self._to
         try:
             connection = self._connection or self._open()
@@ -35,23 +42,21 @@ class Tunnel:
             raise errors.Unreachable(0, "Unreachable", told) from error
 
     def _open(self) -> http.client.HTTPConnection:
-        # The client's models take half a second to load, and nothing else here needs them.
-        from kubernetes import client, config, stream  # noqa: PLC0415
-        from kubernetes.client import exceptions  # noqa: PLC0415
-
-        settings = client.Configuration()
-        inside = self._kubeconfig is None
-        load: Any = config.load_incluster_config if inside else config.load_kube_config
-        named = {} if inside else {"config_file": str(self._kubeconfig)}
+        settings = credentials.Credentials(self._kubeconfig).settings()
         namespace, pod, port = self._to
+        known = credentials.authorization(settings)
+        # The websocket alone: to call the client's own method of this path its models are loaded,
+        # for a second.
+        forward: Any = ws_client.portforward_call
         try:
-            load(client_configuration=settings, **named)
-            api = client.CoreV1Api(client.ApiClient(settings))
-            forward: Any = stream.portforward(
-                api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port)
-            )
-            plug = forward.socket(port)
-        except (config.ConfigException, exceptions.ApiException) as error:
+            plug = forward(
+                settings,
+                "GET",
+                settings.host + resource.PODS.path(namespace, pod, "portforward"),
+                query_params=[("ports", str(port))],
+                headers={"authorization": known} if known else {},
+            ).socket(port)
+        except exceptions.ApiException as error:
             raise errors.Unreachable(0, "Unreachable", _reason(error)) from error
         plug.setblocking(True)  # noqa: FBT003 - the socket's own signature
         plug.settimeout(_TIMEOUT_S)

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from hack.cluster import (
     images,
     kubectl,
     layout,
+    network,
     node,
     plan,
     prerequisites,
@@ -30,16 +32,23 @@ from hack.cluster import (
     store,
     toolchain,
 )
+from hack.image import build
 
 _API_S = 60.0
 
 
 def up(where: layout.Layout, wanted: state.Wanted, steps: progress.Steps) -> None:
     """Bring the cluster up; one that runs as wanted is left as it is."""
-    prerequisites.ensure(steps, toolchain.missing(wanted.kubernetes))
-    programs = toolchain.ensure(wanted.kubernetes, steps)
+    choices = toolchain.choose(toolchain.missing(wanted.kubernetes))
+    prerequisites.ensure(steps, choices)
+    toolchain.fill(choices, steps)
+    programs = toolchain.programs(wanted.kubernetes)
     with steps.step("Make the container images", 1):
         images.ensure()
+        if where.name and wanted.driver is state.Driver.PODS:
+            # A named cluster's network reaches no mirror to make it from later.
+            build.ensure(configs.DRIVER_IMAGE)
+    network.enter(where)
     with toolchain.lock(where.lock):
         if _is_up_already(where, wanted, steps):
             return
@@ -78,7 +87,7 @@ def _clear(where: layout.Layout, steps: progress.Steps) -> None:
     owner = store.owner(where)
     if owner is not None and owner != where.checkout and os.environ.get("CI") != "true":
         raise errors.OwnedElsewhereError(owner)
-    left = layout.Layout(owner or where.checkout, where.base)
+    left = dataclasses.replace(where, checkout=owner or where.checkout)
     if owner is not None or left.home.exists():
         with steps.step("End what an earlier cluster left", 3):
             down.clear(left)
@@ -91,6 +100,7 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
         *plan.controller_listeners(wanted.controllers),
         *(name for entry in wanted.nodes for name in plan.node_listeners(entry.name)),
     ]
+    others = store.others(where)
     cluster = state.ClusterState(
         checkout=str(where.checkout),
         boot=processes.boot(),
@@ -100,8 +110,12 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
         controllers=wanted.controllers,
         nodes=wanted.nodes,
         ports=plan.choose_ports(listeners, (), host.is_free),
-        sysctls=host.read_sysctls(),
-        absent=host.absent_folders(),
+        sysctls={**host.read_sysctls(), **machine_values(others)},
+        absent=tuple(
+            dict.fromkeys(
+                (*host.absent_folders(), *(name for one in others for name in one.absent))
+            )
+        ),
     )
     where.base.mkdir(parents=True, exist_ok=True)
     where.marker.write_text(json.dumps({"checkout": str(where.checkout)}) + "\n")
@@ -110,9 +124,19 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
     where.home.chmod(0o755)
     shutil.rmtree(where.logs, ignore_errors=True)
     for folder in (where.dot, where.logs, where.records, where.nodes, where.programs):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     store.write(where, cluster)
     return cluster
+
+
+def machine_values(others: Sequence[state.ClusterState]) -> dict[str, str]:
+    """Values that no network has of its own, as they were before the clusters that are there."""
+    return {
+        name: value
+        for cluster in others
+        for name, value in cluster.sysctls.items()
+        if not name.startswith("net/")
+    }
 
 
 def _link_programs(where: layout.Layout, programs: Mapping[str, Path]) -> None:
@@ -160,11 +184,11 @@ def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
         _API_S,
         log,
     )
-    for name, build in (
+    for name, command_of in (
         ("kube-controller-manager", argv.kube_controller_manager),
         ("kube-scheduler", argv.kube_scheduler),
     ):
-        control.launch(where, name, None, build(program(name), where, ports))
+        control.launch(where, name, None, command_of(program(name), where, ports))
 
 
 def _wait_port(address: str, port: int, log: Path) -> None:

@@ -10,6 +10,8 @@ Everything a person needs is in .cluster/ of the checkout:
 """
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +24,12 @@ from hack.cluster import (
     boot,
     control,
     errors,
+    images,
     layout,
     membership,
+    network,
     plan,
+    prerequisites,
     progress,
     reboot,
     state,
@@ -64,7 +69,11 @@ def main() -> None:
 
 
 def _where() -> layout.Layout:
-    return layout.Layout(CHECKOUT)
+    """The cluster that RATION_CLUSTER names, from inside its network."""
+    where = layout.Layout(CHECKOUT)
+    if network.exists(where):
+        network.enter(where)
+    return where
 
 
 def _steps() -> progress.Steps:
@@ -94,7 +103,7 @@ def up(
         controllers=controllers,
         driver=driver,
     )
-    boot.up(_where(), wanted, _steps())
+    boot.up(layout.Layout(CHECKOUT), wanted, _steps())
     _console.print("The cluster is up. Next:", highlight=False)
     _console.print(
         "  export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH\n"
@@ -113,7 +122,36 @@ def down(
     """End the cluster and everything it made on this machine; a crashed one too."""
     if owner not in {"self", "any"}:
         raise errors.ClusterError(f"--owner {owner!r}: expected self or any")
-    ending.down(_where(), _steps(), any_owner=owner == "any")
+    where = layout.Layout(CHECKOUT)
+    came = network.enter(where)
+    ending.down(where, _steps(), any_owner=owner == "any")
+    if came:
+        network.remove(where)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def run(command: Annotated[list[str], typer.Argument(help="after --, with its arguments")]) -> None:
+    """Run a command in the network of the cluster that RATION_CLUSTER names; it need not be up.
+
+    KUBECONFIG and PATH are the cluster's. What a cluster is made of is fetched first: from inside
+    nothing else is reached.
+    """
+    where = layout.Layout(CHECKOUT)
+    if where.name:
+        line = versions.load().line(os.environ.get("K8S"))
+        prerequisites.ensure(_steps(), toolchain.choose(toolchain.missing(line)))
+        toolchain.ensure(line, _steps())
+        images.ensure()
+    came = network.enter(where)
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(where.kubeconfig),
+        "PATH": f"{where.programs}:{os.environ.get('PATH', '')}",
+    }
+    done = subprocess.run(command, env=environment if where.name else None, check=False)
+    if came and store.read(where) is None:
+        network.remove(where)
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
 @app.command()
@@ -224,9 +262,30 @@ def remove_node(name: Annotated[str, typer.Argument(help="the node's name")]) ->
 
 
 @app.command()
-def build(*, kubernetes: KubernetesOption = None) -> None:
-    """Fill the cache of programs, and nothing else."""
-    toolchain.ensure(versions.load().line(kubernetes), _steps())
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="tool sets; default those of a cluster")
+    ] = None,
+    *,
+    kubernetes: KubernetesOption = None,
+) -> None:
+    """Fill the cache of programs, and nothing else; a set that cannot be had stops no other.
+
+    RATION_PROGRAMS in the environment is release (official files alone), build (with Go), or auto.
+    """
+    toolchain.supply_all(_sets(names, kubernetes), _steps())
+
+
+def _sets(names: list[str] | None, kubernetes: str | None) -> tuple[versions.ToolSet, ...]:
+    """Tool sets of these names; those of a line of Kubernetes where none is named."""
+    catalogue = versions.load()
+    if not names:
+        return catalogue.of(catalogue.line(kubernetes))
+    sets = catalogue.sets()
+    for name in names:
+        if name not in sets:
+            raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")
+    return tuple(sets[name] for name in names)
 
 
 @app.command()
@@ -234,9 +293,6 @@ def pin(
     names: Annotated[list[str] | None, typer.Argument(help="tool sets; default all")] = None,
 ) -> None:
     """Write tools/SET/go.mod and go.sum again from versions.toml."""
-    sets = versions.load().sets()
-    for name in names or list(sets):
-        if name not in sets:
-            raise errors.ClusterError(f"no tool set {name}; expected one of {', '.join(sets)}")
-        with _steps().step(f"Pin {name} {sets[name].version}", 15):
-            toolchain.pin(sets[name])
+    for tools in _sets(names or list(versions.load().sets()), None):
+        with _steps().step(f"Pin {tools.name} {tools.version}", 15):
+            toolchain.pin(tools)

@@ -5,10 +5,11 @@ mounts; a crash, a kill in the middle of `up` and a reboot all leave what is nee
 """
 
 import contextlib
+import dataclasses
 import shutil
 import signal
 
-from hack.cluster import errors, host, layout, node, processes, progress, store, toolchain
+from hack.cluster import errors, host, layout, network, node, processes, progress, store, toolchain
 
 
 def down(where: layout.Layout, steps: progress.Steps, *, any_owner: bool = False) -> None:
@@ -22,11 +23,15 @@ def down(where: layout.Layout, steps: progress.Steps, *, any_owner: bool = False
         if owner is not None and owner != where.checkout and not any_owner:
             raise errors.OwnedElsewhereError(owner)
         with steps.step("End the cluster", 3):
-            clear(layout.Layout(owner or where.checkout, where.base))
+            clear(dataclasses.replace(where, checkout=owner or where.checkout))
 
 
 def clear(where: layout.Layout) -> None:
-    """Undo everything, in an order that can be begun again after a kill."""
+    """Undo everything, in an order that can be begun again after a kill.
+
+    Tables and addresses of a named cluster are in its own network: from another one it is refused.
+    """
+    network.require(where)
     cluster = store.read(where)
     _kill_recorded(where)
     node.end_group(where)

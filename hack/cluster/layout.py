@@ -1,4 +1,7 @@
-"""Where everything of a local cluster lies. Pure: paths only, nothing is touched.
+"""Where everything of a local cluster lies. Paths only, nothing is touched.
+
+A cluster has a name. The one without stands in the machine's own network; any other has a network
+of its own (`network`), so that several stand side by side.
 
 In the checkout, `.cluster/` holds what people and tests use. Outside, a short home holds what
 needs short paths (a Unix socket's path ends at 107 bytes) and what must be found again when the
@@ -7,13 +10,19 @@ checkout is gone.
 
 import dataclasses
 import hashlib
+import os
+import re
 from pathlib import Path
+
+from hack.cluster import errors
 
 BASE = Path("/var/lib/ration-lab")
 """Not /var/lib/ration: that is the driver's own, on every node."""
 KUBELET = Path("/var/lib/kubelet")
 HOST_ROOT = Path("/run/ration-lab/host")
 """Where a node's namespace shows the simulated machine's /proc, /sys and /dev."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,17 +112,39 @@ class NodeLayout:
                 self.config, self.network, self.pod_logs)  # fmt: skip
 
 
+def _chosen_name() -> str:
+    return os.environ.get("RATION_CLUSTER", "")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """The folders and files of the cluster of one checkout."""
+    """The folders and files of a cluster of one checkout.
+
+    `name` is RATION_CLUSTER of the environment unless it is given. Raises ClusterError where it is
+    no name.
+    """
 
     checkout: Path
     base: Path = BASE
+    name: str = dataclasses.field(default_factory=_chosen_name)
+
+    def __post_init__(self) -> None:
+        if self.name and not _NAME.fullmatch(self.name):
+            raise errors.ClusterError(
+                f"cluster name {self.name!r} (RATION_CLUSTER): expected 1 to 12 of a-z and 0-9, a "
+                "letter first"
+            )
 
     @property
     def tag(self) -> str:
-        """Six hex digits that stand for the checkout in names and paths."""
-        return hashlib.sha256(str(self.checkout).encode()).hexdigest()[:6]
+        """Six hex digits that stand for the checkout and the name in names and paths."""
+        whole = f"{self.checkout}#{self.name}" if self.name else str(self.checkout)
+        return hashlib.sha256(whole.encode()).hexdigest()[:6]
+
+    @property
+    def network(self) -> Path:
+        """The file that keeps a named cluster's network namespace; it outlives `home`."""
+        return self.base / "networks" / self.tag
 
     @property
     def home(self) -> Path:
@@ -122,8 +153,8 @@ class Layout:
 
     @property
     def marker(self) -> Path:
-        """Names the checkout whose cluster holds the machine."""
-        return self.base / "owner.json"
+        """Names the checkout whose cluster has this name on the machine."""
+        return self.base / (f"owner-{self.name}.json" if self.name else "owner.json")
 
     @property
     def lock(self) -> Path:
@@ -152,8 +183,9 @@ class Layout:
 
     @property
     def dot(self) -> Path:
-        """`.cluster/` of the checkout."""
-        return self.checkout / ".cluster"
+        """`.cluster/` of the checkout, `.cluster/named/NAME` of a named one."""
+        dot = self.checkout / ".cluster"
+        return dot / "named" / self.name if self.name else dot
 
     @property
     def kubeconfig(self) -> Path:

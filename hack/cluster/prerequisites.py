@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hack.cluster import errors, images, progress, shell, versions
+from hack.cluster import errors, images, progress, shell, supply
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ PROGRAMS = {
 STATIC_C = "libc6-dev"
 
 
-def ensure(steps: progress.Steps, building: Sequence[versions.ToolSet]) -> None:
+def ensure(steps: progress.Steps, choices: Sequence[supply.Choice]) -> None:
     """Install what the distribution has; name the rest in one error.
 
-    `building` are the tool sets that are not in the cache: Go is asked for what they need alone.
+    `choices` are of the tool sets that are not in the cache: what one cannot be had for is named.
     """
-    lacking = check(building)
+    lacking = check(choices)
     packages = sorted({item.package for item in lacking if item.package is not None})
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         with steps.step(f"Install {', '.join(packages)}", 30):
             _install(packages)
-        lacking = check(building)
+        lacking = check(choices)
     if lacking:
         lines = "\n".join(f"  - {_describe(item)}" for item in lacking)
         raise errors.ClusterError(f"this machine lacks:\n{lines}")
 
 
-def check(building: Sequence[versions.ToolSet]) -> tuple[Missing, ...]:
+def check(choices: Sequence[supply.Choice]) -> tuple[Missing, ...]:
     """Everything that is missing now."""
     return (
         *_system(),
@@ -58,7 +58,7 @@ def check(building: Sequence[versions.ToolSet]) -> tuple[Missing, ...]:
         ),
         *_static(),
         *_kernel(),
-        *(_go(building) if building else ()),
+        *(Missing(choice.refusal) for choice in choices if choice.refusal),
     )
 
 
@@ -110,22 +110,6 @@ def _filesystem(name: str) -> bool:
     if name not in table.read_text().split() and shutil.which("modprobe"):
         subprocess.run(["modprobe", name], check=False, capture_output=True)
     return name in table.read_text().split()
-
-
-def _go(building: Sequence[versions.ToolSet]) -> tuple[Missing, ...]:
-    wanted = versions.required_go([(tools.folder / "go.mod").read_text() for tools in building])
-    if shutil.which("go") is None:
-        return (Missing(f"Go {wanted} or newer (go.dev/dl)"),)
-    # Outside any module, so that a pinned toolchain of this checkout cannot answer.
-    text = shell.run(("go", "version"), cwd=Path("/"))
-    found = versions.GoVersion.parse(text)
-    if found is None or (found.number < wanted.number and _local_toolchain_only()):
-        return (Missing(f"Go {wanted} or newer (found: {text.strip()})"),)
-    return ()
-
-
-def _local_toolchain_only() -> bool:
-    return shell.run(("go", "env", "GOTOOLCHAIN"), cwd=Path("/")).strip() == "local"
 
 
 def _install(packages: Sequence[str]) -> None:

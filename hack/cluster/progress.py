@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,15 +11,26 @@ import rich.console
 import rich.progress
 import rich.progress_bar
 
-Advance = Callable[[float], None]
+Advance = Callable[[float, str], None]
+"""Report of a step: the share done, from 0 to 1 (0: not known), and in words how far it is."""
+_SAY_EVERY_S = 30.0
 
 
 class Steps:
-    """Steps on the terminal; `timings` remembers how long each took on this machine."""
+    """Steps on the terminal, several at once too; `timings` remembers how long each took here."""
 
-    def __init__(self, console: rich.console.Console, timings: Path) -> None:
+    def __init__(
+        self,
+        console: rich.console.Console,
+        timings: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._console = console
         self._timings = timings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._bars: rich.progress.Progress | None = None
+        self._open = 0
         self._known: dict[str, float] = {}
         with contextlib.suppress(OSError, ValueError):
             self._known = json.loads(timings.read_text())
@@ -31,38 +43,64 @@ class Steps:
     def step(self, title: str, expected: float) -> Iterator[Advance]:
         """Show a step. `expected` seconds are the estimate until this machine has its own.
 
-        The caller may report a share from 0 to 1; otherwise the bar follows the estimate.
+        The caller may report how far it is; otherwise the bar follows the estimate. Where there is
+        no terminal, a line in half a minute says what was reported.
         """
         estimate = self._known.get(title, expected)
-        started = time.monotonic()
+        started = self._clock()
         if self._console.is_terminal:
             with self._bar(title, estimate) as advance:
                 yield advance
         else:
             self.say(f"    {title} (about {_duration(estimate)}) ...")
-            yield lambda _share: None
-        took = time.monotonic() - started
+            yield self._lines(title, started)
+        took = self._clock() - started
         self.say(f"[green]ok[/]  {title} [dim]{_duration(took)}[/]")
         self._remember(title, took)
 
+    def _lines(self, title: str, started: float) -> Advance:
+        due = started + _SAY_EVERY_S
+
+        def advance(_: float, told: str) -> None:
+            nonlocal due
+            now = self._clock()
+            if now >= due:
+                due = now + _SAY_EVERY_S
+                self.say(f"    {title}: {told}, {_duration(now - started)}")
+
+        return advance
+
     @contextlib.contextmanager
     def _bar(self, title: str, estimate: float) -> Iterator[Advance]:
-        bar = rich.progress.Progress(
-            rich.progress.SpinnerColumn(),
-            rich.progress.TextColumn("{task.description}"),
-            _EstimateColumn(estimate),
-            rich.progress.TimeElapsedColumn(),
-            rich.progress.TextColumn(f"[dim]of about {_duration(estimate)}[/]"),
-            console=self._console,
-            transient=True,
-        )
-        with bar:
-            task = bar.add_task(title, total=1.0)
-            yield lambda share: bar.update(task, completed=share)
+        with self._display() as bars:
+            task = bars.add_task(title, total=1.0, estimate=estimate, told="")
+            try:
+                yield lambda share, told: bars.update(task, completed=share, told=told)
+            finally:
+                bars.refresh()
+                bars.remove_task(task)
+
+    @contextlib.contextmanager
+    def _display(self) -> Iterator[rich.progress.Progress]:
+        """The one display of all steps under way: a console has no more than one."""
+        with self._lock:
+            if self._bars is None:
+                self._bars = _progress(self._console)
+                self._bars.start()
+            self._open += 1
+            bars = self._bars
+        try:
+            yield bars
+        finally:
+            with self._lock:
+                self._open -= 1
+                if not self._open:
+                    bars.stop()
+                    self._bars = None
 
     def _remember(self, title: str, took: float) -> None:
-        self._known[title] = round(took, 1)
-        with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            self._known[title] = round(took, 1)
             self._timings.parent.mkdir(parents=True, exist_ok=True)
             self._timings.write_text(json.dumps(self._known, indent=1))
 
@@ -70,14 +108,33 @@ class Steps:
 class _EstimateColumn(rich.progress.ProgressColumn):
     """A bar that follows the reported share, or the clock while none is reported."""
 
-    def __init__(self, estimate: float) -> None:
-        super().__init__()
-        self._estimate = max(estimate, 0.1)
-
     def render(self, task: rich.progress.Task) -> rich.progress_bar.ProgressBar:
         """The bar; it never claims to be done before the step is."""
-        share = task.completed or min((task.elapsed or 0.0) / self._estimate, 0.97)
+        estimate = max(task.fields["estimate"], 0.1)
+        share = task.completed or min((task.elapsed or 0.0) / estimate, 0.97)
         return rich.progress_bar.ProgressBar(total=1.0, completed=share, width=24)
+
+
+class _AboutColumn(rich.progress.ProgressColumn):
+    """What was reported, and how long the step should take."""
+
+    def render(self, task: rich.progress.Task) -> str:
+        """Both on a line."""
+        told = task.fields["told"]
+        about = f"[dim]of about {_duration(task.fields['estimate'])}[/]"
+        return f"{about}  {told}" if told else about
+
+
+def _progress(console: rich.console.Console) -> rich.progress.Progress:
+    return rich.progress.Progress(
+        rich.progress.SpinnerColumn(),
+        rich.progress.TextColumn("{task.description}"),
+        _EstimateColumn(),
+        rich.progress.TimeElapsedColumn(),
+        _AboutColumn(),
+        console=console,
+        transient=True,
+    )
 
 
 def _duration(seconds: float) -> str:

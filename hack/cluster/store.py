@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pydantic
 
-from hack.cluster import errors, layout, processes, state
+from hack.cluster import errors, layout, network, processes, state
 
 
 def read(where: layout.Layout) -> state.ClusterState | None:
@@ -29,15 +29,27 @@ def is_up(cluster: state.ClusterState) -> bool:
 
 
 def running(where: layout.Layout) -> state.ClusterState:
-    """The state of the cluster that is up; NotUp if none is."""
+    """The state of the cluster that is up; NotUp if none is, ClusterError from another network."""
     cluster = read(where)
     if cluster is None or not is_up(cluster):
         raise errors.NotUp(where.checkout)
+    network.require(where)
     return cluster
 
 
+def others(where: layout.Layout) -> tuple[state.ClusterState, ...]:
+    """The other clusters that this boot of the machine holds, whole or half."""
+    found = []
+    for path in sorted(where.base.glob("*/state.json")):
+        with contextlib.suppress(FileNotFoundError, pydantic.ValidationError):
+            cluster = state.ClusterState.model_validate_json(path.read_text())
+            if path != where.state and cluster.boot == processes.boot():
+                found.append(cluster)
+    return tuple(found)
+
+
 def owner(where: layout.Layout) -> Path | None:
-    """The checkout whose cluster holds the machine."""
+    """The checkout whose cluster has this name on the machine."""
     with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
         return Path(json.loads(where.marker.read_text())["checkout"])
     return None

@@ -5,6 +5,7 @@ checkouts share it and a changed pin never meets an old program. A lock lets one
 others wait; programs appear by a rename, so a killed build leaves nothing that looks finished.
 """
 
+import concurrent.futures
 import contextlib
 import fcntl
 import functools
@@ -12,10 +13,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hack.cluster import errors, progress, releases, shell, versions
+from hack.cluster import errors, progress, releases, shell, supply, versions
+
+_AT_ONCE = 2
+_FETCH_S = 20.0
 
 
 def cache_root() -> Path:
@@ -45,21 +49,70 @@ def missing(line: str) -> tuple[versions.ToolSet, ...]:
 
 
 def ensure(line: str, steps: progress.Steps) -> dict[str, Path]:
-    """Fill the cache for a line of Kubernetes, and find every program of it."""
-    for tools in missing(line):
-        keep(folder(tools), functools.partial(_fill, tools, steps))
+    """Fill the cache for a line of Kubernetes, and find every program of it.
+
+    Raises ClusterError where a set cannot be had; the others are there then.
+    """
+    supply_all(versions.load().of(line), steps)
+    return programs(line)
+
+
+def programs(line: str) -> dict[str, Path]:
+    """Every program of a line of Kubernetes, where it is once its set is there."""
     return {
         name: folder(tools) / name for tools in versions.load().of(line) for name in tools.binaries
     }
 
 
 def program(name: str, steps: progress.Steps) -> Path:
-    """One program of a set that is no line's own (`helm`, `kueue`), built if it is not there."""
+    """One program of a set that is no line's own (`helm`, `kueue`), had if it is not there."""
     catalogue = versions.load()
     sets = (*catalogue.shared, *catalogue.optional)
     tools = next(one for one in sets if name in one.binaries)
-    keep(folder(tools), functools.partial(_fill, tools, steps))
+    supply_all((tools,), steps)
     return folder(tools) / name
+
+
+def supply_all(sets: Sequence[versions.ToolSet], steps: progress.Steps) -> None:
+    """Have those sets that are not there; ClusterError, a line each, of those that cannot be."""
+    choices = choose([tools for tools in sets if not folder(tools).is_dir()])
+    fill([choice for choice in choices if not choice.refusal], steps)
+    refusals = [choice.refusal for choice in choices if choice.refusal]
+    if refusals:
+        raise errors.ClusterError("\n".join(refusals))
+
+
+def choose(sets: Sequence[versions.ToolSet]) -> tuple[supply.Choice, ...]:
+    """How each set is had on this machine, by the way that RATION_PROGRAMS says, else AUTO."""
+    chosen = _way(os.environ.get("RATION_PROGRAMS", ""))
+    sites = frozenset() if chosen is supply.Way.BUILD else releases.answering(sets)
+    go = _go() if sets else supply.Go(None)
+    return tuple(
+        supply.choose(
+            tools,
+            (tools.folder / "go.mod").read_text(),
+            chosen,
+            go,
+            answers=tools.name in sites,
+            environ=os.environ,
+        )
+        for tools in sets
+    )
+
+
+def fill(choices: Sequence[supply.Choice], steps: progress.Steps) -> None:
+    """Have the sets, two at a time, the longest first: one fetches or links while another compiles.
+
+    Raises what the first that failed raised, once all others are there.
+    """
+    longest_first = sorted(choices, key=lambda choice: -choice.tools.build_seconds)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        futures = [
+            pool.submit(keep, folder(choice.tools), functools.partial(_fill, choice, steps))
+            for choice in longest_first
+        ]
+    for future in futures:
+        future.result()
 
 
 def source(tools: versions.ToolSet) -> Path:
@@ -96,10 +149,30 @@ def keep(place: Path, make: Callable[[Path], None]) -> Path:
     return place
 
 
-def _fill(tools: versions.ToolSet, steps: progress.Steps, part: Path) -> None:
-    if not releases.fetch(tools, part):
+def _fill(choice: supply.Choice, steps: progress.Steps, part: Path) -> None:
+    tools = choice.tools
+    if choice.way is supply.Way.RELEASE:
+        with steps.step(f"Fetch {tools.name} {tools.version}", _FETCH_S) as advance:
+            releases.fetch(tools, part, advance)
+    else:
         with steps.step(f"Build {tools.name} {tools.version}", tools.build_seconds) as advance:
             _build(tools, part, advance)
+
+
+def _way(text: str) -> supply.Way:
+    try:
+        return supply.Way(text or supply.Way.AUTO)
+    except ValueError as error:
+        expected = ", ".join(supply.Way)
+        raise errors.ClusterError(f"RATION_PROGRAMS={text}: expected one of {expected}") from error
+
+
+def _go() -> supply.Go:
+    if shutil.which("go") is None:
+        return supply.Go(None)
+    # Outside any module, so that a pinned toolchain of this checkout cannot answer.
+    found = versions.GoVersion.parse(shell.run(("go", "version"), cwd=Path("/")))
+    return supply.Go(found, shell.run(("go", "env", "GOTOOLCHAIN"), cwd=Path("/")).strip())
 
 
 def _build(tools: versions.ToolSet, out: Path, advance: progress.Advance) -> None:
@@ -110,6 +183,7 @@ def _build(tools: versions.ToolSet, out: Path, advance: progress.Advance) -> Non
             "versions.toml says: run python -m hack.cluster pin, and commit what it writes"
         )
     environment = {**_environment(tools), "CGO_ENABLED": "0"}
+    advance(0.0, "fetching sources")
     listing = shell.run(("go", "list", "-deps", "tool"), cwd=tools.folder, env=environment)
     total = len(listing.splitlines())
     command = ["go", "build", "-v", *tools.flags(), "-o", f"{out}/", "tool"]
@@ -123,11 +197,13 @@ def _build(tools: versions.ToolSet, out: Path, advance: progress.Advance) -> Non
         for count, line in enumerate(build.stderr or (), 1):
             written.write(line)
             # Linking follows the last package and takes about a tenth of the time.
-            advance(0.9 * min(count / total, 1.0))
+            built = min(count, total)
+            told = "linking" if built == total else f"{built} of {total} packages"
+            advance(0.9 * built / total, told)
     if build.returncode != 0:
         raise errors.CommandFailedError(tuple(command), build.returncode, log.read_text())
-    for name, built in tools.built_as.items():
-        (out / built).rename(out / name)
+    for name, program_built in tools.built_as.items():
+        (out / program_built).rename(out / name)
 
 
 def pin(tools: versions.ToolSet) -> None:
@@ -147,4 +223,4 @@ def pin(tools: versions.ToolSet) -> None:
 
 
 def _environment(tools: versions.ToolSet) -> dict[str, str]:
-    return {**os.environ, **tools.environment()}
+    return {**os.environ, **tools.environment(os.environ)}

@@ -1,6 +1,6 @@
 """The pinned tool sets: versions.toml read, go.mod written, cache keys derived.
 
-Pure: values in, values out.
+Pure: values in, values out; the committed files of this folder are read.
 """
 
 import dataclasses
@@ -29,7 +29,8 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
     `k8s.io` repositories that live inside Kubernetes' own tree; `stamp` is the variable of a
     package that the linker writes the version into; an `optional` set is no part of a cluster; a
     set without `release` is always built. `go` is the Go that the module asks for, where that is
-    newer than the cluster's own: it is fetched as a module for this set alone.
+    newer than the cluster's own: it is fetched as a module for this set alone, unless
+    GOTOOLCHAIN in the environment says otherwise.
     """
 
     name: str
@@ -55,9 +56,9 @@ class ToolSet(pydantic.BaseModel, frozen=True, extra="forbid"):
         """The Go packages to build, sorted."""
         return tuple(sorted(f"{self.module}/{p}".rstrip("/") for p in self.binaries.values()))
 
-    def environment(self) -> Mapping[str, str]:
-        """What the `go` command is told beside its arguments."""
-        return {"GOTOOLCHAIN": "auto"} if self.go else {}
+    def environment(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Changes to the environment of the `go` command; who sets GOTOOLCHAIN there is obeyed."""
+        return {"GOTOOLCHAIN": "auto"} if self.go and "GOTOOLCHAIN" not in environ else {}
 
     def flags(self) -> tuple[str, ...]:
         """The arguments of `go build` that shape the programs."""
@@ -198,6 +199,12 @@ def required_go(go_mods: Sequence[str]) -> GoVersion:
     lines = [line for text in go_mods for line in text.splitlines() if line.startswith("go ")]
     found = [version for line in lines if (version := GoVersion.parse(line)) is not None]
     return max(found, key=lambda version: version.number)
+
+
+def oldest_go(catalogue: Catalogue) -> GoVersion:
+    """The oldest Go that builds every set of a cluster, of whichever line."""
+    sets = [tools for line in catalogue.kubernetes for tools in catalogue.of(line)]
+    return required_go([(tools.folder / "go.mod").read_text() for tools in sets])
 
 
 def cache_key(parts: Sequence[bytes]) -> str:

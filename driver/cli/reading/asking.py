@@ -19,7 +19,7 @@ from driver import clock, errors, names
 from driver.cli import cluster, ending, following
 from driver.cli import output as out
 from driver.cli.reading import source
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, selection
 
 _NOT_FOUND = 404
 _LEASE = "ration-controller"
@@ -248,7 +248,7 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def nodes(
-    of: source.Source, name: str, wanted: reading.Wanted = reading.ANY
+    of: source.Source, name: str, wanted: selection.Wanted = selection.ANY
 ) -> tuple[model.Node, ...]:
     """The node of a name, or with "" those that are wanted. Raises NotFound."""
     if not name:

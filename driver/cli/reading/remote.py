@@ -9,7 +9,7 @@ import pydantic
 
 from driver import errors
 from driver.cli import ending
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, selection
 
 T = TypeVar("T", bound=model.Document)
 P = TypeVar("P", bound=model.Page)
@@ -33,7 +33,7 @@ class Remote:
         return self._must(model.Fleet, "fleet")
 
     def nodes(
-        self, part: reading.Part = reading.ALL, wanted: reading.Wanted = reading.ANY
+        self, part: selection.Part = selection.ALL, wanted: selection.Wanted = selection.ANY
     ) -> model.Nodes:
         """Nodes with GPUs."""
         asked = {"name": wanted.name, "product": wanted.product}
@@ -44,7 +44,7 @@ class Remote:
         """One node with GPUs."""
         return self._one(model.Node, f"nodes/{_quoted(name)}")
 
-    def claims(self, namespace: str = "", part: reading.Part = reading.ALL) -> model.Claims:
+    def claims(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Claims:
         """Claims that concern us."""
         return self._list(model.Claims, "claims", {"namespace": namespace}, part)
 
@@ -52,11 +52,11 @@ class Remote:
         """One claim."""
         return self._one(model.Claim, f"claims/{_quoted(key)}")
 
-    def waiting(self, namespace: str = "", part: reading.Part = reading.ALL) -> model.Pods:
+    def waiting(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
         """Pods that have not got their devices."""
         return self._list(model.Pods, "waiting", {"namespace": namespace}, part)
 
-    def pods(self, namespace: str = "", part: reading.Part = reading.ALL) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
         """Pods that concern us."""
         return self._list(model.Pods, "pods", {"namespace": namespace}, part)
 
@@ -99,14 +99,14 @@ class Remote:
                 f"its answer to /api/v1/{path} is no {kind.__name__}: is it of another version?",
             ) from error
 
-    def _list(self, kind: type[P], path: str, query: Mapping[str, str], part: reading.Part) -> P:
+    def _list(self, kind: type[P], path: str, query: Mapping[str, str], part: selection.Part) -> P:
         """All of a list where all is wanted, part by part."""
         asked = {**query, "limit": str(part.limit), "continue": part.after}
         found = self._one(kind, path, asked)
         if found is None:
             raise errors.NotFound(_MISSING, ending.CONTROLLER, f"there is no /api/v1/{path}")
         items: list[Any] = [*found.items]  # type: ignore[attr-defined]
-        while found.next and part == reading.ALL:
+        while found.next and part == selection.ALL:
             more = self._one(kind, path, {**asked, "continue": found.next})
             if more is None:
                 break

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, selection
 
 
 class Source(Protocol):
@@ -15,7 +15,7 @@ class Source(Protocol):
         """All of it in figures."""
         ...
 
-    def nodes(self, part: reading.Part = ..., wanted: reading.Wanted = ...) -> model.Nodes:
+    def nodes(self, part: selection.Part = ..., wanted: selection.Wanted = ...) -> model.Nodes:
         """Nodes with GPUs."""
         ...
 
@@ -23,7 +23,7 @@ class Source(Protocol):
         """One node with GPUs."""
         ...
 
-    def claims(self, namespace: str = "", part: reading.Part = ...) -> model.Claims:
+    def claims(self, namespace: str = "", part: selection.Part = ...) -> model.Claims:
         """Claims that concern us."""
         ...
 
@@ -31,11 +31,11 @@ class Source(Protocol):
         """One claim."""
         ...
 
-    def waiting(self, namespace: str = "", part: reading.Part = ...) -> model.Pods:
+    def waiting(self, namespace: str = "", part: selection.Part = ...) -> model.Pods:
         """Pods that have not got their devices."""
         ...
 
-    def pods(self, namespace: str = "", part: reading.Part = ...) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.Part = ...) -> model.Pods:
         """Pods that concern us."""
         ...
 

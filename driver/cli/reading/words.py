@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from driver import errors
 from driver.api import crd
-from driver.controller.queueing import text
 from driver.controller.reports import model
 from driver.controller.web.words import moment
+from driver.resources import durations
 
 _GIB = 1 << 30
 _FULL, _EMPTY, _IDLE = "█", "·", "░"
@@ -39,12 +39,12 @@ def elapsed_s(since: str, at: str) -> float | None:
 def age(since: str, at: str) -> str:
     """From a time to another: `3h5m`; "" where it cannot be told."""
     found = elapsed_s(since, at)
-    return "" if found is None else text.duration(found)
+    return "" if found is None else durations.text(found)
 
 
 def length(seconds: float) -> str:
     """`2h30m`."""
-    return text.duration(seconds)
+    return durations.text(seconds)
 
 
 def seconds(where: str, given: str) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 from driver import clock, reasons
 from driver.controller.queueing import amounts, standing, text
 from driver.controller.queueing import tree as trees
-from driver.resources import fields
+from driver.resources import durations, fields
 
 ACCEPTED = "Accepted"
 BORROWING = "Borrowing"
@@ -62,7 +62,7 @@ def _figures(found: standing.Standing, now: dt.datetime) -> Raw:
         "waiting": found.waiting,
     }
     if found.oldest_s is not None:
-        shown["oldestWait"] = text.duration(found.oldest_s)
+        shown["oldestWait"] = durations.text(found.oldest_s)
     if found.past_s is not None:
         seconds = round(found.past_s * found.whole / amounts.FULL, 3)
         shown["usage"] = {"at": clock.rfc3339(now), "gpuSeconds": f"{seconds:.3f}"}

@@ -1,9 +1,7 @@
-"""Amounts and times in words: `12.5 GPUs`, `960Gi`, `2h 5m`. Pure."""
+"""Amounts in words: `12.5 GPUs`, `960Gi`. Pure."""
 
 from driver.controller.queueing import amounts, rights
 from driver.resources import quantity
-
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def gpus(thousandths: int) -> str:
@@ -45,19 +43,3 @@ def unit(bound: rights.Bound, count: int) -> str:
         case _:
             noun = "GPU" if count == amounts.FULL else "GPUs"
             return f"{noun} ({bound.product})" if bound.product else noun
-
-
-def duration(seconds: float) -> str:
-    """`45s`, `5m`, `2h5m`, `3d4h`: the two largest units that are not none."""
-    left = max(int(seconds), 0)
-    if left < _MINUTE:
-        return f"{left}s"
-    for large, small, names in (
-        (_DAY, _HOUR, "dh"),
-        (_HOUR, _MINUTE, "hm"),
-        (_MINUTE, 1, "ms"),
-    ):
-        if left >= large:
-            rest = left % large // small
-            return f"{left // large}{names[0]}" + (f"{rest}{names[1]}" if rest else "")
-    raise AssertionError

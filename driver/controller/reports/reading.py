@@ -18,6 +18,7 @@ from driver.controller.reports import (
     queues,
     reserved,
     seen,
+    selection,
     shapes,
 )
 
@@ -29,50 +30,6 @@ Explain = Callable[[ids.Key], model.Explanation | None]
 def unexplained(_: ids.Key) -> model.Explanation | None:
     """Nothing is known."""
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Which part of a list: what follows the key `after`, at most `limit`."""
-
-    after: str = ""
-    limit: int = paging.USUAL
-
-
-ALL = Part(limit=paging.MOST)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which nodes: those with a GPU that is all of it; "" for any.
-
-    `name` is a part of the node's name, `mode` one of `model.Mode` or "free", `health` one of
-    `model.Health`.
-    """
-
-    name: str = ""
-    product: str = ""
-    mode: str = ""
-    health: str = ""
-
-    def has(self, one: model.Node) -> bool:
-        """Whether a node is wanted."""
-        return self.name in one.name and (
-            not (self.product or self.mode or self.health)
-            or any(self.fits(gpu) for gpu in one.gpus)
-        )
-
-    def fits(self, gpu: model.Gpu) -> bool:
-        """Whether a GPU is all of it, whatever its node's name."""
-        return (
-            self.product in {"", gpu.product}
-            and self.mode in {"", gpu.mode}
-            and self.health in {"", gpu.health}
-        )
-
-
-ANY = Wanted()
-"""Every node."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +45,9 @@ class Reading:
         """All of it in figures."""
         return self.found.once("fleet", lambda: fleet.fleet(self.found, self.at))
 
-    def nodes(self, part: Part = ALL, wanted: Wanted = ANY) -> model.Nodes:
+    def nodes(
+        self, part: selection.Part = selection.ALL, wanted: selection.Wanted = selection.ANY
+    ) -> model.Nodes:
         """Nodes with GPUs, by name."""
         there = [one for one in fleet.nodes(self.found) if wanted.has(one)]
         items, following = paging.part(there, lambda one: one.name, part.after, part.limit)
@@ -102,7 +61,7 @@ class Reading:
         """One GPU, by name, UUID or PCI address."""
         return gpus.gpu(self.found, node, name)
 
-    def claims(self, namespace: str = "", part: Part = ALL) -> model.Claims:
+    def claims(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Claims:
         """Claims that concern us, by key."""
         keys = [*claims.every(self.found, namespace)]
         shown, following = paging.part(keys, str, part.after, part.limit)
@@ -112,17 +71,17 @@ class Reading:
         """One claim."""
         return claims.claim(self.found, key)
 
-    def pods(self, namespace: str = "", part: Part = ALL) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
         """Pods that concern us, by key."""
         keys = [one.key for one in pods.every(self.found, namespace)]
         return self._pods(keys, part)
 
-    def waiting(self, namespace: str = "", part: Part = ALL) -> model.Pods:
+    def waiting(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
         """Pods that have not got their devices, the oldest first."""
         there = sorted(pods.waiting(self.found, namespace), key=lambda one: (one.created, one.key))
         return self._pods([one.key for one in there], part)
 
-    def _pods(self, keys: Sequence[ids.Key], part: Part) -> model.Pods:
+    def _pods(self, keys: Sequence[ids.Key], part: selection.Part) -> model.Pods:
         shown, following = paging.part(keys, str, part.after, part.limit)
         return model.Pods(total=len(keys), next=following, items=self._known(shown, self._pod))
 
@@ -162,7 +121,7 @@ class Reading:
         on = self.found.objects.offer is not None
         return model.Shapes(total=len(items), items=items, on=on)
 
-    def timeline(self, part: Part = ALL) -> model.Timeline:
+    def timeline(self, part: selection.Part = selection.ALL) -> model.Timeline:
         """What happened, the newest first."""
         items = tuple(self.moments[: part.limit])
         return model.Timeline(total=len(self.moments), items=items)

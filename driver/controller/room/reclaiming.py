@@ -5,9 +5,9 @@ import structlog
 from driver import reasons
 from driver.controller import scribe, state, stores, writers
 from driver.controller.preempting import units
-from driver.controller.queueing import engine, text
+from driver.controller.queueing import engine
 from driver.controller.room import broken, idle
-from driver.resources import claims, pods, queues
+from driver.resources import claims, durations, pods, queues
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 60.0
@@ -61,8 +61,8 @@ class Reclaiming:
     ) -> float | None:
         """Told once; evicted until it is gone, unless nobody would make it again."""
         words = (
-            f"{unit.words} did nothing with its GPUs for {text.duration(idle_s)}; queue {leaf} "
-            f"allows {text.duration(wanted.after_s)}"
+            f"{unit.words} did nothing with its GPUs for {durations.text(idle_s)}; queue {leaf} "
+            f"allows {durations.text(wanted.after_s)}"
         )
         stays = broken.stays(unit)
         if wanted.action == "evict" and not stays:

@@ -8,7 +8,7 @@ import jinja2
 import markupsafe
 
 from driver import clock
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, reading, selection
 from driver.controller.web import bars, listing, paths, queries, views, words
 
 EVERY_S = 5
@@ -89,7 +89,7 @@ def _overview(
     reports: reading.Reading, document: model.Nodes, query: queries.Nodes
 ) -> dict[str, object]:
     fleet = reports.fleet()
-    first = reports.waiting(part=reading.Part(limit=_FIRST)).items
+    first = reports.waiting(part=selection.Part(limit=_FIRST)).items
     dimmed = {
         (gpu.node, gpu.name)
         for node in document.items

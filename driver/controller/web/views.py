@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, reading, selection
 from driver.controller.web import listing, queries
 
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
 Tell: TypeAlias = Callable[[reading.Reading, Names, Any], model.Document]
 """The document of a query of the view's own kind. Raises Unknown."""
-EVERY = reading.Part(limit=sys.maxsize)
+EVERY = selection.Part(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
@@ -45,12 +45,12 @@ def _key(names: Names) -> str:
     return f"{names['namespace']}/{names['name']}"
 
 
-def _part(query: queries.Query) -> reading.Part:
-    return reading.Part(query.after, query.limit)
+def _part(query: queries.Query) -> selection.Part:
+    return selection.Part(query.after, query.limit)
 
 
 def _things(
-    report: Callable[[str, reading.Part], model.Claims | model.Pods], query: queries.Things
+    report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.Things
 ) -> model.Document:
     """The part of a list that is asked for, of those whose name has a part."""
     if not query.name:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driver import names
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.kube import resource
 from tests import objects
 from tests.fakes.apiserver import faults

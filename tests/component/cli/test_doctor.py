@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driver import clock
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.kube import resource
 from tests import golden, objects
 from tests.fakes import doctored

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.cli.reading import offered
 from driver.kube import resource
 from tests import fleets

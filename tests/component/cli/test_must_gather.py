@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.kube import resource
 from tests import golden, objects
 from tests.fakes import doctored

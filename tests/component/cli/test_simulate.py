@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.kube import resource
 from tests import objects
 from tests.fakes.apiserver import faults

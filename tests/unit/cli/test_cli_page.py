@@ -3,10 +3,10 @@
 import pytest
 import typer.main
 
-from driver.cli import __main__ as cli
+from driver.cli import loading
 from hack import cli_page
 
-COMMANDS = dict(cli_page.commands(typer.main.get_command(cli.app), "ration"))
+COMMANDS = dict(cli_page.commands(typer.main.get_command(loading.app), "ration"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from driver import names
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from hack.chart import helm
 from tests import objects
 

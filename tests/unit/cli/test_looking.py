@@ -10,21 +10,21 @@ import yaml
 from typer.testing import CliRunner
 
 from driver.cli import claims, devices, idle, nodes, output, queues, top, who
-from driver.cli.__main__ import app
 from driver.cli.explaining import telling
-from driver.controller.reports import reading, seen
+from driver.cli.loading import app
+from driver.controller.reports import reading, seen, selection
 from tests import fleets, golden
 
 FLEET = fleets.a_reading()
 DEMAND = fleets.a_reading(fleets.on_demand())
 EXPLAINED = fleets.explained()
-ANY = reading.ANY
+ANY = selection.ANY
 RUN = CliRunner()
 Ask = Callable[[], output.Answer]
 ANSWERS: dict[str, Ask] = {
     "devices": lambda: devices.answer(FLEET, "", ANY),
     "devices-of-a-node": lambda: devices.answer(FLEET, "gpu-1", ANY),
-    "devices-unhealthy": lambda: devices.answer(FLEET, "", reading.Wanted(health="unhealthy")),
+    "devices-unhealthy": lambda: devices.answer(FLEET, "", selection.Wanted(health="unhealthy")),
     "who": lambda: who.answer(FLEET, "", ""),
     "who-of-a-namespace": lambda: who.answer(FLEET, "", "nlp"),
     "who-of-a-gpu": lambda: who.answer(FLEET, f"gpu-1/{fleets.gpu('gpu-1', 2)}", ""),

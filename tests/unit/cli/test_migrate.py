@@ -4,7 +4,7 @@ from pathlib import Path
 import yaml
 from typer.testing import CliRunner
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from tests import migrations
 
 RUN = CliRunner()

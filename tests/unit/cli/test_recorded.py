@@ -9,7 +9,7 @@ import typer.main
 import yaml
 from typer.testing import CliRunner
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from hack import cli_page
 from tests import golden, objects
 from tests.unit.cli import test_defrag

@@ -7,7 +7,7 @@ import pytest
 
 from driver import errors
 from driver.cli.reading import remote
-from driver.controller.reports import model, reading
+from driver.controller.reports import model, reading, selection
 from tests import fleets, pages
 
 HERE = fleets.a_reading(fleets.on_demand())
@@ -15,7 +15,7 @@ Report = Callable[[remote.Remote | reading.Reading], object]
 REPORTS: dict[str, Report] = {
     "fleet": lambda of: of.fleet(),
     "nodes": lambda of: of.nodes(),
-    "nodes that are meant": lambda of: of.nodes(wanted=reading.Wanted(mode="mig")),
+    "nodes that are meant": lambda of: of.nodes(wanted=selection.Wanted(mode="mig")),
     "a node": lambda of: of.node("gpu-1"),
     "no node": lambda of: of.node("nowhere"),
     "claims": lambda of: of.claims(),

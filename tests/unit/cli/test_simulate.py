@@ -6,7 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from tests import objects
 
 RUN = CliRunner()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from driver import names
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.cli.validating import checking, standard
 from driver.resources import classes
 from tests import golden, objects

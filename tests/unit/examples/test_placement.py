@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from driver import names
 from driver.api import workloads
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.controller import picture
 from driver.controller.admission import checking, configs, review
 from driver.controller.allocation import allocate, configured, outcome, policies, ranking

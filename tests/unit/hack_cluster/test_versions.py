@@ -152,8 +152,9 @@ def test_a_set_that_asks_for_a_newer_go_has_it_fetched_for_itself_alone() -> Non
     newer, usual = a_set(staging=None, go="1.26.9"), a_set(staging=None)
     assert "go 1.26.9\n" in versions.render_go_mod(newer, "")
     assert f"go {versions.GO_LANGUAGE}\n" in versions.render_go_mod(usual, "")
-    assert newer.environment() == {"GOTOOLCHAIN": "auto"}
-    assert usual.environment() == {}
+    assert newer.environment({}) == {"GOTOOLCHAIN": "auto"}
+    assert newer.environment({"GOTOOLCHAIN": "local"}) == {}
+    assert usual.environment({}) == {}
 
 
 def test_the_newest_go_line_decides_which_go_is_needed() -> None:

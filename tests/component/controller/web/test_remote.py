@@ -6,7 +6,7 @@ import pytest
 
 from driver import errors
 from driver.cli.reading import remote, web
-from driver.controller.reports import reading
+from driver.controller.reports import selection
 from tests import pages
 
 R = pages.a_reading()
@@ -34,12 +34,12 @@ def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:
 
 
 def test_a_list_is_read_by_parts_and_filtered_alike(far: remote.Remote) -> None:
-    part = reading.Part(limit=2)
+    part = selection.Part(limit=2)
     assert far.nodes(part) == R.nodes(part)
     assert far.claims(part=part) == R.claims(part=part)
-    rest = reading.Part(after=R.claims(part=part).next, limit=2)
+    rest = selection.Part(after=R.claims(part=part).next, limit=2)
     assert far.claims(part=rest) == R.claims(part=rest)
-    wanted = reading.Wanted(mode="free", health="unhealthy")
+    wanted = selection.Wanted(mode="free", health="unhealthy")
     assert far.nodes(wanted=wanted) == R.nodes(wanted=wanted)
 
 
@@ -50,4 +50,4 @@ def test_what_is_not_there_is_none(far: remote.Remote) -> None:
 
 def test_a_question_that_makes_no_sense_has_the_controllers_words(far: remote.Remote) -> None:
     with pytest.raises(errors.ApiError, match="query: mode is 'quick'"):
-        far.nodes(wanted=reading.Wanted(mode="quick"))
+        far.nodes(wanted=selection.Wanted(mode="quick"))

@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from driver.cli import host as node_itself
-from driver.cli.__main__ import app
 from driver.cli.checks import findings, host
+from driver.cli.loading import app
 from tests import golden
 from tests.fakes import toolkits
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from driver.cli.__main__ import app
+from driver.cli.loading import app
 from driver.controller.admission import conversion
 
 ROOT = Path(__file__).parents[4]

@@ -76,23 +76,6 @@ def test_who_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (-1, "0s"),
-        (59.9, "59s"),
-        (60, "1m"),
-        (61, "1m1s"),
-        (3600, "1h"),
-        (7500, "2h5m"),
-        (90000, "1d1h"),
-        (864000, "10d"),
-    ],
-)
-def test_times_are_told_in_their_two_largest_units(seconds: float, told: str) -> None:
-    assert text.duration(seconds) == told
-
-
-@pytest.mark.parametrize(
     ("count", "told"),
     [(0, "0"), (12500, "12.5"), (125, "0.125"), (1001, "1.001"), (-500, "-0.5"), (30, "0.03")],
 )

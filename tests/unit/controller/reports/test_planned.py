@@ -8,7 +8,7 @@ import pytest
 from driver import names
 from driver.cli import devices, queues, who
 from driver.controller import exposition
-from driver.controller.reports import reading
+from driver.controller.reports import reading, selection
 from driver.controller.waiting import planned
 from driver.controller.web import looking
 from driver.telemetry import shown
@@ -57,7 +57,7 @@ def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) ->
 
 
 def test_devices_shows_them(world: World) -> None:
-    found = devices.answer(reports(world).now(), "", reading.Wanted(mode="kept"))
+    found = devices.answer(reports(world).now(), "", selection.Wanted(mode="kept"))
     rows = found.parts[0].rows  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(f"pod default/large until {end(world)}" in row for row in rows)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from driver import names, reasons
-from driver.controller.reports import model, paging, reading, seen
+from driver.controller.reports import model, paging, seen, selection
 from tests import fleets, objects
 
 R = fleets.a_reading()
@@ -100,7 +100,7 @@ def test_what_is_not_there_is_none() -> None:
 
 def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
     def found(**wanted: str) -> list[str]:
-        return [one.name for one in R.nodes(wanted=reading.Wanted(**wanted)).items]
+        return [one.name for one in R.nodes(wanted=selection.Wanted(**wanted)).items]
 
     assert found() == ["gpu-1", "gpu-2", "gpu-3"]
     assert found(mode="mig") == ["gpu-1"]
@@ -111,13 +111,13 @@ def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
 
 
 def test_a_list_is_read_part_by_part() -> None:
-    first = R.nodes(reading.Part(limit=2))
+    first = R.nodes(selection.Part(limit=2))
     assert ([one.name for one in first.items], first.next, first.total) == (
         ["gpu-1", "gpu-2"],
         "gpu-2",
         3,
     )
-    rest = R.nodes(reading.Part(after=first.next, limit=2))
+    rest = R.nodes(selection.Part(after=first.next, limit=2))
     assert ([one.name for one in rest.items], rest.next) == (["gpu-3"], "")
 
 

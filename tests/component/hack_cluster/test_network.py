@@ -1,0 +1,94 @@
+"""Networks of named clusters, as root: nothing is booted in them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hack.cluster import errors, layout, network
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace is root's")
+ADDRESS = "198.19.255.1"
+ENTER = """
+import subprocess, sys
+from pathlib import Path
+from hack.cluster import layout, network
+where = layout.Layout(Path(sys.argv[1]), Path(sys.argv[1]), sys.argv[2])
+moved = [network.enter(where), network.enter(where)]
+print(moved)
+sys.stdout.flush()
+subprocess.run(sys.argv[3:], check=True)
+"""
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Iterator[layout.Layout]:
+    made = layout.Layout(tmp_path, tmp_path, "tests")
+    try:
+        yield made
+    finally:
+        network.remove(made)
+
+
+def inside(where: layout.Layout, *command: str) -> tuple[str, str]:
+    """Run a command in the cluster's network: how it got there, and what the command printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENTER, str(where.checkout), where.name, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    moved, _, printed = done.stdout.partition("\n")
+    return moved, printed
+
+
+def addresses(text: str) -> set[str]:
+    return {one["local"] for link in json.loads(text) for one in link["addr_info"]}
+
+
+SHOW = ("ip", "-json", "address", "show", "dev", "lo")
+
+
+def test_what_is_started_from_inside_has_a_loopback_of_its_own(where: layout.Layout) -> None:
+    moved, text = inside(where, *SHOW)
+    assert moved == "[True, False]"
+    assert "127.0.0.1" in addresses(text)
+    assert "UP" in json.loads(text)[0]["flags"]
+
+
+def test_addresses_stay_for_the_next_who_enters_and_nobody_else_has_them(
+    where: layout.Layout,
+) -> None:
+    inside(where, "ip", "address", "add", f"{ADDRESS}/32", "dev", "lo")
+    before = subprocess.run(SHOW, capture_output=True, text=True, check=True).stdout
+    inside(where, "ip", "address", "add", "198.19.254.200/32", "dev", "lo")
+    after = subprocess.run(SHOW, capture_output=True, text=True, check=True).stdout
+    assert {ADDRESS, "198.19.254.200"} <= addresses(inside(where, *SHOW)[1])
+    assert "198.19.254.200" not in addresses(before) | addresses(after)
+
+
+def test_a_named_cluster_is_not_acted_on_from_outside(where: layout.Layout) -> None:
+    inside(where, "true")
+    assert not network.is_inside(where)
+    with pytest.raises(errors.ClusterError, match=r"hack\.cluster run --"):
+        network.require(where)
+
+
+def test_a_cluster_without_a_name_has_the_machine_s_network(tmp_path: Path) -> None:
+    usual = layout.Layout(tmp_path, tmp_path, "")
+    assert not network.enter(usual)
+    network.require(usual)
+    assert not usual.network.exists()
+
+
+def test_a_network_that_was_removed_leaves_nothing(where: layout.Layout) -> None:
+    inside(where, "true")
+    assert network.exists(where)
+    network.remove(where)
+    assert not where.network.exists()
+    assert str(where.network) not in Path("/proc/self/mountinfo").read_text()
+    network.remove(where)

@@ -1,0 +1,1 @@
+"""Both commands of README.md on a machine without home, cache or checkout of ours."""

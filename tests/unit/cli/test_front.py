@@ -1,0 +1,70 @@
+"""What is printed before any command is loaded."""
+
+import pytest
+import typer.core
+import typer.main
+from typer.testing import CliRunner
+
+from driver.cli import __main__, catalog, front, loading
+
+RUN = CliRunner()
+ROOT = typer.main.get_command(loading.app)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["ration", *arguments])
+    __main__.main()
+
+
+def test_the_page_names_every_command_with_all_of_its_summary() -> None:
+    page = " ".join(front.help_page().split())
+    assert all(f" {name} {one.summary}" in page for name, one in catalog.COMMANDS.items())
+
+
+def test_the_page_is_as_wide_as_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert 50 < max(map(len, front.help_page().splitlines())) <= 60
+
+
+def test_the_page_of_a_wide_terminal_stays_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert 80 < max(map(len, front.help_page().splitlines())) <= 100
+
+
+def test_the_page_has_the_options_that_typer_takes() -> None:
+    page = " ".join(front.help_page().split())
+    options = [one for one in ROOT.params if isinstance(one, typer.core.TyperOption)]
+    told = [f"{one.opts[0]} {one.help}" for one in options]
+    assert len(told) == 2
+    assert all(one in page for one in told)
+
+
+def test_typer_prints_the_same_page() -> None:
+    assert RUN.invoke(loading.app, ["--help"]).output == front.help_page() + "\n"
+
+
+def test_no_arguments_are_answered_by_the_page_and_a_code_of_usage() -> None:
+    answer = RUN.invoke(loading.app, [])
+    assert (answer.exit_code, answer.output) == (2, front.help_page() + "\n")
+
+
+def test_main_prints_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "--help")
+    assert capsys.readouterr().out == front.help_page() + "\n"
+
+
+def test_main_prints_the_version_that_typer_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    run(monkeypatch, "version")
+    assert capsys.readouterr().out == RUN.invoke(loading.app, ["version"]).output
+
+
+def test_names_of_commands_are_completed_with_their_summaries() -> None:
+    group = loading.Loading()
+    items = group.shell_complete(None, "wh")
+    assert [(one.value, one.help) for one in items] == [("who", catalog.COMMANDS["who"].summary)]
+    assert group.commands == {}

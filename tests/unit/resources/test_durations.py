@@ -1,0 +1,20 @@
+import pytest
+
+from driver.resources import durations
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-1, "0s"),
+        (59.9, "59s"),
+        (60, "1m"),
+        (61, "1m1s"),
+        (3600, "1h"),
+        (7500, "2h5m"),
+        (90000, "1d1h"),
+        (864000, "10d"),
+    ],
+)
+def test_times_are_told_in_their_two_largest_units(seconds: float, told: str) -> None:
+    assert durations.text(seconds) == told
