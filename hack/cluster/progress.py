@@ -1,7 +1,9 @@
 """What a person sees while the cluster works: each step, its bar, and how long it should take."""
 
 import contextlib
+import io
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,6 +67,11 @@ class Steps:
         with contextlib.suppress(OSError):
             self._timings.parent.mkdir(parents=True, exist_ok=True)
             self._timings.write_text(json.dumps(self._known, indent=1))
+
+
+def quiet() -> Steps:
+    """Steps that nobody sees, for a caller that has a terminal of its own; none is remembered."""
+    return Steps(rich.console.Console(file=io.StringIO()), Path(os.devnull))
 
 
 class _EstimateColumn(rich.progress.ProgressColumn):

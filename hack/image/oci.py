@@ -12,11 +12,12 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _CHUNK = 1 << 20
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
+_NAME = "io.containerd.image.name"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
@@ -76,7 +77,7 @@ class Described:
         """Describe it for the index of an OCI layout."""
         return {
             **_descriptor(_MANIFEST, self.manifest),
-            "annotations": {"io.containerd.image.name": self.image.name},
+            "annotations": {_NAME: self.image.name},
             "platform": {"architecture": self.image.architecture, "os": "linux"},
         }
 
@@ -123,12 +124,21 @@ def write_bundle(path: Path, images: Iterable[tuple[Image, Iterable[Entry]]]) ->
 
 def digest_of(path: Path) -> str:
     """Read the manifest's digest of an archive that holds one image."""
+    return str(_entry(path)["digest"])
+
+
+def name_of(path: Path) -> str:
+    """Read the name of an archive that holds one image."""
+    return str(_entry(path)["annotations"][_NAME])
+
+
+def _entry(path: Path) -> Mapping[str, Any]:
     with tarfile.open(path) as packed:
         index = packed.extractfile("index.json")
         if index is None:
             raise ValueError(f"{path}: index.json is no file")
         (entry,) = json.load(index)["manifests"]
-        return str(entry["digest"])
+        return dict(entry)
 
 
 @contextlib.contextmanager

@@ -57,8 +57,13 @@ def load(
     for archive in (made.driver, made.workload):
         load_archive(daemon, kind, where, archive, nodes)
     for node in nodes:
-        words = ("ctr", "--namespace=k8s.io", "images", "tag", "--force")
-        daemon.inside(node, *words, configs.DRIVER_IMAGE, made.reference)
+        tag(daemon, node, configs.DRIVER_IMAGE, made.reference)
+
+
+def tag(daemon: docker.Docker, node: str, name: str, other: str) -> None:
+    """Give an image of a node another name."""
+    words = ("ctr", "--namespace=k8s.io", "images", "tag", "--force")
+    daemon.inside(node, *words, name, other)
 
 
 def load_archive(

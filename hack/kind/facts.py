@@ -11,7 +11,7 @@ from hack.cluster import errors
 from hack.kind import config, docker, layout, machines, plan, runtime
 
 CLUSTER_LABEL = "io.x-k8s.kind.cluster"
-_ROLE_LABEL = "io.x-k8s.kind.role"
+ROLE_LABEL = "io.x-k8s.kind.role"
 _V2 = Path("/sys/fs/cgroup/cgroup.controllers")
 _INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 
@@ -45,7 +45,7 @@ def containers(daemon: docker.Docker, name: str) -> list[Mapping[str, Any]]:
 def _node(daemon: docker.Docker, raw: Mapping[str, Any]) -> plan.Node:
     name = str(raw["Name"]).lstrip("/")
     running = bool(raw["State"]["Running"])
-    role = str(raw["Config"]["Labels"].get(_ROLE_LABEL, ""))
+    role = str(raw["Config"]["Labels"].get(ROLE_LABEL, ""))
     return plan.Node(
         name=name,
         role=role,
