@@ -102,9 +102,8 @@ class Cluster(api.Cluster):
         nodes = tuple(self._roles())
         driver.load_archive(self._docker, kind, self._home, archive, nodes)
         name, digest = oci.name_of(archive), oci.digest_of(archive)
-        repository = name.rpartition(":")[0]
         for node in nodes:
-            driver.tag(self._docker, node, name, f"{repository}@{digest}")
+            driver.tag(self._docker, node, name, f"{driver.repository(name)}@{digest}")
 
     def reboot(self, node: str, furnish: Callable[[], None] | None = None) -> None:
         """Start a node's container again; it is Ready when this returns."""

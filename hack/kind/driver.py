@@ -11,6 +11,8 @@ from hack.image import build, oci
 from hack.kind import docker, layout
 
 _LOAD_S = 600
+IMAGE = "ration.local/driver:kind"
+"""The driver's image in its archive: the cache keeps the last one of a name."""
 WORKERS_ONLY = (
     r"--set-string=kubeletPlugin.nodeSelector.ration\.dev/allocator=controller",
     r"--set-string=mps.nodeSelector.ration\.dev/allocator=controller",
@@ -37,17 +39,18 @@ class Archives:
 
     def names(self) -> tuple[str, ...]:
         """The names that each node must know."""
-        return (self.reference, configs.DRIVER_IMAGE, configs.WORKLOAD_IMAGE)
+        return (self.reference, configs.DRIVER_IMAGE, IMAGE, configs.WORKLOAD_IMAGE)
 
 
-def repository() -> str:
-    """The image's name without its tag."""
-    return configs.DRIVER_IMAGE.rpartition(":")[0]
+def repository(name: str = IMAGE) -> str:
+    """An image's name without its tag, if it has one; a registry's port is none."""
+    head, colon, tail = name.rpartition(":")
+    return head if colon and "/" not in tail else name
 
 
 def ensure(checkout: Path) -> Archives:
     """Make the archives, unless the cache has them."""
-    return Archives(build.ensure(configs.DRIVER_IMAGE, checkout), images.ensure()[1])
+    return Archives(build.ensure(IMAGE, checkout), images.ensure()[1])
 
 
 def load(
@@ -57,7 +60,8 @@ def load(
     for archive in (made.driver, made.workload):
         load_archive(daemon, kind, where, archive, nodes)
     for node in nodes:
-        tag(daemon, node, configs.DRIVER_IMAGE, made.reference)
+        for name in (configs.DRIVER_IMAGE, made.reference):
+            tag(daemon, node, IMAGE, name)
 
 
 def tag(daemon: docker.Docker, node: str, name: str, other: str) -> None:

@@ -3,6 +3,7 @@
 import select
 import shutil
 import subprocess
+from enum import StrEnum
 
 from hack.cluster import errors, progress, versions
 from hack.kind import config, docker, layout, plan
@@ -16,6 +17,28 @@ _FIRST_WORD_S = 20.0
 _PULL_S = 900.0
 
 
+class Source(StrEnum):
+    """Where a node image comes from."""
+
+    GIVEN = "the command line"
+    BUILT = "an earlier build"
+    HUB = "a hub, or a build where it has none"
+    BUILD = "a build"
+
+
+def source(asked: str, *, built: bool, host: config.Host) -> Source:
+    """Decide where the node image comes from; `built` if Docker has the one that is built here.
+
+    kind's own is not asked for on a machine with control groups of version 1: its systemd does not
+    run there.
+    """
+    if asked:
+        return Source.GIVEN
+    if built:
+        return Source.BUILT
+    return Source.BUILD if host.legacy_cgroups else Source.HUB
+
+
 def choose(
     asked: str,
     daemon: docker.Docker,
@@ -23,18 +46,18 @@ def choose(
     host: config.Host,
     steps: progress.Steps,
 ) -> str:
-    """The image to create nodes from; pulled or built now if Docker has it not.
-
-    kind's own is not asked for on a machine with control groups of version 1: its systemd does not
-    run there.
-    """
-    if asked:
-        return asked
+    """The image to create nodes from; pulled or built now if Docker has it not."""
     recipe = build.Recipe(versions.load().default)
-    if daemon.image_label(recipe.image(), build.KEY_LABEL) == recipe.key():
-        return recipe.image()
-    if not host.legacy_cgroups and _has(daemon, OFFICIAL, steps):
-        return OFFICIAL
+    built = daemon.image_label(recipe.image(), build.KEY_LABEL) == recipe.key()
+    match source(asked, built=built, host=host):
+        case Source.GIVEN:
+            return asked
+        case Source.BUILT:
+            return recipe.image()
+        case Source.HUB if _has(daemon, OFFICIAL, steps):
+            return OFFICIAL
+        case Source.HUB | Source.BUILD:
+            pass
     plan.refuse_full_disk_for_build({cache.root: shutil.disk_usage(cache.root).free})
     return build.ensure(recipe, daemon, cache, steps)
 

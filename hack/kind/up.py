@@ -200,11 +200,16 @@ def down(where: layout.Layout, cache: layout.Cache, steps: progress.Steps) -> No
             with steps.step(f"Delete the cluster {where.name}", 10):
                 delete(daemon, programs.kind(steps), where)
         _restore_inotify(where)
-        shutil.rmtree(where.home, ignore_errors=True)
-        if where.dot.is_dir() and not any(where.dot.iterdir()):
-            where.dot.rmdir()
+        clear(where)
         if daemons.stop(daemon, cache):
             steps.say("The Docker daemon of our own is ended; its images stay in the cache.")
+
+
+def clear(where: layout.Layout) -> None:
+    """Remove the cluster's files from the checkout, and their folder with the last cluster's."""
+    shutil.rmtree(where.home, ignore_errors=True)
+    if where.dot.is_dir() and not any(where.dot.iterdir()):
+        where.dot.rmdir()
 
 
 def _restore_inotify(where: layout.Layout) -> None:

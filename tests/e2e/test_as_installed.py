@@ -162,26 +162,22 @@ def helm_test(cluster: api.Cluster, patience: str) -> str:
     return cluster.helm(*words)
 
 
-def test_helm_test_passes_while_any_gpu_has_room(
+def test_helm_test_passes_and_while_every_gpu_is_in_use_it_fails_and_says_whose_they_are(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     assert "Succeeded" in helm_test(cluster, "120s")
-    first, second = cluster.nodes()[:2]
-    at_work(field, "gpu-timeslice", first, "share")
-    field.running("share")
-    field.create(playground.a_claim("seven", 7), playground.a_claim("eight", 8))
-    field.create(release.a_pod("all-7", claims=("seven",), **on(first)))
-    field.create(release.a_pod("all-8", claims=("eight",), **on(second)))
-    for name in ("all-7", "all-8"):
-        field.running(name)
-    assert "Succeeded" in helm_test(cluster, "120s")
-    field.delete_pod("share")
-    field.create(playground.a_claim("last"))
-    field.create(release.a_pod("all-1", claims=("last",), **on(first)))
-    field.running("all-1")
+    for node in cluster.nodes():
+        field.create(playground.a_claim(f"all-{node}", 8))
+        field.create(release.a_pod(f"all-{node}", claims=(f"all-{node}",), **on(node)))
+    for node in cluster.nodes():
+        field.running(f"all-{node}")
     with pytest.raises(errors.CommandFailedError):
-        helm_test(cluster, "15s")
-    cluster.kubectl("delete", "pod", "ration-test", "-n", helm.NAMESPACE, "--ignore-not-found")
+        helm_test(cluster, "20s")
+    said = cluster.kubectl("describe", "pod", "ration-test", "-n", helm.NAMESPACE)
+    assert "No node fits." in said
+    for node in cluster.nodes():
+        assert f"8 GPUs of {node} are taken by pod {field.namespace}/all-{node}" in said
+    cluster.kubectl("delete", "pod", "ration-test", "-n", helm.NAMESPACE)
 
 
 def test_a_pod_written_for_a_device_plugin_runs_as_it_stands(
@@ -215,7 +211,7 @@ def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_
     users = [at_work(field, mode, cluster.nodes()[0]) for mode in ("gpu", "gpu-mig")]
     before = {name: standing.of(field, name) for name in users}
     chart = next_version.write(tmp_path)
-    archive = build.ensure("ration.local/driver:latest", tmp_path)
+    archive = build.ensure(next_version.IMAGE, tmp_path)
     cluster.load_image(archive)
     later = f"ration.local/driver@{oci.digest_of(archive)}"
     release.install(f"--set=image.digest={oci.digest_of(archive)}", of=chart)
