@@ -40,8 +40,8 @@ export K8S
 # Of kind. DAEMON=1: a Docker daemon of our own runs for the time of the cluster.
 DAEMON ?=
 KIND_FLAGS := $(if $(DAEMON),--daemon)
-# What runs on kind; the last ones take the driver away, or replace it.
-ON_KIND := $(addprefix tests/e2e/test_,admission.py whole_gpus.py as_installed.py chart.py upgrade.py)
+# What runs on kind; the last one takes the driver away.
+ON_KIND := $(addprefix tests/e2e/test_,admission.py whole_gpus.py as_installed.py chart.py)
 STAMP := $(VENV)/.synced
 # The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder

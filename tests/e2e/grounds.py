@@ -11,16 +11,25 @@ from pathlib import Path
 
 from hack.cluster import api
 from hack.kind import api as kind_api
+from hack.kind import docker as docker_
+from hack.kind import layout, record
 
 ROOT = Path(__file__).parents[2]
+NAME = os.environ.get("CLUSTER", "ration")
 IS_KIND = os.environ.get("GROUND", "local") == "kind"
 
 
 def load() -> api.Cluster:
     """The cluster that is up; a ClusterError if none is."""
     if IS_KIND:
-        return kind_api.Cluster.load(ROOT, os.environ.get("CLUSTER", "ration"))
+        return kind_api.Cluster.load(ROOT, NAME)
     return api.Cluster.load(ROOT)
+
+
+def docker() -> docker_.Docker:
+    """The Docker daemon that has kind's cluster."""
+    kept = record.read(layout.Layout(ROOT, NAME))
+    return docker_.Docker(kept.host if kept else "")
 
 
 def up(nodes: int, driver: Sequence[str] = ()) -> api.Cluster:

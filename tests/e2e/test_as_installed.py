@@ -16,6 +16,7 @@ from driver.kube import client, resource
 from hack.chart import helm
 from hack.cluster import api, errors
 from hack.image import build, oci
+from hack.kind import driver
 from simulator import control
 from simulator import store as machines
 from tests.e2e import grounds, next_version, playground, release, standing
@@ -191,6 +192,28 @@ def test_a_pod_written_for_a_device_plugin_runs_as_it_stands(
     assert "nvidia.com/gpu" not in resources.get("limits", {})
     (claim,) = field.claims()
     assert claim["status"]["allocation"]["devices"]["results"][0]["driver"] == names.DRIVER
+
+
+@pytest.mark.skipif(not grounds.IS_KIND, reason="the local cluster has no Docker")
+def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
+    docker = grounds.docker()
+    archive = build.ensure(driver.IMAGE)
+    assert driver.IMAGE in docker.load(archive)
+    (image,) = docker.inspect("image", driver.IMAGE)
+    assert image["Config"]["User"] == build.USER
+    try:
+        said = docker.run(
+            "run",
+            "--rm",
+            "--network=none",
+            driver.IMAGE,
+            *image["Config"]["Cmd"],
+            "version",
+            "--client",
+        )
+        assert said.strip()
+    finally:
+        docker.remove_image(driver.IMAGE)
 
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:

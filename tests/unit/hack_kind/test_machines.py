@@ -8,7 +8,7 @@ from hack.kind import layout, machines, up
 ENTRIES = ["a==1 \\\n    --hash=sha256:1", "b-c==2 ; x == 'y' \\\n    --hash=sha256:2", "d==3"]
 
 
-def unit(name: str) -> configparser.ConfigParser:
+def unit(name: str) -> configparser.RawConfigParser:
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(machines.units("0a1b")[name])
