@@ -1,9 +1,13 @@
 """What `hack.kind` gives the chart holds: node parts on workers alone, the image by its digest."""
 
+import os
+import shutil
+
+import pytest
 import yaml
 
 from hack.chart import helm
-from hack.cluster import chart
+from hack.cluster import chart, shell
 from hack.kind import driver
 
 DIGEST = f"sha256:{'0' * 64}"
@@ -24,3 +28,10 @@ def test_the_chart_takes_the_values_and_puts_the_node_parts_on_workers_only() ->
     nodes = yaml.safe_load((helm.ROOT / "kind-config.yaml").read_text())["nodes"]
     workers = [one for one in nodes if one["role"] == "worker"]
     assert all(one["labels"] == {"ration.dev/allocator": "controller"} for one in workers)
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go builds it")
+def test_what_kindnet_plans_by_its_own_tests() -> None:
+    room = helm.ROOT / "hack/kind/programs/kindnet"
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    assert "ok" in shell.run(("go", "test", "./..."), cwd=room, env=environment, timeout=600)
