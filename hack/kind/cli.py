@@ -14,7 +14,7 @@ import typer
 
 from hack.cluster import errors, progress, toolchain, versions
 from hack.kind import daemon as daemons
-from hack.kind import layout, state
+from hack.kind import docker, layout, state
 from hack.kind import up as bringing
 from hack.kind.nodeimage import build as building
 
@@ -33,10 +33,12 @@ def main() -> None:
     """Run the command line; what went wrong is said in one message."""
     try:
         app()
-    except errors.ClusterError as error:
-        rich.console.Console(stderr=True, soft_wrap=True).print(
-            f"[red]error:[/] {error}", highlight=False
-        )
+    except (errors.ClusterError, OSError) as error:
+        known = docker.refusal(error)
+        if not isinstance(known, errors.ClusterError):
+            raise
+        console = rich.console.Console(stderr=True, soft_wrap=True)
+        console.print(f"[red]error:[/] {known}", highlight=False)
         raise SystemExit(1) from error
 
 

@@ -110,10 +110,11 @@ def _reason(text: str) -> str:
     return lines[-1] if lines else "it does not answer"
 
 
-def refusal(error: errors.CommandFailedError) -> errors.ClusterError:
-    """What to do about a command of Docker's or kind's that failed, where it is known."""
+def refusal(error: Exception) -> Exception:
+    """What to do about a command, or a write, that failed, where it is known; else the error."""
+    output = error.output if isinstance(error, errors.CommandFailedError) else str(error)
     for text, advice in _KNOWN.items():
-        if text in error.output:
+        if text in output.lower():
             return errors.ClusterError(advice)
     return error
 

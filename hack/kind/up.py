@@ -56,16 +56,15 @@ def up(where: layout.Layout, cache: layout.Cache, request: Request, steps: progr
     document = config.parse((where.checkout / "kind-config.yaml").read_text())
     with toolchain.lock(cache.lock):
         _check_root()
-        for folder in (cache.parts, cache.simulators, where.home):
+        for folder in (cache.parts, cache.simulators):
             folder.mkdir(parents=True, exist_ok=True)
         kept = record.read(where)
         daemon = daemons.choose(cache, own=request.own_daemon, recorded=kept.host if kept else None)
-        try:
-            work = _prepare(where, cache, request, document, daemon, steps)
-            for step in plan.up(work.wanted, work.facts):
-                _ACTIONS[step.action](work, step)
-        except errors.CommandFailedError as error:
-            raise docker.refusal(error) from error
+        work = _prepare(where, cache, request, document, daemon, steps)
+        planned = plan.up(work.wanted, work.facts)
+        where.home.mkdir(parents=True, exist_ok=True)
+        for step in planned:
+            _ACTIONS[step.action](work, step)
     _hand_over(where)
 
 

@@ -1,5 +1,8 @@
 """What is said where Docker, or what it does, fails."""
 
+import errno
+import os
+
 import pytest
 
 from hack.cluster import errors
@@ -10,6 +13,7 @@ from hack.kind import config, daemon, docker, driver, nodeimages, programs
     ("output", "words"),
     [
         ("write /x: no space left on device", "the disk is full"),
+        ("tar: etc: Cannot mkdir: No space left on device", "the disk is full"),
         ("Bind for 0.0.0.0:80 failed: port is already allocated", "is taken"),
         ("listen tcp 127.0.0.1:80: bind: address already in use", "is taken"),
         ("OCI runtime create failed: unable to apply caps", "DAEMON=1"),
@@ -20,6 +24,10 @@ def test_a_failure_that_is_known_is_one_line_that_says_what_to_do(output: str, w
     said = str(docker.refusal(failed))
     assert words in said
     assert "\n" not in said
+
+
+def test_a_disk_that_is_full_under_our_own_hands_is_the_same() -> None:
+    assert "the disk is full" in str(docker.refusal(OSError(errno.ENOSPC, os.strerror(28))))
 
 
 def test_a_failure_that_is_not_known_keeps_its_words() -> None:
