@@ -209,7 +209,6 @@ def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
             driver.IMAGE,
             *image["Config"]["Cmd"],
             "version",
-            "--client",
         )
         assert said.strip()
     finally:
