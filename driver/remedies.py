@@ -229,6 +229,11 @@ _PREPARING: Mapping[R, str] = {
         "Give pods that share the GPU the same `runAsUser`, or use a driver from 580 on, whose "
         "server serves several users."
     ),
+    R.MPS_CONTROL_HELD: (
+        "End the process that the message names, or its pod: tenants have no need of "
+        "`nvidia-cuda-mps-control`. Clients that are there already go on."
+    ),
+    R.MPS_CONTROL_FREED: _NOTHING,
     R.SHARE_EXCEEDED: "Have the processes use less, or ask for more memory in the claim.",
     R.SHARE_KEPT: _NOTHING,
 }

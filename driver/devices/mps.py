@@ -151,6 +151,22 @@ class Process(pydantic.BaseModel):
     started: int
 
 
+class Holder(pydantic.BaseModel):
+    """A control program that is connected to a daemon, which takes nobody else's commands.
+
+    `user` is the id that it runs as, "?" where it has just ended.
+    """
+
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
+
+    pid: int
+    user: str
+
+    def words(self) -> str:
+        """Name it."""
+        return f"process {self.pid} of user {self.user}"
+
+
 class Status(_File):
     """A daemon as the supervisor found it.
 
@@ -158,7 +174,8 @@ class Status(_File):
     `applied` is the digest of the desired file that the daemon answers with, "" when of none;
     `clients` is their number as the daemon tells, `processes` who they are. `since` is when `state`
     began (RFC 3339). `problem` is for people; `waiting`, a part of it, says who waits
-    behind another user.
+    behind another user. While `occupied` the daemon takes no command of ours, as control programs
+    are connected to it: the `holders`, as far as they are seen.
     """
 
     state: State
@@ -173,6 +190,8 @@ class Status(_File):
     processes: tuple[Process, ...] = ()
     problem: str = ""
     waiting: str = ""
+    occupied: bool = False
+    holders: tuple[Holder, ...] = ()
 
     def serves(self, wanted: str, boot_id: str) -> bool:
         """Whether the daemon works with the desired file of digest `wanted`, in this boot."""

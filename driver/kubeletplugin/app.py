@@ -17,6 +17,7 @@ from driver.kube import backoff, client, events
 from driver.kubeletplugin import (
     activity_watch,
     claim_reader,
+    consumers,
     cordons,
     device_conditions,
     exposition,
@@ -25,6 +26,7 @@ from driver.kubeletplugin import (
     health_stream,
     health_watch,
     metrics,
+    mps_holders,
     mps_watch,
     name_gate,
     neighbourhood,
@@ -88,7 +90,11 @@ class App:
         self._recovery = stages.Recovery(
             core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
         )
-        self._mps = mps_watch.MpsWatch(core.records, core.daemons, teller, counters, self._clock)
+        who = consumers.Consumers(core.sharers.reader)
+        holders = mps_holders.MpsHolders(teller, core.sharers.pods_of, who, self._clock)
+        self._mps = mps_watch.MpsWatch(
+            core.records, core.daemons, teller, counters, holders, self._clock
+        )
         self._conditions = _conditions(config, outside)
         watch = usage_watch.Tools(teller, self._conditions, counters)
         works = activity_watch.ActivityWatch(core.workers, self._conditions, self._clock)

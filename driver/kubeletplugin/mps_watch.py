@@ -1,4 +1,4 @@
-"""Tells the claims of an MPS daemon when it fails, serves again, or has clients wait (D10)."""
+"""Tells the claims of an MPS daemon when it fails, serves again, is held or has clients wait."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ import structlog
 
 from driver import clock, errors, reasons
 from driver.devices import mps
-from driver.kubeletplugin import checkpoint, metrics, ports, telling
+from driver.kubeletplugin import checkpoint, metrics, mps_holders, ports, telling
 
 _log = structlog.get_logger(__name__)
 _EVERY_S = 2.0
@@ -23,8 +23,10 @@ class MpsWatch:
         daemons: ports.Daemons,
         teller: telling.Teller,
         counters: metrics.Metrics,
+        holders: mps_holders.MpsHolders,
         time: clock.Clock,
     ) -> None:
+        self._holders = holders
         self._counters = counters
         self._records = records
         self._daemons = daemons
@@ -45,18 +47,21 @@ class MpsWatch:
     def look(self) -> None:
         """Tell what has changed since the last look. Raises NodeFault."""
         clients: dict[str, dict[ports.ClaimRef, None]] = {}
-        for record in self._records():
+        records = self._records()
+        for record in records:
             for device in record.devices:
                 if device.edits.daemon:
                     clients.setdefault(device.edits.daemon, {})[record.claim] = None
         self._failing = {key: why for key, why in self._failing.items() if key in clients}
         self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
         self._waiting = {key: who for key, who in self._waiting.items() if key in clients}
+        self._holders.begin(records, clients)
         for key, refs in clients.items():
             status = self._daemons.status(key)
             if status is not None:
                 self._compare(key, status, tuple(refs))
                 self._tell_waiting(key, status.waiting, tuple(refs))
+                self._holders.look(key, status, tuple(refs))
         self._counters.failing_daemons.set(len(self._failing))
 
     def _tell_waiting(self, key: str, waiting: str, refs: Sequence[ports.ClaimRef]) -> None:

@@ -132,19 +132,38 @@ class TimeSlices(Protocol):
         ...
 
 
+class ModeKnob(Protocol):
+    """The compute mode of a GPU or MIG device, by NVML's numbers. Raises DeviceFault."""
+
+    def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
+        """Its mode; None of a device that has none."""
+        ...
+
+    def write(self, device: ids.GpuUuid | ids.MigUuid, mode: int) -> None:
+        """Have a mode."""
+        ...
+
+
 class ComputeModes(Protocol):
-    """Who may use a GPU or MIG device at once; whoever calls holds the GPU. Raises DeviceFault."""
+    """Who may use a GPU or MIG device at once; whoever calls holds the GPU.
 
-    def open_up(self, gpu: ids.GpuUuid) -> int | None:
-        """Let every process in; NVML's number of the mode before, None where nothing changed."""
+    Raises DeviceFault, NodeFault.
+    """
+
+    def share(self, gpu: ids.GpuUuid, *, exclusive: bool, known: int | None = None) -> int | None:
+        """Let one process alone in, or anyone, while claims share it; the mode before them.
+
+        `known` is that mode where claims had the GPU before it was remembered; the answer is None
+        of a GPU without a mode.
+        """
         ...
 
-    def put_back(self, gpu: ids.GpuUuid, mode: int) -> None:
-        """Have the mode that was before."""
+    def give_back(self, gpu: ids.GpuUuid, otherwise: int | None = None) -> None:
+        """Have the mode that was before; `otherwise` where that is not remembered, None: as is."""
         ...
 
-    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
-        """One process alone, or anyone."""
+    def set_exclusive(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
+        """Let one process alone into a MIG device of ours, or anyone."""
         ...
 
 

@@ -12,7 +12,7 @@ import structlog
 from driver import errors, ids
 from driver.devices import mig, model
 from driver.devices import mps as daemon
-from driver.kubeletplugin import checkpoint, executor, ports, steps
+from driver.kubeletplugin import checkpoint, compute_modes, executor, ports, steps
 from driver.kubeletplugin.sharing import mps, own_mps, time_slicing
 
 _log = structlog.get_logger(__name__)
@@ -79,28 +79,29 @@ class ShareActs:
         return {"unsupported": lacking.words, **mode}
 
     def _opened(self, step: steps.Step) -> checkpoint.Facts:
-        """Let several processes in; who came first knows the mode before, and tells the others."""
-        now = self._modes.open_up(step.gpu)
-        before = next(
-            (facts[time_slicing.MODE] for facts in self._facts(step) if time_slicing.MODE in facts),
-            None if now is None else str(now),
-        )
-        return {} if before is None else {time_slicing.MODE: before}
+        """Let several processes in."""
+        told = [
+            int(facts.get(time_slicing.MODE, compute_modes.DEFAULT)) for facts in self._facts(step)
+        ]
+        before = self._modes.share(step.gpu, exclusive=False, known=max(told, default=None))
+        return {} if before in {None, compute_modes.DEFAULT} else {time_slicing.MODE: str(before)}
 
     def _unslice(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._others(step, time_slicing.SLICE)):
             self._slices.set_interval(step.gpu, _DEFAULT)
-            if time_slicing.MODE in step.arguments and not step.rebooted:
-                self._modes.put_back(step.gpu, int(step.arguments[time_slicing.MODE]))
+            told = None if step.rebooted else step.arguments.get(time_slicing.MODE)
+            self._modes.give_back(step.gpu, None if told is None else int(told))
         return {}
 
     def _exclusive(self, step: steps.Step) -> checkpoint.Facts:
-        self._modes.set_exclusive(step.gpu, exclusive=True)
+        shared = any(self._others(step, mps.EXCLUSIVE))
+        known = compute_modes.DEFAULT if shared else None  # of claims of an earlier version
+        self._modes.share(step.gpu, exclusive=True, known=known)
         return {}
 
     def _shared_again(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._others(step, mps.EXCLUSIVE)):
-            self._modes.set_exclusive(step.gpu, exclusive=False)
+            self._modes.give_back(step.gpu, None if step.rebooted else compute_modes.DEFAULT)
         return {}
 
     def _serve(self, step: steps.Step) -> checkpoint.Facts:

@@ -1,5 +1,6 @@
 """The node's core, put together: NVML, records, CDI and locks behind the use case."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from driver.kubeletplugin import (
     activity_watch,
     capabilities,
     checkpoint,
+    compute_modes,
     discovery,
     driver_files,
     driver_root,
@@ -218,11 +220,11 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: observer.Observer) ->
     root = driver_root.DriverRoot(place, host=config.host_root)
     door = mps_door.MpsDoor(config.mps_dir, boot_id, time)
     smi = processes.Smi(root)
-    setting = bounded.Modes(modes.Modes(library.session), library.session)
+    load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
+    knob = bounded.Modes(modes.Modes(library.session), library.session)
+    setting = compute_modes.Remembered(knob, config.state_dir / "compute-modes", load)
     slices = time_slices.Remembered(
-        bounded.TimeSlices(smi, library.session),
-        config.state_dir / "time-slices",
-        lambda: time_slices.driver_load(config.host_root, boot_id),
+        bounded.TimeSlices(smi, library.session), config.state_dir / "time-slices", load
     )
     sharing = share_acts.ShareActs(records.all, slices, setting, door, gpus.again)
     partitions = instances.Instances(library.session, time, watch)

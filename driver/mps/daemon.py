@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from driver import errors
+from driver.devices import mps
 from driver.files import driver_programs, driver_search
 from driver.mps import decision, processes, shm
 
@@ -46,7 +47,17 @@ class Place:
 
 
 class Occupied(errors.NodeFault):
-    """Another control program is connected: the daemon takes no command until it ends."""
+    """Another control program is connected: the daemon takes no command until it ends.
+
+    `holders` are such programs, as far as they are seen.
+    """
+
+    def __init__(self, holders: tuple[mps.Holder, ...]) -> None:
+        self.holders = holders
+        who = ", ".join(holder.words() for holder in holders) or "not seen"
+        super().__init__(
+            "ask", CONTROL, f"another control program is connected to the daemon: {who}"
+        )
 
 
 class Handle:
@@ -176,8 +187,7 @@ class Program:
         # Beside another one some end well and without an answer, others without a word.
         others = _others(place.pipe)
         if others or _OCCUPIED in done.stderr.decode(errors="replace"):
-            words = f"another control program is connected to the daemon: {others or 'not seen'}"
-            raise Occupied("ask", CONTROL, words)
+            raise Occupied(others)
         return "" if done.returncode == 0 else None
 
     def end_servers(self, place: Place) -> None:
@@ -201,10 +211,10 @@ def _shown(place: Place) -> dict[str, Path]:
     return {str(path): path for path in (place.pipe, place.log)}
 
 
-def _others(pipe: Path) -> str:
-    """The control programs on a pipe directory that are no daemons, in words."""
-    return ", ".join(
-        f"process {pid} of user {processes.user(pid)}"
+def _others(pipe: Path) -> tuple[mps.Holder, ...]:
+    """The control programs on a pipe directory that are no daemons."""
+    return tuple(
+        mps.Holder(pid=pid, user=processes.user(pid))
         for pid in processes.on_pipe(CONTROL, pipe)
         if "-f" not in processes.arguments(pid)
     )

@@ -72,6 +72,7 @@ class _Run:
     quit_at: float | None = None
     killed: str = ""
     occupied: str = ""
+    holders: tuple[mps.Holder, ...] = ()
 
 
 @dataclass(slots=True)
@@ -251,7 +252,7 @@ class Keeper:
         try:
             reply = self._tools.program.say(self._place, commands, within_s)
         except daemon.Occupied as e:
-            self._note_occupied(str(e))
+            self._note_occupied(str(e), e.holders)
             return None
         except errors.NodeFault as e:
             _log.warning("daemon cannot be asked", key=self._key, problem=str(e))
@@ -259,7 +260,7 @@ class Keeper:
         self._note_occupied("")
         return reply
 
-    def _note_occupied(self, problem: str) -> None:
+    def _note_occupied(self, problem: str, holders: tuple[mps.Holder, ...] = ()) -> None:
         """A daemon that another control program keeps busy does not hang."""
         run = self._run
         if run is None:
@@ -267,7 +268,7 @@ class Keeper:
         if problem:
             run.heard = self._now()
         if problem != run.occupied:
-            run.occupied = problem
+            run.occupied, run.holders = problem, holders
             _log.warning("daemon occupied", key=self._key, problem=problem)
 
     def _seen(self) -> decision.Seen:
@@ -302,6 +303,8 @@ class Keeper:
             "clients": count,
             "processes": known,
             "waiting": answer.waiting if answer else "",
+            "occupied": bool(run and run.occupied),
+            "holders": run.holders if run else (),
         }
         self._status.tell(decided.state, decided.problem, more)
 

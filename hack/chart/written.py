@@ -9,7 +9,7 @@ import pydantic
 import yaml
 from pydantic.fields import FieldInfo
 
-from hack.chart import parts, values
+from hack.chart import classes, parts, values
 
 Row = tuple[str, str, str]
 """Value, default, meaning."""
@@ -92,7 +92,7 @@ def page() -> str:
     body = "".join(f"| `{name}` | {default} | {meaning} |\n" for name, default, meaning in rows)
     profile = "".join(
         f"| `deviceClasses.mig.profiles[].{key}` |  | {field.description} |\n"
-        for key, field in _fields(values.MigProfile)
+        for key, field in _fields(classes.MigProfile)
     )
     return head + body + profile
 

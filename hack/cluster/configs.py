@@ -183,7 +183,11 @@ def audit(namespace: str) -> Document:
 
 def node_labels(node: state.NodeState) -> str:
     """The kubelet's --node-labels."""
-    labels = {"ration.dev/machine": node.machine, **node.labels}
+    labels = {
+        "ration.dev/machine": node.machine,
+        "nvidia.com/gpu.present": "true",  # as Node Feature Discovery would have it
+        **node.labels,
+    }
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 

@@ -17,6 +17,7 @@ _TEMPLATE = """{{{{- if .Values.crds.install }}}}
   {{{{- if .Values.crds.keep }}}}
   annotations:
     helm.sh/resource-policy: keep
+    argocd.argoproj.io/sync-options: Prune=false,Delete=false
   {{{{- end }}}}
 {spec}{{{{- end }}}}
 """

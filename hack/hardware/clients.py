@@ -34,7 +34,7 @@ class Client:
             raise errors.NodeFault("find", driver_root.CUDA_LIBRARY, "no CUDA program can run")
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _PROGRAM.read_text(), str(library), action, *words],
-            env={"PATH": os.defpath, **(variables or {})},
+            env={"PATH": os.defpath, **_libraries(library), **(variables or {})},
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -83,6 +83,12 @@ class Client:
             self._process.kill()
             self._process.wait()
         self._output.close()
+
+
+def _libraries(library: Path) -> dict[str, str]:
+    """Name the folder of what libcuda loads; not one with a libc, which may not be ours."""
+    folder = library.parent
+    return {} if (folder / "libc.so.6").exists() else {"LD_LIBRARY_PATH": str(folder)}
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:

@@ -3,28 +3,19 @@
 import contextlib
 import os
 import subprocess
-import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from driver import errors
-from driver.files import driver_search, rooted
+from driver.files import driver_programs, driver_search
 from driver.kubeletplugin import driver_root
 from driver.kubeletplugin.nvml import library
 
-_INSIDE = """
-import os, sys
-root, uid, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-os.chroot(root)
-os.chdir("/")
-if uid:
-    os.setgroups([])
-    os.setgid(uid)
-    os.setuid(uid)
-os.execv(words[0], words)
-"""
 _SIMULATOR = b"ration-simulated-nvml"
 _KILLED = 124
+_OURS = Path("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +67,9 @@ class Machine:
         """NVML as the kubelet plugin reads it."""
         return library.NvmlLibrary(self.search, self.host)
 
-    def program(self, name: str) -> str | None:
-        """The path of a program of the driver inside its root; None where it has none."""
-        folder = self.search.root.program(name)
-        return None if folder is None else "/".join(("", *folder, name))
-
-    def run(self, name: str, *arguments: str, limit_s: float = 30.0, stdin: str = "") -> Done:
-        """Run a program of the driver in the driver's own file system. Raises NodeFault."""
-        path = self.program(name)
-        if path is None:
-            raise errors.NodeFault("find", name, f"not in {', '.join(rooted.PROGRAM_FOLDERS)}")
-        return run(self.words(path, *arguments), limit_s=limit_s, stdin=stdin)
-
-    def words(self, path: str, *arguments: str, uid: int = 0) -> list[str]:
-        """Return the command that runs a program of the driver's root in that root, as a user."""
-        inside = [sys.executable, "-I", "-S", "-c", _INSIDE, str(self.root.path), str(uid)]
-        return [*inside, path, *arguments]
+    def run(self, name: str, *arguments: str, limit_s: float = 30.0) -> Done:
+        """Run a program of the driver in the file system it belongs to. Raises NodeFault."""
+        return Command(self, name, arguments).run(limit_s)
 
     def keep(self, name: str, text: str) -> str:
         """Keep raw output; its path below the output folder."""
@@ -101,32 +79,79 @@ class Machine:
         return str(path.relative_to(self.out))
 
 
-def run(
-    words: list[str], *, limit_s: float, stdin: str = "", variables: dict[str, str] | None = None
-) -> Done:
-    """Run a command with a limit of time. Raises NodeFault where it cannot be started."""
-    environment = {"PATH": os.defpath, **(variables or {})}
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program of the driver, which runs as the product runs it: where the driver belongs.
+
+    `folders` are folders of ours that it has at the same paths; `uid` runs it as another user.
+    """
+
+    target: Machine
+    name: str
+    arguments: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    uid: int = 0
+
+    def start(self, **pipes: Any) -> "subprocess.Popen[Any]":  # noqa: ANN401 - as Popen takes them
+        """Start it in a session of its own. Raises NodeFault."""
+        program = driver_programs.find(self.target.search, self.name)
+        shown = {} if program.root == _OURS else {str(folder): folder for folder in self.folders}
+        user: dict[str, Any] = {}
+        if self.uid:
+            user = {"user": self.uid, "group": self.uid, "extra_groups": []}
+        try:
+            return program.call(
+                lambda: subprocess.Popen(
+                    [program.path, *self.arguments],
+                    env={**program.environment, **self.variables},
+                    cwd="/",
+                    start_new_session=True,
+                    **user,
+                    **pipes,
+                ),
+                shown,
+            )
+        except OSError as e:
+            raise errors.NodeFault("run", program.path, str(e)) from e
+
+    def run(self, limit_s: float, stdin: str = "") -> Done:
+        """Run it with a limit of time. Raises NodeFault."""
+        return _finish(lambda: self.start(**_PIPES), stdin, limit_s)
+
+
+def run(words: list[str], *, limit_s: float) -> Done:
+    """Run a program of the host's, with a limit of time. Raises NodeFault."""
+
+    def start() -> "subprocess.Popen[str]":
+        environment = {"PATH": os.defpath}
+        return subprocess.Popen(words, env=environment, start_new_session=True, **_PIPES)
+
     try:
-        with contextlib.closing(_Child(words, environment)) as child:
-            return child.finish(stdin, limit_s)
+        return _finish(start, "", limit_s)
     except OSError as e:
         raise errors.NodeFault("run", words[0], str(e)) from e
+
+
+_PIPES: Final[dict[str, Any]] = {
+    "stdin": subprocess.PIPE,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+    "text": True,
+    "errors": "replace",
+}
+
+
+def _finish(start: "Callable[[], subprocess.Popen[str]]", stdin: str, limit_s: float) -> Done:
+    with contextlib.closing(_Child(start())) as child:
+        return child.finish(stdin, limit_s)
 
 
 class _Child:
     """A process in a session of its own, all of which ends at its limit."""
 
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            words,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
 
     def finish(self, stdin: str, limit_s: float) -> Done:
         try:

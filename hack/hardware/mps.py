@@ -167,22 +167,17 @@ def _kill_daemon(_of: machine.Machine, daemon: mps_daemon.Daemon) -> Any:  # noq
 
 def _second(daemon: mps_daemon.Daemon) -> Iterator[facts.Fact]:
     """Start a second daemon in the same directory, and ask at a path too long for a socket."""
-    done = machine.run(daemon.command("-f"), limit_s=5.0, variables=daemon.inside)
+    done = daemon.command("-f").run(5.0)
     yield facts.Fact("mps.second-daemon", {"status": done.status, "words": done.errors.strip()})
-    deep = {**daemon.inside, mps_daemon.PIPE: f"{daemon.inside[mps_daemon.PIPE]}/{'d' * 100}"}
-    question = "get_server_list\n"
-    done = machine.run(daemon.command(), limit_s=5.0, stdin=question, variables=deep)
+    deep = {mps_daemon.PIPE: f"{daemon.pipe}/{'d' * 100}"}
+    done = daemon.command(more=deep).run(5.0, "get_server_list\n")
     yield facts.Fact("mps.long-path", {"status": done.status, "words": done.errors.strip()})
 
 
 def _idle_shell(daemon: mps_daemon.Daemon) -> Iterator[facts.Fact]:
     """Ask while another shell is open and says nothing."""
-    idle = subprocess.Popen(
-        daemon.command(),
-        env={"PATH": os.defpath, **daemon.inside},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    idle = daemon.command().start(
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         time.sleep(1.0)  # until it is connected: nothing tells

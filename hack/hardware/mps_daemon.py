@@ -7,7 +7,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Self
 
 from driver import errors
@@ -17,6 +19,7 @@ CONTROL: Final = "nvidia-cuda-mps-control"
 PIPE: Final = "CUDA_MPS_PIPE_DIRECTORY"
 _LOG, _VISIBLE = "CUDA_MPS_LOG_DIRECTORY", "CUDA_VISIBLE_DEVICES"
 _READY_S = 3.0
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Daemon:
@@ -24,30 +27,18 @@ class Daemon:
 
     def __init__(self, target: machine.Machine, *options: str, visible: str = "0") -> None:
         self._target = target
-        base = target.root.path / "tmp"  # the daemon sees no other file system than the driver's
-        base.mkdir(exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix="ration-mps-", dir=base))
+        self.folder = Path(tempfile.mkdtemp(prefix="ration-mps-"))
         self.folder.chmod(0o755)
         self.pipe, self.log = self.folder / "pipe", self.folder / "log"
         for folder in (self.pipe, self.log):
             folder.mkdir()
             folder.chmod(0o1777)
         self.variables = {PIPE: str(self.pipe), _LOG: str(self.log)}
-        self.inside = {name: self._seen(path) for name, path in self.variables.items()}
         self.output = self.folder / "stdout"
         with self.output.open("wb") as output, (self.folder / "stderr").open("wb") as problems:
-            self._process = subprocess.Popen(
-                self.command("-f", *options),
-                env={"PATH": os.defpath, _VISIBLE: visible, **self.inside},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=problems,
-                start_new_session=True,
+            self._process = self.command("-f", *options, more={_VISIBLE: visible}).start(
+                stdin=subprocess.DEVNULL, stdout=output, stderr=problems
             )
-
-    def _seen(self, path: str) -> str:
-        """Return a path as the programs of the driver see it."""
-        return f"/{Path(path).relative_to(self._target.root.path)}"
 
     def ready(self) -> str:
         """Wait until its socket is there; how it ended where it did, "" otherwise."""
@@ -59,18 +50,17 @@ class Daemon:
             time.sleep(0.05)
         return "" if (self.pipe / "control").exists() else "no socket within 3 s"
 
-    def command(self, *options: str, uid: int = 0) -> list[str]:
-        """Return the command that runs the control program as a user. Raises NodeFault."""
-        path = self._target.program(CONTROL)
-        if path is None:
-            raise errors.NodeFault("find", CONTROL, "the driver has no MPS there")
-        return self._target.words(path, *options, uid=uid)
+    def command(
+        self, *options: str, uid: int = 0, more: Mapping[str, str] = NOTHING
+    ) -> machine.Command:
+        """Return the control program on this daemon's directories, as a user."""
+        everything = {**self.variables, **more}
+        return machine.Command(self._target, CONTROL, options, everything, (self.folder,), uid)
 
     def say(self, *commands: str, uid: int = 0, limit_s: float = 5.0) -> machine.Done:
         """Run the control program as a shell, with these commands. Raises NodeFault."""
         text = "".join(f"{command}\n" for command in commands)
-        words = self.command(uid=uid)
-        return machine.run(words, limit_s=limit_s, stdin=text, variables=self.inside)
+        return self.command(uid=uid).run(limit_s, text)
 
     def names(self) -> list[str]:
         """The files of the pipe directory."""

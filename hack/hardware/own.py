@@ -14,7 +14,7 @@ import pynvml
 
 from driver import clock, errors, ids
 from driver.devices import mig as geometry
-from driver.kubeletplugin import processes
+from driver.kubeletplugin import compute_modes, processes
 from driver.kubeletplugin.nvml import health, instances, library, modes, resetter
 from hack.hardware import facts, machine
 
@@ -68,8 +68,8 @@ def compute_mode(target: machine.Machine) -> Iterator[facts.Fact]:
         mode = pynvml.nvmlDeviceGetComputeMode(handle)
     _note(target, "compute-mode", {"gpu": gpu, "mode": str(mode)})
     act = modes.Modes(nvml.session)
-    yield _acted("mode.exclusive", gpu, lambda: act.set_exclusive(gpu, exclusive=True))
-    yield _acted("mode.default", gpu, lambda: act.set_exclusive(gpu, exclusive=False))
+    yield _acted("mode.exclusive", gpu, lambda: act.write(gpu, compute_modes.EXCLUSIVE))
+    yield _acted("mode.default", gpu, lambda: act.write(gpu, compute_modes.DEFAULT))
 
 
 def undo_compute_mode(target: machine.Machine) -> None:

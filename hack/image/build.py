@@ -1,9 +1,10 @@
 """Build the driver's image archive, or take it from the cache."""
 
+import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hack.cluster import control, releases, shell, toolchain, versions
@@ -41,22 +42,34 @@ def ensure(name: str, checkout: Path = CHECKOUT) -> Path:
 
 
 def write(path: Path, name: str, checkout: Path = CHECKOUT) -> str:
-    """Write the archive of a checkout's driver; its digest."""
+    """Write the archive of a checkout's driver; return its digest."""
+    with staged(checkout) as files:
+        return write_files(path, name, files)
+
+
+def write_files(path: Path, name: str, files: Sequence[oci.Entry]) -> str:
+    """Write the archive of files that `staged` gave; return its digest."""
+    image = oci.Image(
+        name,
+        releases.architecture(),
+        ("python", "-m", "driver.cli"),
+        _ENVIRONMENT,
+        USER,
+        {"org.opencontainers.image.title": "ration"},
+    )
+    return oci.write(path, image, [*files, oci.Entry("tmp/", mode=0o1777)])
+
+
+@contextlib.contextmanager
+def staged(checkout: Path = CHECKOUT) -> Iterator[tuple[oci.Entry, ...]]:
+    """Stage Python, the locked packages and the driver as files of an image, until the exit."""
     with tempfile.TemporaryDirectory(prefix="ration-image-") as scratch:
         root = Path(scratch)
         python.stage(root)
         _install(root / python.PACKAGES, checkout)
         python.compile_all(root)
         _system(root)
-        image = oci.Image(
-            name,
-            releases.architecture(),
-            ("python", "-m", "driver.cli"),
-            _ENVIRONMENT,
-            USER,
-            {"org.opencontainers.image.title": "ration"},
-        )
-        return oci.write(path, image, [*python.entries(root), oci.Entry("tmp/", mode=0o1777)])
+        yield tuple(python.entries(root))
 
 
 def _install(packages: Path, checkout: Path) -> None:

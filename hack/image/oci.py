@@ -5,6 +5,7 @@ image-archive FILE`), and Docker: `docker load` reads `manifest.json`, which lie
 """
 
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -169,7 +170,7 @@ def _pack_archive(path: Path, images: Iterable[Described], more: Iterable[Entry]
         )
 
 
-def pack(out: BinaryIO, files: Iterable[Entry]) -> None:
+def pack(out: BinaryIO | gzip.GzipFile, files: Iterable[Entry]) -> None:
     """A tar of the files by name, owned by root, of no date."""
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as packed:
         for one in sorted(files, key=lambda one: one.name):

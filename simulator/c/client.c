@@ -30,10 +30,31 @@ static unsigned references;
 static struct nvmlDevice_st *devices;
 static unsigned handles;
 
+/* The socket of a root, and whether it is there. */
+static int place_socket(void)
+{
+    snprintf(socket_path, sizeof socket_path, "%s/run/nvidia-persistenced/socket", root);
+    return access(socket_path, F_OK) == 0;
+}
+
+/* The root is the nearest folder above us that has the socket: that of the host where the driver
+   lies in a folder of its own, as on Container-Optimized OS and Talos. While nobody listens it is
+   what lies above our usr. */
 static void place(void)
 {
-    find_root(root, sizeof root);
-    snprintf(socket_path, sizeof socket_path, "%s/run/nvidia-persistenced/socket", root);
+    char self[sizeof root];
+    find_self(self, sizeof self);
+    snprintf(root, sizeof root, "%s", self);
+    for (char *end; (end = strrchr(root, '/')) != NULL;) {
+        *end = '\0';
+        if (place_socket())
+            return;
+    }
+    char *above = NULL;
+    for (char *next = self; (next = strstr(next, "/usr/")) != NULL; next++)
+        above = next;
+    snprintf(root, sizeof root, "%.*s", above == NULL ? 0 : (int)(above - self), self);
+    place_socket();
 }
 
 /* access() asks permissions and the device cgroup without opening what may be a real GPU. */

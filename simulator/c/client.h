@@ -12,9 +12,9 @@ struct line {
     size_t length, size, at;
 };
 
-/* The driver root this program or library lies in, without a slash at its end ("" is /).
+/* The real path of this program or library, "" where it is not told.
    Defined by root_library.c and root_program.c. */
-void find_root(char *root, size_t size);
+void find_self(char *path, size_t size);
 
 /* Reference-counted; the first one looks at /dev for the GPUs this client may open. */
 nvmlReturn_t client_init(unsigned flags);

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from driver import clock
 from driver.kube import client
@@ -59,6 +60,7 @@ def main() -> int:
         print(json.dumps(result, indent=2))
         if options.keep:
             options.keep.write_text(json.dumps(result, indent=2) + "\n")
+        print(_summary(options.rounds, result))
     return 0 if tally.rounds and not judged.breaches else 1
 
 
@@ -195,7 +197,7 @@ def _lanes(scene: ground.Ground, count: int) -> Iterator[list[lanes.Lane]]:
 
 def _result(
     options: argparse.Namespace, judged: judge.Judge, tally: Tally, seconds: float
-) -> dict[str, object]:
+) -> dict[str, Any]:
     waits = [*judged.bound_after.values()]
     shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
     return {
@@ -214,6 +216,15 @@ def _result(
         "longest_bound_away_s": round(max(judged.away_seconds.values(), default=0.0), 2),
         "breaches": [vars_of(breach) for breach in judged.breaches.values()],
     }
+
+
+def _summary(rounds: int, result: dict[str, Any]) -> str:
+    """Closing line, for those who read no JSON."""
+    waits = ", ".join(f"{name} {seconds} s" for name, seconds in result["bound_after_s"].items())
+    return (
+        f"{result['rounds']} of {rounds} rounds, {result['pods']} pods, "
+        f"{len(result['breaches'])} breaches; created to bound: {waits}"
+    )
 
 
 def vars_of(breach: judge.Breach) -> dict[str, str]:

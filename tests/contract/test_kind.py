@@ -27,7 +27,10 @@ def test_the_chart_takes_the_values_and_puts_the_node_parts_on_workers_only() ->
         assert {one["image"] for one in pod["containers"]} == {f"{driver.repository()}@{DIGEST}"}
     nodes = yaml.safe_load((helm.ROOT / "kind-config.yaml").read_text())["nodes"]
     workers = [one for one in nodes if one["role"] == "worker"]
-    assert all(one["labels"] == {"ration.dev/allocator": "controller"} for one in workers)
+    labels = {"ration.dev/allocator": "controller", "nvidia.com/gpu.present": "true"}
+    assert all(one["labels"] == labels for one in workers)
+    values = yaml.safe_load((helm.CHART / "values.yaml").read_text())
+    assert "nvidia.com/gpu.present=true" in values["gpuNodeLabels"]
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go builds it")

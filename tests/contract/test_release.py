@@ -10,19 +10,43 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hack import release
 from hack.chart import helm
+from hack.release import checksums, kubectl
 
 pytestmark = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""
+ROOT = Path(__file__).parents[2]
+(VERSION,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("key") / "release"
+    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path), check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory, key: Path) -> Path:
     out = tmp_path_factory.mktemp("release") / "dist"
-    command = (sys.executable, "-m", "hack.release", f"--out={out}")
-    subprocess.run(command, cwd=release.ROOT, check=True, capture_output=True)
+    made = subprocess.run(
+        (sys.executable, "-m", "hack.release", f"--out={out}", f"--key={key}"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
     return out
+
+
+@pytest.fixture(scope="module")
+def plugin(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the plugin's archive holds."""
+    folder = tmp_path_factory.mktemp("plugin")
+    with tarfile.open(one(dist, ".tar.gz")) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 def one(dist: Path, ending: str) -> Path:
@@ -31,10 +55,90 @@ def one(dist: Path, ending: str) -> Path:
 
 
 def test_every_file_is_what_the_checksums_say(dist: Path) -> None:
-    checked = subprocess.run(("sha256sum", "--check", release.SUMS), cwd=dist, check=False)
+    checked = subprocess.run(("sha256sum", "--check", checksums.SUMS), cwd=dist, check=False)
     assert checked.returncode == 0
-    listed = {line.split()[1] for line in (dist / release.SUMS).read_text().splitlines()}
-    assert listed | {release.SUMS} == {path.name for path in dist.iterdir()}
+    listed = {line.split()[1] for line in (dist / checksums.SUMS).read_text().splitlines()}
+    beside = {checksums.SUMS, checksums.SIGNATURE}
+    assert listed | beside == {path.name for path in dist.iterdir()}
+
+
+@pytest.mark.slow
+def test_one_commit_makes_the_same_bytes_twice(dist: Path, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "hack.release", f"--out={tmp_path}")
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert (tmp_path / checksums.SUMS).read_text() == (dist / checksums.SUMS).read_text()
+
+
+def test_the_signature_of_the_checksums_is_that_of_the_key(
+    dist: Path, key: Path, tmp_path: Path
+) -> None:
+    signers = tmp_path / "allowed_signers"
+    signers.write_text(f"releases@example.com {key.with_suffix('.pub').read_text()}")
+    verify = ("ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", "releases@example.com")
+    command = (*verify, "-n", checksums.NAMESPACE, "-s", str(dist / checksums.SIGNATURE))
+    sums = (dist / checksums.SUMS).read_bytes()
+    assert subprocess.run(command, input=sums, check=False).returncode == 0
+    assert subprocess.run(command, input=sums + b"x", check=False).returncode != 0
+
+
+def test_a_key_that_is_not_there_is_named_and_nothing_is_removed(tmp_path: Path) -> None:
+    kept = tmp_path / "dist" / "older"
+    kept.parent.mkdir()
+    kept.write_text("an older release")
+    command = (sys.executable, "-m", "hack.release", f"--out={kept.parent}", "--key=nowhere")
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 1
+    assert made.stderr == "error: --key nowhere: expected a file with a private key of SSH\n"
+    assert kept.exists()
+
+
+def test_the_plugin_runs_where_there_is_no_python(plugin: Path) -> None:
+    alone = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "/nowhere", "HOME": str(plugin)}
+    command = (str(plugin / kubectl.PROGRAM), "version", "-o", "json")
+    ran = subprocess.run(command, env=alone, cwd="/", capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    (row,) = json.loads(ran.stdout)
+    assert row["ration"] == VERSION
+
+
+def test_the_plugin_takes_no_library_of_the_machine(plugin: Path) -> None:
+    launcher = (plugin / kubectl.PROGRAM).read_text()
+    listing = launcher.replace(
+        "-P -m driver.cli", "-P -c \"print(open('/proc/self/maps').read())\""
+    )
+    (plugin / "maps").write_text(listing)
+    (plugin / "maps").chmod(0o755)
+    maps = subprocess.run((str(plugin / "maps"),), capture_output=True, text=True, check=True)
+    files = {line.split()[-1] for line in maps.stdout.splitlines() if ".so" in line}
+    assert files
+    assert all(Path(name).is_relative_to(plugin) for name in files), files
+
+
+def test_krews_manifest_names_the_archive_by_its_digest(dist: Path) -> None:
+    archive = one(dist, ".tar.gz")
+    spec = yaml.safe_load((dist / "ration.yaml").read_text())["spec"]
+    (platform,) = spec["platforms"]
+    assert platform["sha256"] == checksums.sha256(archive)
+    assert platform["uri"].endswith(f"/{archive.name}")
+    with tarfile.open(archive) as packed:
+        assert packed.getmember(platform["bin"]).mode == 0o755
+
+
+def test_the_provenance_names_each_file_the_commit_and_the_locks(dist: Path) -> None:
+    statement = json.loads(one(dist, ".provenance.json").read_text())
+    subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    beside = {checksums.SUMS, checksums.SIGNATURE, one(dist, ".provenance.json").name}
+    assert subjects == {
+        path.name: checksums.sha256(path) for path in dist.iterdir() if path.name not in beside
+    }
+    sources = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    digests = {source["name"]: source["digest"] for source in sources}
+    head = subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert digests["ration"] == {"gitCommit": head}
+    lock = ROOT / "requirements" / "runtime.lock"
+    assert digests["requirements/runtime.lock"] == {"sha256": checksums.sha256(lock)}
 
 
 def test_the_charts_pods_run_the_image_of_the_release(dist: Path) -> None:
@@ -62,7 +166,7 @@ def test_the_packaged_chart_renders_what_the_one_file_installs(dist: Path) -> No
 def test_the_bill_of_materials_lists_every_locked_dependency(dist: Path) -> None:
     bill = json.loads(one(dist, ".cdx.json").read_text())
     found = {(each["name"].lower(), each["version"]) for each in bill["components"]}
-    lock = (release.ROOT / "requirements" / "runtime.lock").read_text()
+    lock = (ROOT / "requirements" / "runtime.lock").read_text()
     locked = set(re.findall(r"^([a-z0-9._-]+)==([^ ]+)", lock, re.MULTILINE))
     assert found == locked
     assert bill["metadata"]["component"]["name"] == "ration"
@@ -70,7 +174,5 @@ def test_the_bill_of_materials_lists_every_locked_dependency(dist: Path) -> None
 
 def test_chart_and_package_have_the_same_version() -> None:
     chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
-    project = (release.ROOT / "pyproject.toml").read_text()
-    (version,) = re.findall(r'^version = "(.+)"$', project, re.MULTILINE)
-    # PEP 440 writes 0.1.0.dev0 where semantic versioning writes 0.1.0-dev.0.
-    assert chart["version"] == chart["appVersion"] == re.sub(r"\.dev(\d+)$", r"-dev.\1", version)
+    # PEP 440 writes 0.1.0a1 where semantic versioning writes 0.1.0-alpha.1.
+    assert chart["version"] == chart["appVersion"] == re.sub(r"a(\d+)$", r"-alpha.\1", VERSION)

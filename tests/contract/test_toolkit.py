@@ -6,6 +6,7 @@ narrows what EGL and Vulkan show, is not among ours.
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,3 +166,32 @@ def test_the_toolkits_own_hook_makes_the_names_that_we_mount_without_it(
         for host, place in mounts(ours(base, "none"))
         if Path(host).is_file() and not place.startswith(OTHER_LOADERS)
     }
+
+
+HEADER_FIRST = """package main
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/headers
+#include "nvml.h"
+*/
+import "C"
+
+func main() { println(C.RIGHT) }
+"""
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs Go")
+def test_a_header_in_the_temporary_folder_is_in_no_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, shared, own = (tmp_path / name for name in ("module", "shared", "own"))
+    for folder in (module / "headers", shared, own):
+        folder.mkdir(parents=True)
+    (shared / "nvml.h").write_text("#error of another program\n")
+    (module / "headers/nvml.h").write_text("#define RIGHT 1\n")
+    (module / "go.mod").write_text("module headers\n")
+    (module / "main.go").write_text(HEADER_FIRST)
+    monkeypatch.setenv("TMPDIR", str(shared))
+    command = ("go", "build", "-o", str(own / "program"))
+    shell.run(command, cwd=module, env=toolkit.environment(own))
+    assert (own / "program").is_file()

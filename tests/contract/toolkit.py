@@ -37,12 +37,22 @@ def program(name: str = "nvidia-ctk") -> Path:
 
 
 def _build(folder: Path) -> None:
-    environment = {**os.environ, "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w"}
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".nvidia-ctk-") as made:
         out = Path(made) / "bin"
         command = ("go", "build", *FLAGS, "-o", f"{out}/", "tool")
-        shell.run(command, cwd=MODULE, env=environment)
+        shell.run(command, cwd=MODULE, env=environment(Path(made)))
         out.rename(folder)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What Go builds a program with C in it with; `folder` has what is temporary.
+
+    cgo compiles a file that lies there, which takes a header beside it, be it some other program's
+    nvml.h, before the module's own.
+    """
+    own = folder / "tmp"
+    own.mkdir()
+    return {**os.environ, "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w", "TMPDIR": str(own)}
 
 
 def hook_of(version: str) -> Path:
@@ -54,11 +64,11 @@ def hook_of(version: str) -> Path:
 
 def _build_older(version: str, out: Path) -> None:
     module = "github.com/NVIDIA/nvidia-container-toolkit"
-    environment = {**os.environ, "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w", "GOFLAGS": "-mod=mod"}
     text = shell.run(("go", "mod", "download", "-json", f"{module}@v{version}"), cwd=Path("/"))
     told = json.loads(text)
     assert told["Sum"] == OLDER[version], f"{module}@v{version} is {told['Sum']}"
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".nvidia-cdi-hook-") as made:
+        building = {**environment(Path(made)), "GOFLAGS": "-mod=mod"}
         source = Path(made) / "source"  # its own vendor folder is not in the module
         leave = shutil.ignore_patterns("vendor")
         shutil.copytree(told["Dir"], source, ignore=leave, copy_function=shutil.copyfile)
@@ -66,7 +76,7 @@ def _build_older(version: str, out: Path) -> None:
             folder.chmod(0o755)
         stamp = f"-s -w -X {module}/internal/info.version={version}"
         command = ("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamp)
-        shell.run((*command, "-o", f"{out}/", "./cmd/nvidia-cdi-hook"), cwd=source, env=environment)
+        shell.run((*command, "-o", f"{out}/", "./cmd/nvidia-cdi-hook"), cwd=source, env=building)
 
 
 def generate(base: Path) -> Any:

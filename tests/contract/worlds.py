@@ -7,7 +7,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from simulator import builder, layout, node, store
+from simulator import builder, layout, layouts, node, store
 from tests.fakes import loading
 
 
@@ -22,8 +22,10 @@ def loaded(library: Path | str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def running(base: Path, machine: str) -> Iterator[Path]:
-    """A new machine of that name, running; its library."""
+def running(base: Path, machine: str, place: str = "") -> Iterator[Path]:
+    """A new machine of that name, running; its library. Its driver is in a `place` of layouts."""
+    if place:
+        layouts.lay(base, place)
     builder.build(base, store.create(base, machine, "contract"))
     process = node.Node(base)
     process.start()

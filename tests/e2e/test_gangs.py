@@ -92,7 +92,7 @@ def test_a_gang_waits_for_its_last_pod_and_then_runs(field: playground.Playgroun
 def test_a_gang_that_the_scheduler_will_not_have_starts_no_part_of_it(
     field: playground.Playground,
 ) -> None:
-    """One member's host port is taken where the controller cannot know: by another's init."""
+    """A pod that one member keeps away from comes to each node after the gang was allocated."""
     field.create(playground.a_template("gpu", 1))
     held = a_member("stuck-1", "stuck", 2, **{names.GANG_TIMEOUT: "10s"})
     anti = {
@@ -108,13 +108,18 @@ def test_a_gang_that_the_scheduler_will_not_have_starts_no_part_of_it(
         }
     }
     held["spec"]["affinity"] = anti
-    for node in ("e2e-a", "e2e-b"):
-        keeper = playground.a_pod(f"keeper-{node}", nodeName=node)
-        keeper["metadata"]["labels"] = {"e2e-keep": "here"}
-        field.create(keeper)
-        field.running(f"keeper-{node}")
     other = a_member("stuck-0", "stuck", 2, **{names.GANG_TIMEOUT: "10s"})
-    field.create(other, held)
+    field.cluster.stop("kube-scheduler")
+    try:
+        field.create(other, held)
+        playground.until(lambda: len(allocated(field)) == 2, 30, "the gang is allocated")
+        for node in ("e2e-a", "e2e-b"):
+            keeper = playground.a_pod(f"keeper-{node}", nodeName=node)
+            keeper["metadata"]["labels"] = {"e2e-keep": "here"}
+            field.create(keeper)
+            field.running(f"keeper-{node}")
+    finally:
+        field.cluster.start("kube-scheduler")
     field.told("stuck-0", "GangReleased", within_s=60)
     for _ in range(40):
         assert bound(field, ("stuck-0", "stuck-1")) == []

@@ -16,6 +16,7 @@ from driver.files import observer
 from driver.kubeletplugin import (
     capabilities,
     checkpoint,
+    compute_modes,
     discovery,
     driver_files,
     driver_root,
@@ -29,6 +30,7 @@ from driver.kubeletplugin import (
     ports,
     prepare,
     recovery,
+    settings_owed,
     share_acts,
     shared_settings,
     time_slices,
@@ -101,6 +103,7 @@ class Process:
     gpus: discovery.Discovery
     settings: shared_settings.SharedSettings | None = None
     owed: mig_owed.Settling | None = None
+    left: settings_owed.SettingsOwed | None = None
 
     def recover(self) -> recovery.Report:
         return recovery.recover(self.executor, self.locks)
@@ -109,7 +112,8 @@ class Process:
         """Make MPS daemons, MIG modes and records agree."""
         assert self.settings is not None
         assert self.owed is not None
-        return (*self.settings.mend(), *self.owed.mend())
+        assert self.left is not None
+        return (*self.settings.mend(), *self.owed.mend(), *self.left.mend())
 
 
 class GpuNode:
@@ -191,16 +195,23 @@ class GpuNode:
             capabilities.Capabilities(self.host),
             self.daemons,
         )
-        slices = time_slices.Remembered(
-            self.slices, self.base / "state/time-slices", lambda: f"{self.boot} {self.driver_load}"
+        slices = time_slices.Remembered(self.slices, self.base / "state/time-slices", self._load)
+        setting = compute_modes.Remembered(
+            self.modes, self.base / "state/compute-modes", self._load
         )
-        shares = share_acts.ShareActs(records.all, slices, self.modes, self.daemons, gpus.again)
+        shares = share_acts.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         owed = mig_owed.Owed(self.base / "state/mig-owed", self.boot, watch)
         parts = mig_acts.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)
-        known = {**parts.table(), **shares.table(), **acts}
-        acting = executor.Executor(records, specs, known, watch)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
+        left = settings_owed.SettingsOwed(
+            shares.table(),
+            lambda act: mig_owed.Owed(self.base / "state/settings-owed" / act, self.boot, watch),
+            holding,
+            self._hung,
+        )
+        known = {**parts.table(), **left.table(), **acts}
+        acting = executor.Executor(records, specs, known, watch, left.settle)
         place = prepare.Place(builders.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
         preparer = prepare.Preparer(place, self.reader, gpus, acting, holding, let_go)
@@ -208,7 +219,14 @@ class GpuNode:
             records.all, shares, self.daemons, holding, acting.unaccounted
         )
         settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
-        return Process(preparer, acting, holding, gpus, settings, settling)
+        return Process(preparer, acting, holding, gpus, settings, settling, left)
+
+    def _load(self) -> str:
+        return f"{self.boot} {self.driver_load}"
+
+    def _hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+        call = "nvmlDeviceGetComputeMode"
+        return errors.Hung(gpu, call, 8.0) if gpu in self.modes.hung else None
 
     def allocate(self, claim: claims.Claim) -> ports.ClaimRef:
         """Put a claim into the API; how the kubelet names it."""

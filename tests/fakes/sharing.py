@@ -5,7 +5,7 @@ from pathlib import Path
 from driver import errors, ids
 from driver.devices import mps
 from driver.kubeletplugin import ports
-from simulator import codes, machine
+from simulator import machine, state
 
 
 class FakeSlices:
@@ -26,32 +26,46 @@ class FakeSlices:
 
 
 class FakeModes:
-    """Implements `ports.ComputeModes`; MIG devices have none where they are `lacking`."""
+    """Implements `ports.ModeKnob`; MIG devices have none where they are `lacking`.
+
+    Calls of GPUs in `hung` do not return; `late` has what they were asked to write.
+    """
 
     def __init__(self, of: machine.Machine) -> None:
         self._of = of
         self.lacking = False
+        self.hung: set[str] = set()
+        self.late: dict[str, int] = {}
 
-    def open_up(self, gpu: ids.GpuUuid) -> int | None:
-        board = self._of.board(self._of.find(gpu))
-        before, board.compute_mode = board.compute_mode, codes.ComputeMode.DEFAULT
-        return None if before == codes.ComputeMode.DEFAULT else int(before)
+    def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
+        self._enter(device, "nvmlDeviceGetComputeMode")
+        return int(self._place(device).compute_mode)
 
-    def put_back(self, gpu: ids.GpuUuid, mode: int) -> None:
-        self._of.board(self._of.find(gpu)).compute_mode = mode
+    def write(self, device: ids.GpuUuid | ids.MigUuid, mode: int) -> None:
+        if device in self.hung:
+            self.late[device] = mode
+        self._enter(device, "nvmlDeviceSetComputeMode")
+        place = self._place(device)
+        if isinstance(place, state.ComputeInstance) and self.lacking:
+            raise errors.DeviceFault(device, "nvmlDeviceSetComputeMode", 3, "Not Supported")
+        place.compute_mode = mode
 
-    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
-        modes = codes.ComputeMode
-        wanted = modes.EXCLUSIVE_PROCESS if exclusive else modes.DEFAULT
+    def end(self) -> None:
+        """End the hang: what a call was asked, it does now."""
+        self.hung.clear()
+        for device, mode in self.late.items():
+            self._place(device).compute_mode = mode
+        self.late.clear()
+
+    def _enter(self, device: str, call: str) -> None:
+        if device in self.hung:
+            raise errors.Hung(device, call, 8.0)
+
+    def _place(self, device: str) -> state.Board | state.ComputeInstance:
         boards = [self._of.board(one) for one in self._of.gpus]
         parts = (one for board in boards for part in board.instances for one in part.compute)
-        instance = next((one for one in parts if one.uuid == gpu), None)
-        if instance is None:
-            self._of.board(self._of.find(gpu)).compute_mode = wanted
-        elif self.lacking:
-            raise errors.DeviceFault(gpu, "nvmlDeviceSetComputeMode", 3, "Not Supported")
-        else:
-            instance.compute_mode = wanted
+        instance = next((one for one in parts if one.uuid == device), None)
+        return instance or self._of.board(self._of.find(device))
 
 
 class FakeDaemons:

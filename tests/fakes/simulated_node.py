@@ -11,6 +11,7 @@ from driver.files import observer
 from driver.kubeletplugin import (
     capabilities,
     checkpoint,
+    compute_modes,
     discovery,
     driver_files,
     driver_root,
@@ -115,7 +116,10 @@ class SimulatedNode:
         if self.daemons is None:
             return {}
         slices = processes.Smi(driver_root.DriverRoot(self.at.driver_root))
-        setting = modes.Modes(self.library.session)
+        knob = modes.Modes(self.library.session)
+        setting = compute_modes.Remembered(
+            knob, self.at.base / "compute-modes", lambda: str(self.at.base)
+        )
         acts = share_acts.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
         return acts.table()
 

@@ -6,7 +6,7 @@ from tests.gates import results, table
 
 _HEAD = (
     "# Gates\n\n"
-    "What must be green before anybody calls this production: thirteen gates, each with the "
+    "What must be green before anybody calls this production: seventeen gates, each with the "
     "commands that show it\nand what they ended with when they last ran. `make gates` runs all "
     "of them, `.venv/bin/python -m tests.gates\n--only 3,11` some; it takes hours, root, and a "
     "machine that does nothing else. What is red stands here as red.\n\n"

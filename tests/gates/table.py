@@ -38,6 +38,13 @@ def tests(minutes: float, *words: str, **environment: str) -> Command:
     return Command((*_PYTEST, *words), minutes, tuple(environment.items()))
 
 
+def _agreement(minutes: float, *words: str, **environment: str) -> Command:
+    """The campaign of plain workloads, three rounds at a time, with everything against it."""
+    against = ("--lanes", "3", "--busy", "--delay", "--faults", "--minutes", "120")
+    program = (".venv/bin/python", "-m", "tests.agreement")
+    return Command((*program, *words, *against), minutes, tuple(environment.items()))
+
+
 GATES = (
     Gate(
         1,
@@ -181,6 +188,45 @@ GATES = (
             Command(("make", "blackbox", "K8S=1.36"), 25),
             Command(("make", "blackbox", "SUBJECT=minimal"), 15),
             tests(4, "tests/component/kubeletplugin"),
+        ),
+    ),
+    Gate(
+        14,
+        "Plain Deployments, StatefulSets and Jobs beside kube-scheduler, while leaders die and "
+        "requests are late: no pod bound away from its claim, none stuck, nothing held for nobody",
+        (
+            _agreement(90, "--rounds", "200", "--seed", "607"),
+            _agreement(30, "--rounds", "60", "--seed", "1036", K8S="1.36"),
+            tests(2, "tests/properties/test_agreement.py"),
+            Command(("make", "filters", "SEEDS=30000"), 8),
+        ),
+    ),
+    Gate(
+        15,
+        "NVML hangs on one GPU for ten minutes, at every moment: the others go on, the GPU is "
+        "tainted within 15 s, and no probe restarts the plugin",
+        (
+            tests(
+                80,
+                *LONG,
+                "tests/component/kubeletplugin/test_hangs.py",
+                RATION_HANG_SECONDS="600",
+            ),
+        ),
+    ),
+    Gate(
+        16,
+        "A tenant with root in a container and a share of a GPU attacks for ten minutes: no file "
+        "of the host changed, no daemon but the tenant's own hurt, disk bounded",
+        (tests(13, *LONG, "tests/e2e/test_tenant.py", RATION_ATTACK_SECONDS="600"),),
+    ),
+    Gate(
+        17,
+        "NVIDIA's own programs of several drivers, on libraries that are not the image's, and "
+        "programs of others that read NVML",
+        (
+            Command(("make", "real-programs"), 3),
+            Command(("make", "index-programs"), 3),
         ),
     ),
 )

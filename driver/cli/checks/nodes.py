@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from driver import names
 from driver.cli.checks import facts, findings
-from driver.resources import fields, neighbours
+from driver.resources import fields, gpu_nodes, neighbours
 from driver.resources import nodes as node_objects
 
-_GPU_SIGNS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 _PLUGIN = "ration-kubeletplugin"
 _COMPONENT = "app.kubernetes.io/component"
 _ALLOCATORS = ("controller", "scheduler")
@@ -42,7 +41,7 @@ class _Node:
         labels = self.node.labels
         return (
             bool(self.devices)
-            or any(labels.get(sign) == "true" for sign in _GPU_SIGNS)
+            or gpu_nodes.says_gpu(labels)
             or bool(neighbours.device_plugin(self.node.allocatable))
             or names.ALLOCATOR_LABEL in labels
         )
@@ -149,11 +148,18 @@ def _mig(one: _Node) -> Iterator[findings.Finding]:
         yield findings.Finding("mig manager", findings.State.NOTE, text, fix, one.name)
 
 
+def _no_plugin(one: _Node) -> str:
+    """Say why no pod of the plugin is on the node, as far as its labels tell."""
+    if gpu_nodes.says_gpu(one.node.labels):
+        return "no pod of the plugin is on it: kubeletPlugin.nodeSelector, kubeletPlugin.affinity"
+    return f"no pod of the plugin is on it: kubectl label node {one.name} {gpu_nodes.LABELS[0]}"
+
+
 def _published(one: _Node) -> Iterator[findings.Finding]:
     events = f"kubectl describe node {one.name}: its events say why"
     if not one.slices:
         text = f"nothing is published{one.said}"
-        fix = events if one.plugin else "no pod of the plugin is on it: kubeletPlugin.nodeSelector"
+        fix = events if one.plugin else _no_plugin(one)
         yield findings.Finding("devices", findings.State.WRONG, text, fix, one.name)
         return
     pools = [fields.mapping(fields.mapping(each, "spec"), "pool") for each in one.slices]

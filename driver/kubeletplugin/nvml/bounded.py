@@ -9,27 +9,21 @@ _SMI_S = 15.0
 
 
 class Modes:
-    """Implements `ports.ComputeModes` by another, which is called in the GPU's lane."""
+    """Implements `ports.ModeKnob` by another, which is called in the GPU's lane."""
 
-    def __init__(self, modes: ports.ComputeModes, session: door.Door) -> None:
-        self._modes = modes
+    def __init__(self, knob: ports.ModeKnob, session: door.Door) -> None:
+        self._knob = knob
         self._session = session
 
-    def open_up(self, gpu: ids.GpuUuid) -> int | None:
-        """See `ports.ComputeModes`. Raises Hung, too."""
-        lane = self._session.lane(gpu)
-        return self._session.lanes.call(lane, lambda: self._modes.open_up(gpu))
+    def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
+        """See `ports.ModeKnob`. Raises Hung, too."""
+        lane = self._session.lane(device)
+        return self._session.lanes.call(lane, lambda: self._knob.read(device))
 
-    def put_back(self, gpu: ids.GpuUuid, mode: int) -> None:
-        """See `ports.ComputeModes`. Raises Hung, too."""
-        lane = self._session.lane(gpu)
-        self._session.lanes.call(lane, lambda: self._modes.put_back(gpu, mode))
-
-    def set_exclusive(self, gpu: ids.GpuUuid | ids.MigUuid, *, exclusive: bool) -> None:
-        """See `ports.ComputeModes`. Raises Hung, too."""
-        self._session.lanes.call(
-            self._session.lane(gpu), lambda: self._modes.set_exclusive(gpu, exclusive=exclusive)
-        )
+    def write(self, device: ids.GpuUuid | ids.MigUuid, mode: int) -> None:
+        """See `ports.ModeKnob`. Raises Hung, too."""
+        lane = self._session.lane(device)
+        self._session.lanes.call(lane, lambda: self._knob.write(device, mode))
 
 
 class TimeSlices:

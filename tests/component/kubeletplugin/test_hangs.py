@@ -6,6 +6,7 @@ RATION_HANG_SECONDS=600 has every hang last so long, at the product's own patien
 import contextlib
 import os
 import re
+import subprocess
 import sys
 import threading
 import urllib.error
@@ -18,7 +19,7 @@ import pytest
 from driver import clock, names
 from driver.kube import client, resource
 from driver.kubeletplugin import ports
-from simulator import control, store
+from simulator import control, layout, store
 from tests.fakes import battering, waiting
 from tests.fakes.apiserver import server as api_server
 
@@ -33,6 +34,14 @@ PATIENCE_S, POLL_S = (8.0, 5.0) if LONGER_S else (2.0, 1.0)
 TOLD_S = 15.0
 OTHERS = ("whole", "ts", "mig")
 FACES = ("whole", "ts", "mps", "mig")
+DEFAULT, EXCLUSIVE = 0, 3
+SET_MODE = """
+import sys
+import pynvml
+pynvml.nvmlInit()
+gpu = pynvml.nvmlDeviceGetHandleByIndex(int(sys.argv[1]))
+pynvml.nvmlDeviceSetComputeMode(gpu, int(sys.argv[2]))
+"""
 
 
 class World:
@@ -251,3 +260,35 @@ def test_a_time_slice_whose_program_hangs_is_given_up_and_the_others_go_on(world
     machine = store.load(world.node.base)
     assert machine.board(machine.gpus[3]).timeslice == 0
     assert threading.active_count() < 100
+
+
+def compute_mode(base: Path, minor: int) -> int:
+    machine = store.load(base)
+    return int(machine.board(machine.gpus[minor]).compute_mode)
+
+
+def set_compute_mode(base: Path, minor: int, mode: int) -> None:
+    """As an administrator does."""
+    libraries = {"LD_LIBRARY_PATH": str(layout.Layout(base).libraries)}
+    command = [sys.executable, "-c", SET_MODE, str(minor), str(mode)]
+    subprocess.run(command, env={**os.environ, **libraries}, check=True)
+
+
+@pytest.mark.parametrize(("face", "minor", "shared"), [("ts", 3, DEFAULT), ("mps", 1, EXCLUSIVE)])
+def test_the_administrators_compute_mode_is_there_again_after_a_hang_under_unprepare(
+    world: World, face: str, minor: int, shared: int
+) -> None:
+    base, device = world.node.base, world.node.devices[face]
+    set_compute_mode(base, minor, EXCLUSIVE)
+    refs = (world.claim(device), world.claim(device))
+    for ref in refs:
+        world.succeeds("prepare", ref)
+    assert compute_mode(base, minor) == shared
+    with world.hanging(minor):
+        for ref in refs:
+            world.succeeds("unprepare", ref)
+    waiting.until(lambda: compute_mode(base, minor) == EXCLUSIVE, 90)
+    again = world.claim(device)
+    world.node.again("prepare", (again,))
+    world.node.again("unprepare", (again,))
+    assert compute_mode(base, minor) == EXCLUSIVE

@@ -321,10 +321,12 @@ def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
         told = node.told(minor, lambda status: "another control program" in status.problem)
         assert told.state is mps.State.READY
         assert f"process {shell.pid} of user 0" in told.problem
+        assert (told.occupied, told.holders) == (True, (mps.Holder(pid=shell.pid, user="0"),))
         threading.Event().wait(decision.ANSWER_S + 1)  # as long as a daemon that hangs is given
         assert node.told(minor, lambda status: bool(status.problem)).pid == before.pid
     later = node.told(minor, lambda status: not status.problem)
     assert (later.pid, later.applied) == (before.pid, digest)
+    assert (later.occupied, later.holders) == (False, ())
 
 
 def test_the_daemons_output_is_kept_as_its_log(node: mpsnode.Node, minor: int) -> None:

@@ -10,7 +10,10 @@ from hack.crds import kinds
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM
-KEEP = {"helm.sh/resource-policy": "keep"}
+KEEP = {
+    "helm.sh/resource-policy": "keep",
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+}
 
 
 def crds(*flags: str) -> dict[str, Any]:

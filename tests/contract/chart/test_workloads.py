@@ -1,5 +1,6 @@
 """The pods: what they are told, what they may do."""
 
+import json
 from typing import Any, TypeVar
 
 import pytest
@@ -13,6 +14,8 @@ from driver.controller.waiting import planned
 from driver.devices import faces
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
+from driver.resources import gpu_nodes
+from hack.cluster import errors
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM
@@ -287,3 +290,51 @@ def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
     assert spec["imagePullSecrets"] == [{"name": "pull"}]
     assert spec["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
     assert spec["containers"][0]["env"][-1]["name"] == "HTTPS_PROXY"
+
+
+def affinity(component: str, *flags: str) -> Any:
+    pod = workload(rendered.objects(*flags), component)["spec"]["template"]["spec"]
+    return pod.get("affinity")
+
+
+def said_by(terms: list[Any], labels: dict[str, str]) -> bool:
+    """Whether a node with these labels meets a term, as the API defines both operators."""
+    expressions = [term["matchExpressions"] for term in terms]
+    return any(
+        all(
+            each["key"] in labels
+            and (each["operator"] == "Exists" or labels[each["key"]] in each["values"])
+            for each in term
+        )
+        for term in expressions
+    )
+
+
+@pytest.mark.parametrize("component", ["kubeletplugin", "mps"])
+def test_a_nodes_pods_are_where_its_labels_say_gpu(component: str) -> None:
+    terms = affinity(component)["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    for label in gpu_nodes.LABELS:
+        key, _, value = label.partition("=")
+        assert said_by(terms["nodeSelectorTerms"], {key: value or "a"})
+    assert not said_by(terms["nodeSelectorTerms"], {"nvidia.com/gpu.present": "false"})
+
+
+@pytest.mark.parametrize("component", ["kubeletplugin", "mps"])
+@pytest.mark.parametrize(
+    "flag", ["--set-json=gpuNodeLabels=[]", "--set={values}.nodeSelector.pool=gpus"]
+)
+def test_a_nodes_pods_are_everywhere_or_where_their_selector_says(
+    component: str, flag: str
+) -> None:
+    values = {"kubeletplugin": "kubeletPlugin", "mps": "mps"}[component]
+    assert affinity(component, flag.format(values=values)) is None
+
+
+def test_an_affinity_of_ones_own_counts_alone() -> None:
+    own: dict[str, Any] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    assert affinity("mps", f"--set-json=mps.affinity={json.dumps(own)}") == own
+
+
+def test_a_label_that_is_none_is_refused_with_its_place() -> None:
+    with pytest.raises(errors.CommandFailedError, match="gpuNodeLabels"):
+        rendered.objects('--set-json=gpuNodeLabels=["a b"]')

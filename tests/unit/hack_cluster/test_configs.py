@@ -46,7 +46,10 @@ def test_the_kubelet_keeps_its_pods_below_the_cluster_s_own_group() -> None:
 
 
 def test_a_node_carries_its_machine_beside_its_own_labels() -> None:
-    assert configs.node_labels(NODE) == "ration.dev/machine=hgx-h100,zone=a"
+    assert (
+        configs.node_labels(NODE)
+        == "nvidia.com/gpu.present=true,ration.dev/machine=hgx-h100,zone=a"
+    )
 
 
 def test_a_kubeconfig_names_the_server_and_trusts_only_its_authority() -> None:

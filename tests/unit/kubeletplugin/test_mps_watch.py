@@ -5,7 +5,7 @@ import prometheus_client
 import pytest
 
 from driver.devices import mps
-from driver.kubeletplugin import metrics, mps_watch, telling
+from driver.kubeletplugin import consumers, metrics, mps_holders, mps_watch, telling
 from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
@@ -20,6 +20,7 @@ class Said:
         self.state, self.problem, self.pid = mps.State.READY, "", 100
         self.first: int | None = None
         self.waiting = ""
+        self.occupied = False
         self.root = node.daemons.root
 
     def want(self, desired: mps.Desired) -> None:
@@ -47,6 +48,7 @@ class Said:
             "problem": self.problem,
             "pid": self.pid,
             "waiting": self.waiting,
+            "occupied": self.occupied,
         }
         return found.model_copy(update=update) if found else None
 
@@ -58,6 +60,7 @@ class World:
     told: plugin_shell.Events
     watch: mps_watch.MpsWatch
     registry: prometheus_client.CollectorRegistry
+    time: fake_clock.FakeClock
 
     @property
     def failing(self) -> float | None:
@@ -75,6 +78,7 @@ class World:
 def world(tmp_path: Path) -> World:
     node = gpunode.GpuNode(tmp_path)
     told = plugin_shell.Events()
+    time = fake_clock.FakeClock()
     said = Said(node)
     registry = prometheus_client.CollectorRegistry()
     records = node.process().executor.records.all
@@ -83,9 +87,12 @@ def world(tmp_path: Path) -> World:
         said,
         telling.Teller(told),
         metrics.Metrics(registry),
-        fake_clock.FakeClock(),
+        mps_holders.MpsHolders(
+            telling.Teller(told), lambda _: (), consumers.Consumers(node.reader), time
+        ),
+        time,
     )
-    return World(node, said, told, watch, registry)
+    return World(node, said, told, watch, registry, time)
 
 
 def test_a_daemon_that_dies_is_told_to_each_of_its_claims_once(world: World) -> None:
@@ -169,3 +176,15 @@ def test_a_client_that_waits_behind_another_user_is_told_to_each_claim_while_it_
     assert world.look() == []
     world.said.waiting = "client 9 of user 0 waits until the server of user 1000 has no clients"
     assert len(world.look()) == 2
+
+
+def test_a_daemon_that_stays_held_by_a_control_program_is_told_to_its_claims(world: World) -> None:
+    for number in (1, 2):
+        prepare(world.node, a_share(number))
+    world.said.occupied = True
+    assert world.look() == []
+    world.time.advance(mps_holders.STAYS_S)
+    assert world.look() == [("claim-1", "MpsControlHeld"), ("claim-2", "MpsControlHeld")]
+    assert not world.failing
+    world.said.occupied = False
+    assert world.look() == [("claim-1", "MpsControlFreed"), ("claim-2", "MpsControlFreed")]

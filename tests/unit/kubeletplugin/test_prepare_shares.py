@@ -213,6 +213,39 @@ def test_a_gpu_that_its_administrator_made_exclusive_is_open_while_claims_take_t
     assert board(node).compute_mode == 3
 
 
+def test_a_gpu_that_its_administrator_made_exclusive_is_so_again_after_mps(
+    node: gpunode.GpuNode,
+) -> None:
+    board(node).compute_mode = 3
+    first, second = (a_share(number, "mps") for number in (1, 2))
+    for claim in (first, second):
+        prepare(node, claim)
+    release(node, first)
+    assert board(node).compute_mode == 3
+    release(node, second)
+    assert board(node).compute_mode == 3
+
+
+@pytest.mark.parametrize(("face", "shared"), [("mps", 3), ("ts", 0)])
+@pytest.mark.parametrize("before", [0, 2, 3])
+def test_a_gpu_that_hangs_as_its_claims_end_has_its_administrators_mode_once_it_answers(
+    node: gpunode.GpuNode, face: str, shared: int, before: int
+) -> None:
+    board(node).compute_mode = before
+    claims_ = [a_share(number, face) for number in (1, 2)]
+    for claim in claims_:
+        prepare(node, claim)
+    node.modes.hung.add(uuid(node))
+    for claim in claims_:
+        release(node, claim)
+    (problem,) = node.process().mend()
+    assert "hangs" in problem
+    assert board(node).compute_mode == shared
+    node.modes.end()
+    assert node.process().mend() == ()
+    assert board(node).compute_mode == before
+
+
 def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) -> None:
     node.slices.lacking.add(uuid(node))
     claim = a_share(1, "ts", configs=interval("Long"))
@@ -347,6 +380,7 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
     assert len(watch.passed) > 6
     for number in range(len(watch.passed)):
         node = gpunode.GpuNode(tmp_path / str(number))
+        board(node).compute_mode = 2
         neighbour, claim = a_share(2, face), a_share(1, face)
         prepare(node, neighbour)
         before = (node.files(), dict(node.daemons.desired))
@@ -359,7 +393,7 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
         assert (node.files(), dict(node.daemons.desired)) == before
         release(node, neighbour)
         assert not node.files()
-        assert (board(node).compute_mode, board(node).timeslice) == (0, 0)
+        assert (board(node).compute_mode, board(node).timeslice) == (2, 0)
 
 
 @pytest.mark.parametrize("face", ["mps", "ts"])

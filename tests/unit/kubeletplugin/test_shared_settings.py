@@ -6,7 +6,7 @@ import pytest
 
 from driver import ids
 from driver.devices import mps
-from driver.kubeletplugin import ports
+from driver.kubeletplugin import compute_modes, ports
 from driver.resources import claims
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE
@@ -45,7 +45,7 @@ def test_a_daemon_that_was_forgotten_is_asked_for_again_without_waiting(
 def test_a_daemon_without_a_claim_goes_and_its_gpu_is_for_all_again(node: gpunode.GpuNode) -> None:
     gpu = ids.GpuUuid(shares.uuid(node))
     node.daemons.put(a_daemon(gpu))
-    node.modes.set_exclusive(gpu, exclusive=True)
+    node.modes.write(gpu, compute_modes.EXCLUSIVE)
     assert node.process().mend() == ()
     assert not node.daemons.desired
     assert shares.board(node).compute_mode == 0

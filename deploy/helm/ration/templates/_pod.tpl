@@ -99,6 +99,22 @@ nodeSelector:
 {{- with .values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
+{{- else }}
+{{- if and (has .of (list "kubeletplugin" "mps" "clearing")) .root.Values.gpuNodeLabels (not .values.nodeSelector) }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        {{- range .root.Values.gpuNodeLabels }}
+        {{- $label := splitn "=" 2 . }}
+        - matchExpressions:
+            {{- if contains "=" . }}
+            - {key: {{ $label._0 }}, operator: In, values: [{{ $label._1 | quote }}]}
+            {{- else }}
+            - {key: {{ $label._0 }}, operator: Exists}
+            {{- end }}
+        {{- end }}
+{{- end }}
 {{- end }}
 {{- with .values.tolerations }}
 tolerations:

@@ -8,6 +8,7 @@ import pytest
 
 from driver import clock, errors, ids
 from driver.devices import health, model
+from driver.kubeletplugin import compute_modes
 from driver.kubeletplugin.nvml import bounded, busy, lanes, meter, modes
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
@@ -108,8 +109,9 @@ def test_a_compute_mode_that_hangs_keeps_no_other_from_its_own(world: World) -> 
     setting = bounded.Modes(modes.Modes(session), session)
     world.hang("device_get_compute_mode")
     with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode"):
-        setting.set_exclusive(world.uuids[SICK], exclusive=True)
-    setting.set_exclusive(world.uuids[WELL], exclusive=False)
+        setting.read(world.uuids[SICK])
+    setting.write(world.uuids[WELL], compute_modes.EXCLUSIVE)
+    assert setting.read(world.uuids[WELL]) == compute_modes.EXCLUSIVE
 
 
 def test_the_watch_hears_of_others_while_one_gpu_hangs_and_says_which_call_it_is(

@@ -8,11 +8,12 @@ import pytest
 
 from driver import ids
 from driver.devices import mig
+from driver.kubeletplugin import compute_modes
 from driver.kubeletplugin.nvml import modes
 from simulator import store
 from tests.fakes import simulated_node
 
-DEFAULT, EXCLUSIVE = 0, 3
+DEFAULT, EXCLUSIVE = compute_modes.DEFAULT, compute_modes.EXCLUSIVE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="compute modes and MIG are root's")
 
@@ -38,10 +39,11 @@ def mode_of(node: simulated_node.SimulatedNode, device: str) -> int:
 def test_a_mig_device_has_a_compute_mode_of_its_own(node: simulated_node.SimulatedNode) -> None:
     gpu = node.gpus()[0].uuid
     part = node.by_hand(mig.Place(gpu, 9, mig.Placement(4, 4)))
-    setting = modes.Modes(node.library.session)
-    setting.set_exclusive(part, exclusive=True)
+    knob = modes.Modes(node.library.session)
+    knob.write(part, EXCLUSIVE)
     assert (mode_of(node, part), mode_of(node, gpu)) == (EXCLUSIVE, DEFAULT)
-    setting.set_exclusive(part, exclusive=False)
+    assert knob.read(part) == EXCLUSIVE
+    knob.write(part, DEFAULT)
     assert mode_of(node, part) == DEFAULT
 
 
@@ -49,18 +51,18 @@ def test_a_whole_gpu_is_exclusive_and_its_neighbour_is_not(
     node: simulated_node.SimulatedNode,
 ) -> None:
     gpu, neighbour = (one.uuid for one in node.gpus()[:2])
-    modes.Modes(node.library.session).set_exclusive(ids.GpuUuid(gpu), exclusive=True)
+    modes.Modes(node.library.session).write(ids.GpuUuid(gpu), EXCLUSIVE)
     assert (mode_of(node, gpu), mode_of(node, neighbour)) == (EXCLUSIVE, DEFAULT)
 
 
-def test_a_gpu_that_is_opened_up_has_its_mode_again_afterwards(
-    node: simulated_node.SimulatedNode,
+def test_a_gpu_that_is_shared_has_its_mode_again_afterwards(
+    node: simulated_node.SimulatedNode, tmp_path: Path
 ) -> None:
     gpu = node.gpus()[0].uuid
-    setting = modes.Modes(node.library.session)
-    assert setting.open_up(gpu) is None
-    setting.set_exclusive(gpu, exclusive=True)
-    assert setting.open_up(gpu) == EXCLUSIVE
+    knob = modes.Modes(node.library.session)
+    setting = compute_modes.Remembered(knob, tmp_path / "compute-modes", lambda: "one load")
+    knob.write(gpu, EXCLUSIVE)
+    assert setting.share(gpu, exclusive=False) == EXCLUSIVE
     assert mode_of(node, gpu) == DEFAULT
-    setting.put_back(gpu, EXCLUSIVE)
+    setting.give_back(gpu)
     assert mode_of(node, gpu) == EXCLUSIVE

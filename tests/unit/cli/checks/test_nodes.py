@@ -5,6 +5,7 @@ import pytest
 from driver import names
 from driver.cli import checks
 from driver.cli.checks import findings
+from driver.resources import gpu_nodes
 from tests import objects
 from tests.fakes import doctored, strangers
 
@@ -33,11 +34,10 @@ def test_a_node_without_any_sign_of_a_gpu_is_left_out() -> None:
     assert one.told == "no node shows a GPU"
 
 
-@pytest.mark.parametrize(
-    "label", ["nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present"]
-)
+@pytest.mark.parametrize("label", gpu_nodes.LABELS)
 def test_a_node_that_is_said_to_have_gpus_and_publishes_none_is_wrong(label: str) -> None:
-    nodes = (doctored.a_node(labels={label: "true"}),)
+    key, _, value = label.partition("=")
+    nodes = (doctored.a_node(labels={key: value or "nvidia-l4"}),)
     one = wrong(nodes=nodes, slices=())["devices"]
     assert one.told == "nothing is published"
     assert one.fix == "kubectl describe node node-a: its events say why"
@@ -45,6 +45,12 @@ def test_a_node_that_is_said_to_have_gpus_and_publishes_none_is_wrong(label: str
     assert "kubeletPlugin.nodeSelector" in one.fix
     one = wrong(nodes=nodes, slices=(objects.a_slice("node-a", []),))["devices"]
     assert one.told == "no device is published (generation 1)"
+
+
+def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> None:
+    nodes = (doctored.a_node(labels={"ration.dev/allocator": "controller"}),)
+    one = wrong(nodes=nodes, slices=(), pods=())["devices"]
+    assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
 def test_the_node_that_was_asked_about_is_told_of_whatever_it_has() -> None:

@@ -1,0 +1,1 @@
+"""What is handed to users: `make release`."""
