@@ -37,13 +37,18 @@ REAL_PROGRAMS := tests/contract/mps tests/component/mps/test_real_programs.py te
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
+# Of kind. DAEMON=1: a Docker daemon of our own runs for the time of the cluster.
+DAEMON ?=
+KIND_FLAGS := $(if $(DAEMON),--daemon)
+# What runs on kind; the last one takes the driver away.
+ON_KIND := $(addprefix tests/e2e/test_,admission.py whole_gpus.py as_installed.py chart.py)
 STAMP := $(VENV)/.synced
 # Commands below it run in the network of the cluster that RATION_CLUSTER names; none: the machine's.
 IN_NETWORK := $(BIN)/python -m hack.cluster run --
 # The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests that want a cluster of their own each: most want the driver as pods.
-OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py nvidia_names.py upgrade.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
+OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py nvidia_names.py upgrade.py as_installed.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
 
 # Python compiles a module once, and not at every start of a process; never into the checkout.
 unexport PYTHONDONTWRITEBYTECODE
@@ -52,7 +57,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
         real-programs differential filters fuzz soak chaos agreement blackbox fresh gates index-programs \
-        e2e-smoke test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
+        e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -79,7 +84,6 @@ fmt: setup ## Format the code.
 lint: setup ## Check format and lint.
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/hadolint deploy/images/Dockerfile
-	$(BIN)/shellcheck hack/*.sh
 
 type: setup ## Check types, strictly.
 	$(BIN)/mypy
@@ -174,6 +178,11 @@ e2e: setup ## Every scenario on the local cluster (K8S).
 	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(OWN_CLUSTER))
 	for one in $(OWN_CLUSTER); do $(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
+e2e-kind: setup ## The scenarios of kind, on a cluster of its own (DAEMON=1, NODE: as kind-up).
+	$(BIN)/python -m hack.kind up $(KIND_FLAGS)
+	GROUND=kind $(BIN)/python -m pytest -v -p no:randomly --timeout 900 --durations 0 --durations-min 1 $(ON_KIND) || { $(BIN)/python -m hack.kind down; exit 1; }
+	$(BIN)/python -m hack.kind down
+
 test: check ## What CI runs: check, then every test that takes seconds, then the main path.
 	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit tests/properties tests/fuzz tests/component tests/contract
 	$(MAKE) --no-print-directory oracle
@@ -201,6 +210,12 @@ cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLO
 
 cluster-down: setup ## End the cluster and all it made.
 	$(BIN)/python -m hack.cluster down
+
+kind-up: setup ## kind with the driver and simulated GPUs (CLUSTER, MACHINE, NODE; DAEMON=1: with a Docker daemon of our own).
+	$(BIN)/python -m hack.kind up $(KIND_FLAGS)
+
+kind-down: setup ## End the cluster of kind, and a Docker daemon of our own.
+	$(BIN)/python -m hack.kind down
 
 demo: DRIVER = pods
 demo: cluster-up ## Boot two nodes of eight simulated H100, install the chart, run examples/quickstart.

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from hack.cluster import (
     cgroups,
+    chart,
     control,
     errors,
     karpenter,
@@ -65,6 +66,19 @@ class Cluster:
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - subprocess' name for it
         """What kubectl printed; CommandFailedError with its words if it failed."""
         return kubectl.run(self._where, *args, standard_input=input)
+
+    def helm(self, *words: str) -> str:
+        """What helm printed; CommandFailedError with its words if it failed."""
+        return chart.run(self._where, *words)
+
+    def install(self, *flags: str, source: Path | None = None) -> None:
+        """Install or upgrade the driver by a chart (this checkout's), with flags of helm's."""
+        chart.install(self._where, *flags, **({"of": source} if source else {}))
+
+    def proc(self, node: str) -> Path:
+        """/proc as a node's processes see it: the machine's, which all nodes share."""
+        self.node_dir(node)
+        return Path("/proc")
 
     def nodes(self) -> tuple[str, ...]:
         """The names of the nodes."""

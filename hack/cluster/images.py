@@ -56,13 +56,14 @@ def _make(folder: Path) -> None:
         part.mkdir()
         arch = releases.architecture()
         pause = oci.Image(configs.PAUSE_IMAGE, arch, ("/pause",))
-        oci.write(part / "pause.tar", pause, [oci.Entry("pause", _compile(Path(name)))])
+        oci.write(part / "pause.tar", pause, [oci.Entry("pause", pause_program(Path(name)))])
         workload = oci.Image(configs.WORKLOAD_IMAGE, arch, ("/bin/sh",))
         oci.write(part / "workload.tar", workload, _workload())
         part.rename(folder)
 
 
-def _compile(scratch: Path) -> bytes:
+def pause_program(scratch: Path) -> bytes:
+    """The first process of a pod, compiled in a folder that may hold anything."""
     source = scratch / "pause.c"
     source.write_text(PAUSE_SOURCE)
     program = scratch / "pause"
@@ -71,14 +72,21 @@ def _compile(scratch: Path) -> bytes:
 
 
 def _workload() -> list[oci.Entry]:
-    applets = shell.run((str(BUSYBOX), "--list")).split()
     return [
-        *(oci.Entry(f"bin/{name}", "busybox") for name in applets if name != "busybox"),
-        oci.Entry("bin/busybox", BUSYBOX),
+        *busybox(),
         oci.Entry("bin/simclient", _simclient()),
         oci.Entry("etc/passwd", _ACCOUNTS),
         oci.Entry("tmp/", mode=0o777),
         oci.Entry("usr/bin/env", "/bin/busybox"),
+    ]
+
+
+def busybox() -> list[oci.Entry]:
+    """A shell and its programs, as one file and links to it."""
+    applets = shell.run((str(BUSYBOX), "--list")).split()
+    return [
+        *(oci.Entry(f"bin/{name}", "busybox") for name in applets if name != "busybox"),
+        oci.Entry("bin/busybox", BUSYBOX),
     ]
 
 

@@ -1,7 +1,9 @@
 """What a person sees while the cluster works: each step, its bar, and how long it should take."""
 
 import contextlib
+import io
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -103,6 +105,11 @@ class Steps:
             self._known[title] = round(took, 1)
             self._timings.parent.mkdir(parents=True, exist_ok=True)
             self._timings.write_text(json.dumps(self._known, indent=1))
+
+
+def quiet() -> Steps:
+    """Steps that nobody sees, for a caller that has a terminal of its own; none is remembered."""
+    return Steps(rich.console.Console(file=io.StringIO()), Path(os.devnull))
 
 
 class _EstimateColumn(rich.progress.ProgressColumn):

@@ -19,7 +19,7 @@ _ENVIRONMENT = (
     "PYTHONDONTWRITEBYTECODE=1",
     *(f"{name}={value}" for name, value in control.MALLOC.items()),
 )
-_LOCK = Path("requirements") / "runtime.lock"
+LOCK = Path("requirements") / "runtime.lock"
 _ACCOUNTS = "root:x:0:0:root:/:/sbin/nologin\nration:x:65532:65532:ration:/:/sbin/nologin\n"
 _GROUPS = "root:x:0:\nration:x:65532:\n"
 _NAMES = "passwd: files\ngroup: files\nhosts: files dns\n"
@@ -75,7 +75,7 @@ def staged(checkout: Path = CHECKOUT) -> Iterator[tuple[oci.Entry, ...]]:
 def _install(packages: Path, checkout: Path) -> None:
     """The locked dependencies, by their hashes, and the driver."""
     install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(packages))
-    shell.run((*install, "--require-hashes", "--requirement", str(checkout / _LOCK)))
+    shell.run((*install, "--require-hashes", "--requirement", str(checkout / LOCK)))
     shell.run((*install, "--no-deps", "--no-build-isolation", str(checkout)))
 
 
@@ -93,7 +93,7 @@ def _key(checkout: Path) -> str:
         checkout: [
             *sorted(_packaged(checkout / "driver")),
             checkout / "pyproject.toml",
-            checkout / _LOCK,
+            checkout / LOCK,
         ],
         own: sorted(own.glob("*.py")),
     }

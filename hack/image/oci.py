@@ -1,6 +1,7 @@
 """OCI image archives (image-spec v1.1), one uncompressed layer each; of the same files the same.
 
-containerd imports them as they are: `ctr -n k8s.io images import FILE`.
+containerd imports them as they are (`ctr -n k8s.io images import FILE`), kind too (`kind load
+image-archive FILE`), and Docker: `docker load` reads `manifest.json`, which lies beside the index.
 """
 
 import contextlib
@@ -9,14 +10,15 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _CHUNK = 1 << 20
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
+_NAME = "io.containerd.image.name"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
@@ -34,7 +36,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What runs in it: `name` as pods write it, `user` as `uid:gid` (empty: root)."""
+    """What runs in it: `name` as pods write it, `user` as `uid:gid` (empty: root).
+
+    `command` are the arguments of `entrypoint`, or the program itself where there is none.
+    """
 
     name: str
     architecture: str
@@ -42,17 +47,127 @@ class Image:
     environment: tuple[str, ...] = ("PATH=/usr/bin:/bin",)
     user: str = ""
     labels: Mapping[str, str] | None = None
+    entrypoint: tuple[str, ...] = ()
+    stop_signal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One image of an archive: its manifest's and configuration's bytes, and its layer's file."""
+
+    image: Image
+    config: bytes
+    manifest: bytes
+    layer: Path
+    layer_digest: str
+
+    @property
+    def digest(self) -> str:
+        """The manifest's, by which registries and runtimes name the image."""
+        return _digest(self.manifest)
+
+    def blobs(self) -> list[Entry]:
+        """The files of the archive that are this image's own."""
+        parts = ((_digest(self.config), self.config), (self.digest, self.manifest))
+        return [
+            Entry(_blob(self.layer_digest), self.layer),
+            *(Entry(_blob(digest), content) for digest, content in parts),
+        ]
+
+    def index_entry(self) -> dict[str, object]:
+        """Describe it for the index of an OCI layout."""
+        return {
+            **_descriptor(_MANIFEST, self.manifest),
+            "annotations": {_NAME: self.image.name},
+            "platform": {"architecture": self.image.architecture, "os": "linux"},
+        }
+
+    def docker_entry(self) -> dict[str, object]:
+        """Describe it for `docker load`, whose older versions read nothing else."""
+        return {
+            "Config": _blob(_digest(self.config)),
+            "RepoTags": [self.image.name],
+            "Layers": [_blob(self.layer_digest)],
+        }
 
 
 def write(path: Path, image: Image, files: Iterable[Entry]) -> str:
     """Write the archive; the digest of its manifest. The layer lies beside it meanwhile."""
-    layer = path.with_suffix(".layer")
+    with _packed(path, files) as layer:
+        return write_layer(path, image, layer)
+
+
+def write_layer(path: Path, image: Image, layer: Path) -> str:
+    """Write the archive of an image whose layer is a tar already; the digest of its manifest."""
+    described = _describe(image, layer)
+    more = Entry("manifest.json", _json([described.docker_entry()]))
+    _pack_archive(path, [described], [more])
+    return described.digest
+
+
+def write_bundle(path: Path, images: Iterable[tuple[Image, Iterable[Entry]]]) -> None:
+    """Write several images into one archive, in the form that `kind build node-image` reads.
+
+    kind takes the names from `repositories`, where no `manifest.json` precedes it, and has
+    containerd import the archive by its index.
+    """
+    with contextlib.ExitStack() as stack:
+        parts = [
+            _describe(image, stack.enter_context(_packed(path.with_suffix(f".{number}"), files)))
+            for number, (image, files) in enumerate(images)
+        ]
+        names: dict[str, dict[str, str]] = {}
+        for part in parts:
+            repository, _, tag = part.image.name.rpartition(":")
+            names.setdefault(repository, {})[tag] = part.digest.removeprefix("sha256:")
+        _pack_archive(path, parts, [Entry("repositories", _json(names))])
+
+
+def digest_of(path: Path) -> str:
+    """Read the manifest's digest of an archive that holds one image."""
+    return str(_entry(path)["digest"])
+
+
+def name_of(path: Path) -> str:
+    """Read the name of an archive that holds one image."""
+    return str(_entry(path)["annotations"][_NAME])
+
+
+def _entry(path: Path) -> Mapping[str, Any]:
+    with tarfile.open(path) as packed:
+        index = packed.extractfile("index.json")
+        if index is None:
+            raise ValueError(f"{path}: index.json is no file")
+        (entry,) = json.load(index)["manifests"]
+        return dict(entry)
+
+
+@contextlib.contextmanager
+def _packed(path: Path, files: Iterable[Entry]) -> Iterator[Path]:
+    """The layer of an archive, beside it for a while."""
+    layer = path.with_suffix(f"{path.suffix}.layer")
     try:
         with layer.open("wb") as out:
             pack(out, files)
-        return _assemble(path, image, layer)
+        yield layer
     finally:
         layer.unlink(missing_ok=True)
+
+
+def _pack_archive(path: Path, images: Iterable[Described], more: Iterable[Entry]) -> None:
+    parts = list(images)
+    index = _json({"schemaVersion": 2, "manifests": [part.index_entry() for part in parts]})
+    blobs = {entry.name: entry for part in parts for entry in part.blobs()}
+    with path.open("wb") as out:
+        pack(
+            out,
+            [
+                Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
+                Entry("index.json", index),
+                *more,
+                *blobs.values(),
+            ],
+        )
 
 
 def pack(out: BinaryIO | gzip.GzipFile, files: Iterable[Entry]) -> None:
@@ -81,7 +196,7 @@ def _add(packed: tarfile.TarFile, one: Entry) -> None:
         packed.addfile(info, content)
 
 
-def _assemble(path: Path, image: Image, layer: Path) -> str:
+def _describe(image: Image, layer: Path) -> Described:
     digest = _digest_of(layer)
     config = _json(
         {
@@ -90,46 +205,30 @@ def _assemble(path: Path, image: Image, layer: Path) -> str:
             "config": {
                 "Cmd": list(image.command),
                 "Env": list(image.environment),
+                **({"Entrypoint": list(image.entrypoint)} if image.entrypoint else {}),
                 **({"User": image.user} if image.user else {}),
+                **({"StopSignal": image.stop_signal} if image.stop_signal else {}),
                 **({"Labels": dict(image.labels)} if image.labels else {}),
             },
             "rootfs": {"type": "layers", "diff_ids": [digest]},
         }
     )
-    described = {"mediaType": _LAYER, "digest": digest, "size": layer.stat().st_size}
     manifest = _json(
         {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
             "config": _descriptor(_CONFIG, config),
-            "layers": [described],
+            "layers": [{"mediaType": _LAYER, "digest": digest, "size": layer.stat().st_size}],
         }
     )
-    entry = {
-        **_descriptor(_MANIFEST, manifest),
-        "annotations": {"io.containerd.image.name": image.name},
-        "platform": {"architecture": image.architecture, "os": "linux"},
-    }
-    blobs = [Entry(_blob(_digest(one)), one) for one in (config, manifest)]
-    index = _json({"schemaVersion": 2, "manifests": [entry]})
-    with path.open("wb") as out:
-        pack(
-            out,
-            [
-                Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
-                Entry("index.json", index),
-                Entry(_blob(digest), layer),
-                *blobs,
-            ],
-        )
-    return _digest(manifest)
+    return Described(image, config, manifest, layer, digest)
 
 
 def _blob(digest: str) -> str:
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
 
 
-def _json(document: Mapping[str, object]) -> bytes:
+def _json(document: Mapping[str, object] | Sequence[object]) -> bytes:
     return json.dumps(document, sort_keys=True).encode()
 
 

@@ -1,5 +1,7 @@
 """The end-to-end lane: a real cluster. It uses this checkout's when it is up, with nodes of its
 own, so that whatever else runs there is left alone; else it brings one up and takes it down.
+
+With GROUND=kind it is kind's, whose nodes are its workers (`grounds`).
 """
 
 import os
@@ -12,7 +14,7 @@ import pytest
 
 from driver.kube import client
 from hack.cluster import api, errors, state, versions
-from tests.e2e import playground
+from tests.e2e import grounds, playground
 
 ROOT = Path(__file__).parents[2]
 NODES = ("e2e-a", "e2e-b")
@@ -27,17 +29,16 @@ def cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, or one for this run, of the Kubernetes that K8S asks for."""
     wanted = versions.load().line(os.environ.get("K8S"))
     try:
-        found, ours = api.Cluster.load(ROOT), False
+        found, ours = grounds.load(), False
     except errors.ClusterError:
-        hack("up", "--nodes", "1", "--controllers", "2")
-        found, ours = api.Cluster.load(ROOT), True
+        found, ours = grounds.up(nodes=1), True
     if found.kubernetes != wanted:
         pytest.exit(
             f"a cluster of Kubernetes {found.kubernetes} is up, this run is for {wanted}: "
             f"set K8S={found.kubernetes}, or end the cluster: make cluster-down",
             returncode=1,
         )
-    if found.driver is not state.Driver.PROCESSES:
+    if not grounds.IS_KIND and found.driver is not state.Driver.PROCESSES:
         pytest.exit(
             f"the cluster that is up has the driver as {found.driver}, these tests stop and start "
             "its processes: end the cluster first, make cluster-down",
@@ -47,12 +48,16 @@ def cluster() -> Iterator[api.Cluster]:
         yield found
     finally:
         if ours:
-            hack("down")
+            grounds.down()
 
 
 @pytest.fixture(scope="session")
 def nodes(cluster: api.Cluster) -> Iterator[tuple[str, ...]]:
     """Two nodes of eight simulated GPUs each, for this run alone."""
+    if grounds.IS_KIND:
+        with playground.labelled(cluster, cluster.nodes()):
+            yield cluster.nodes()
+        return
     try:
         for name in NODES:
             playground.add_node(cluster, name)

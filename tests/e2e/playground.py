@@ -1,10 +1,11 @@
 """What end-to-end tests do with a cluster: a namespace, pods and claims in it, and waiting."""
 
+import contextlib
 import itertools
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 from driver import errors
@@ -23,6 +24,17 @@ _numbers = itertools.count(1)
 def add_node(cluster: api.Cluster, name: str, allocator: str = "controller", **more: Any) -> None:
     """A node that only this lane's pods land on."""
     cluster.add_node(name, allocator=allocator, labels=LANE, taints=(TAINT,), **more)
+
+
+@contextlib.contextmanager
+def labelled(cluster: api.Cluster, names: Sequence[str]) -> Iterator[None]:
+    """Meanwhile this lane's pods land on these nodes, and others do too."""
+    pairs = [f"{key}={value}" for key, value in LANE.items()]
+    cluster.kubectl("label", "nodes", *names, *pairs, "--overwrite")
+    try:
+        yield
+    finally:
+        cluster.kubectl("label", "nodes", *names, *(f"{key}-" for key in LANE))
 
 
 def until(condition: Callable[[], T], within_s: float, what: str) -> T:

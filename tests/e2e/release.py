@@ -14,9 +14,9 @@ from driver import names
 from driver.kube import resource
 from driver.resources import claims
 from hack.chart import helm
-from hack.cluster import api, chart, errors, layout, state
-from tests.e2e import playground
-from tests.e2e.conftest import ROOT, hack
+from hack.cluster import api, errors, layout, state
+from tests.e2e import grounds, playground
+from tests.e2e.conftest import ROOT
 
 MODES = ("gpu", "gpu-timeslice", "gpu-mps", "gpu-mig")
 WHERE = layout.Layout(ROOT)
@@ -27,10 +27,9 @@ SCHEDULER = "kube-scheduler"
 def a_cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, if its driver is pods, or one meanwhile; the driver installed."""
     try:
-        found, made = api.Cluster.load(ROOT), False
+        found, made = grounds.load(), False
     except errors.ClusterError:
-        hack("up", "--nodes", "2", "--controllers", "2", "--driver", "pods")
-        found, made = api.Cluster.load(ROOT), True
+        found, made = grounds.up(nodes=2, driver=("--driver", "pods")), True
     if found.driver is not state.Driver.PODS:
         pytest.skip(f"the cluster that is up has the driver as {found.driver}: make cluster-down")
     try:
@@ -38,7 +37,7 @@ def a_cluster() -> Iterator[api.Cluster]:
         yield found
     finally:
         if made:
-            hack("down")
+            grounds.down()
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,12 @@ def cluster() -> Iterator[api.Cluster]:
 
 def install(*flags: str, of: Path = helm.CHART) -> None:
     """The release as `flags` of helm and a chart say, this checkout's by default."""
-    chart.install(WHERE, "--set=controller.replicas=2", *flags, of=of)
+    grounds.load().install("--set=controller.replicas=2", *flags, source=of)
+
+
+def helm_says(*words: str) -> str:
+    """What helm printed of the cluster that is up."""
+    return grounds.load().helm(*words)
 
 
 def a_pod(name: str, **more: Any) -> dict[str, Any]:
@@ -89,7 +93,7 @@ def left_on(cluster: api.Cluster, *folders: str) -> list[str]:
 def uninstall() -> tuple[int, str]:
     """Helm's exit code, and all it said: a hook's words are one quoted line of its log."""
     command = (str(helm.program()), "uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}")
-    environment = {**os.environ, "KUBECONFIG": str(WHERE.kubeconfig)}
+    environment = {**os.environ, "KUBECONFIG": str(grounds.load().kubeconfig)}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

@@ -29,15 +29,16 @@ def of(field: playground.Playground, name: str) -> dict[str, Any]:
     (container,) = pod["status"]["containerStatuses"]
     said = told(field, name)
     node = field.cluster.node_dir(pod["spec"]["nodeName"])
+    proc = field.cluster.proc(pod["spec"]["nodeName"])
     return {
         "claim": (claim["metadata"]["uid"], ready),
         "given": (claim["status"]["allocation"], claim["status"]["reservedFor"]),
         "container": (container["containerID"], container["restartCount"]),
         "said": said,
-        "program": process(said[0]["pid"]),
+        "program": process(proc, said[0]["pid"]),
         "specs": files(node / "cdi", claim["metadata"]["uid"]),
         "record": files(node / "state/claims", claim["metadata"]["uid"]),
-        "daemon": _daemon(node, said[0]),
+        "daemon": _daemon(node, proc, said[0]),
     }
 
 
@@ -51,9 +52,9 @@ def told(field: playground.Playground, name: str) -> list[Any]:
     return playground.until(lines, 20, f"{name} says what it has")
 
 
-def process(pid: int) -> tuple[str, int, str]:
+def process(proc: Path, pid: int) -> tuple[str, int, str]:
     """What tells a process from a later one with its pid: name, pid, when it was started."""
-    text = Path(f"/proc/{pid}/stat").read_text()
+    text = (proc / str(pid) / "stat").read_text()
     head, _, tail = text.rpartition(")")
     return head.partition("(")[2], pid, tail.split()[19]
 
@@ -73,7 +74,7 @@ def supervisors(cluster: api.Cluster, namespace: str) -> dict[str, tuple[str, st
     }
 
 
-def _daemon(node: Path, said: Any) -> Any:
+def _daemon(node: Path, proc: Path, said: Any) -> Any:
     """The MPS daemon and the server that the program works with."""
     if said["mps"] is None:
         return None
@@ -81,4 +82,4 @@ def _daemon(node: Path, said: Any) -> Any:
     daemon = mps.Status.parse(status.read_bytes(), status.name)
     assert daemon.state is mps.State.READY, daemon.problem
     assert daemon.pid is not None
-    return process(daemon.pid), process(said["mps"]["server"])
+    return process(proc, daemon.pid), process(proc, said["mps"]["server"])

@@ -84,7 +84,8 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_mad
     assert code != 0
     assert "Not uninstalled, and nothing was changed: 5 claims are in use" in words
     for name in users:
-        assert f"  pod {field.namespace}/{name} on node-" in words
+        node = field.pod(name)["spec"]["nodeName"]
+        assert f"  pod {field.namespace}/{name} on {node}" in words
     assert f"kubectl -n {field.namespace} delete pod {' '.join(sorted(users))}" in words
     assert waiting not in words
     for name in users:
@@ -123,7 +124,8 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
     assert code == 0, words
     assert "Uninstalling by force while 3 claims are in use" in words
     for name in users:
-        assert f"  pod {field.namespace}/{name} on node-" in words
+        node = field.pod(name)["spec"]["nodeName"]
+        assert f"  pod {field.namespace}/{name} on {node}" in words
     only_the_kinds_in_the_api(cluster)
     kept = release.left_on(cluster)
     assert len([path for path in kept if path.startswith("cdi/")]) == len(users)

@@ -158,7 +158,7 @@ def of_controllers(tag: str) -> list[str]:
 
 def revision() -> str:
     """The release's newest."""
-    found = chart.run(release.WHERE, "history", helm.RELEASE, *OURS, "--output=json")
+    found = release.helm_says("history", helm.RELEASE, *OURS, "--output=json")
     return str(json.loads(found)[-1]["revision"])
 
 
@@ -186,7 +186,7 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
     release.install(ALL_NEXT, *of_controllers("latest"), of=later)
     watch.holds(controllers=NOW, plugins=NEXT)
 
-    chart.run(release.WHERE, "rollback", helm.RELEASE, first, *OURS, *chart.WAITING)
+    release.helm_says("rollback", helm.RELEASE, first, *OURS, *chart.WAITING)
     watch.holds(controllers=NOW, plugins=NOW)
     watch.end(made)
     last = at_work(field, "last")
@@ -236,7 +236,7 @@ def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
     # With the supervisors' version as it is, Helm's own way to wait has an end too.
     release.install(ALL_NEXT, "--set=mps.image.tag=latest", "--wait=watcher", of=later)
     release.install(ALL_NEXT, of=later)
-    notes = chart.run(release.WHERE, "get", "notes", helm.RELEASE, *OURS).splitlines()
+    notes = release.helm_says("get", "notes", helm.RELEASE, *OURS).splitlines()
     (advice,) = [one for one in notes if "component=mps" in one]
     listed = cluster.kubectl(*shlex.split(advice)[1:])
     assert [listed.count(one) for one in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]

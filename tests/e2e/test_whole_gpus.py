@@ -7,13 +7,15 @@ from tests.e2e import playground
 pytestmark = pytest.mark.smoke
 
 
-def test_two_pods_on_one_node_see_different_gpus(field: playground.Playground) -> None:
+def test_two_pods_on_one_node_see_different_gpus(
+    field: playground.Playground, nodes: tuple[str, ...]
+) -> None:
     field.create(playground.a_template("one-gpu"))
     for name in ("first", "second"):
-        on = playground.on("e2e-a")
+        on = playground.on(nodes[0])
         field.create(playground.a_pod(name, template="one-gpu", nodeSelector=on))
     pods = [field.running(name) for name in ("first", "second")]
-    assert [pod["spec"]["nodeName"] for pod in pods] == ["e2e-a", "e2e-a"]
+    assert [pod["spec"]["nodeName"] for pod in pods] == [nodes[0]] * 2
     first, second = field.uuids("first"), field.uuids("second")
     assert len(first) == len(second) == 1
     assert first != second
@@ -39,12 +41,12 @@ def test_a_claim_for_eight_sees_eight(field: playground.Playground) -> None:
 
 
 def test_a_claim_for_nine_stays_pending_and_pod_and_claim_say_why_per_node(
-    field: playground.Playground,
+    field: playground.Playground, nodes: tuple[str, ...]
 ) -> None:
     field.create(playground.a_claim("nine", 9), playground.a_pod("huge", claims=("nine",)))
     for name in ("huge", "nine"):
         (note,) = field.told(name, "NoFit")
-        assert "e2e-a, e2e-b: 8 of 9 devices fit, 1 lacking" in note
+        assert f"{', '.join(nodes)}: 8 of 9 devices fit, 1 lacking" in note
     assert field.pod("huge")["status"]["phase"] == "Pending"
 
 
@@ -56,15 +58,17 @@ def test_allocated_is_told_on_pod_and_claim_with_the_reason(field: playground.Pl
         assert "fullest node that still fits" in note
 
 
-def test_a_gpu_is_free_again_when_its_pod_is_gone(field: playground.Playground) -> None:
+def test_a_gpu_is_free_again_when_its_pod_is_gone(
+    field: playground.Playground, nodes: tuple[str, ...]
+) -> None:
     field.create(playground.a_claim("all", 8), playground.a_template("eight", 8))
-    on = playground.on("e2e-b")
+    on = playground.on(nodes[1])
     field.create(playground.a_pod("before", template="eight", nodeSelector=on))
     field.running("before")
     field.delete_pod("before")
     field.create(playground.a_pod("after", template="eight", nodeSelector=on))
     field.running("after")
-    node = field.cluster.node_dir("e2e-b")
+    node = field.cluster.node_dir(nodes[1])
     assert len(list((node / "cdi").glob("*.json"))) == 1
     assert len(list((node / "state" / "claims").glob("*.json"))) == 1
 

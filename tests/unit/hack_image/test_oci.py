@@ -61,3 +61,48 @@ def test_the_same_files_are_the_same_bytes_in_any_order(tmp_path: Path) -> None:
     assert first == second
     assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.tar", "two.tar"]
+
+
+def test_docker_finds_the_same_image_by_a_list_of_its_own(tmp_path: Path) -> None:
+    digest = oci.write(tmp_path / "image.tar", IMAGE, FILES)
+    blobs = opened(tmp_path / "image.tar")
+    (listed,) = json.loads(blobs["manifest.json"])
+    manifest = json.loads(blob(blobs, digest))
+    assert listed["RepoTags"] == ["a.test/b:c"]
+    assert blobs[listed["Config"]] == blob(blobs, manifest["config"]["digest"])
+    assert [blobs[name] for name in listed["Layers"]] == [
+        blob(blobs, layer["digest"]) for layer in manifest["layers"]
+    ]
+
+
+def test_an_archive_says_its_images_name_and_digest(tmp_path: Path) -> None:
+    digest = oci.write(tmp_path / "image.tar", IMAGE, FILES)
+    assert oci.name_of(tmp_path / "image.tar") == "a.test/b:c"
+    assert oci.digest_of(tmp_path / "image.tar") == digest
+
+
+def test_a_layer_that_is_a_tar_already_is_taken_as_it_is(tmp_path: Path) -> None:
+    with (tmp_path / "layer").open("wb") as out:
+        oci.pack(out, FILES)
+    packed = oci.write(tmp_path / "one.tar", IMAGE, FILES)
+    assert oci.write_layer(tmp_path / "two.tar", IMAGE, tmp_path / "layer") == packed
+    assert (tmp_path / "layer").exists()
+
+
+def test_a_bundle_names_each_of_its_images_before_anything_that_names_one(tmp_path: Path) -> None:
+    other = oci.Image("a.test/d:e", "amd64", (), entrypoint=("/bin/x",), stop_signal="SIGINT")
+    oci.write_bundle(tmp_path / "bundle.tar", [(IMAGE, FILES), (other, FILES)])
+    blobs = opened(tmp_path / "bundle.tar")
+    assert "manifest.json" not in blobs
+    assert json.loads(blobs["repositories"]).keys() == {"a.test/b", "a.test/d"}
+    names = {}
+    for entry in json.loads(blobs["index.json"])["manifests"]:
+        manifest = json.loads(blob(blobs, entry["digest"]))
+        config = json.loads(blob(blobs, manifest["config"]["digest"]))["config"]
+        names[entry["annotations"]["io.containerd.image.name"]] = config
+    assert names["a.test/b:c"]["Cmd"] == ["/bin/x"]
+    assert (names["a.test/d:e"]["Entrypoint"], names["a.test/d:e"]["StopSignal"]) == (
+        ["/bin/x"],
+        "SIGINT",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle.tar"]

@@ -1,0 +1,3 @@
+module ration.local/kind/kindnet
+
+go 1.26.0

@@ -1,0 +1,256 @@
+"""What a user meets once the chart is installed, on either ground: the local cluster, or kind's.
+
+Every way to share a GPU, a node that goes down and comes back, a GPU that fails, `helm test`, a pod
+written for a device plugin. Where kind is the ground, an image that changed under its tag too.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.kube import client, resource
+from hack.chart import helm
+from hack.cluster import api, errors
+from hack.image import build, oci
+from hack.kind import driver
+from simulator import control
+from simulator import store as machines
+from tests.e2e import grounds, next_version, playground, release, standing
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+cluster = release.cluster
+WHOLE = "4294967295"
+GIB = 1 << 30
+SHARES = {"gpu-timeslice": {"memory": "4Gi"}, "gpu-mps": {"memory": "4Gi", "compute": "10"}}
+BACK_S = 240.0
+"""For containers of a node that booted, on a machine that has other work."""
+
+
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        yield ground
+    finally:
+        ground.close()
+
+
+def at_work(field: playground.Playground, mode: str, node: str, name: str = "") -> str:
+    """A pod that holds a device of a mode on a node; its name."""
+    name = name or f"{mode}-pod"
+    template = release.a_template(mode)
+    template["metadata"]["name"] = name
+    if mode in SHARES:
+        exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+        exactly["capacity"] = {"requests": SHARES[mode]}
+    where = {"nodeSelector": playground.on(node)}
+    field.create(template, release.a_pod(name, template=name, command=standing.WORK, **where))
+    return name
+
+
+def sees(field: playground.Playground, name: str) -> Any:
+    """What the CUDA client in a running pod says that it has."""
+    field.running(name, BACK_S)
+    return standing.told(field, name)[-1]
+
+
+def device(field: playground.Playground, name: str) -> tuple[str, str] | None:
+    (made,) = field.pod(name)["status"]["resourceClaimStatuses"]
+    return field.device_of(made["resourceClaimName"])
+
+
+def test_a_pod_of_each_mode_has_what_it_asked_for(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    node = cluster.nodes()[0]
+    whole = sees(field, at_work(field, "gpu", node))
+    assert len(whole["devices"]) == 1
+    assert (whole["mps"], whole["devices"][0]["limit"]) == (None, None)
+    part = sees(field, at_work(field, "gpu-mig", node))
+    assert part["devices"][0]["uuid"].startswith("MIG-")
+    shares = [sees(field, at_work(field, "gpu-mps", node, f"mps-{n}")) for n in range(2)]
+    assert {one["devices"][0]["limit"] for one in shares} == {4 * GIB}
+    assert {one["mps"]["threadPercentage"] for one in shares} == {10}
+    assert len({one["mps"]["server"] for one in shares}) == 1
+    turns = [sees(field, at_work(field, "gpu-timeslice", node, f"turn-{n}")) for n in range(2)]
+    assert len({one["devices"][0]["uuid"] for one in turns}) == 1
+    assert {one["mps"] is None for one in turns} == {True}
+    uuids = {one["devices"][0]["uuid"] for one in (whole, shares[0], turns[0])}
+    assert len(uuids) == 3
+
+
+def test_after_a_node_boots_its_gpus_are_there_and_its_pods_have_the_same_devices(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    node = cluster.nodes()[0]
+    pods = [at_work(field, mode, node) for mode in release.MODES]
+    before = {name: (field.running(name), device(field, name)) for name in pods}
+    gpus = cluster.node_dir(node) / "gpu"
+    boot = machines.load(gpus).boot_id
+    cluster.reboot(node)
+
+    def back() -> bool:
+        return all(
+            any(
+                one["restartCount"] > 0 and "running" in one["state"]
+                for one in field.pod(name)["status"].get("containerStatuses", ())
+            )
+            for name in pods
+        )
+
+    playground.until(back, BACK_S, f"the pods of {node} run again")
+    assert machines.load(gpus).boot_id != boot
+    for name, (pod, given) in before.items():
+        assert field.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert device(field, name) == given
+    whole, part, share = (sees(field, f"{mode}-pod") for mode in ("gpu", "gpu-mig", "gpu-mps"))
+    assert len(whole["devices"]) == 1
+    assert part["devices"][0]["uuid"].startswith("MIG-")
+    assert share["mps"]["threadPercentage"] == 10
+    rolled = ("daemonset/ration-kubeletplugin", "-n", helm.NAMESPACE, "--timeout=100s")
+    cluster.kubectl("rollout", "status", *rolled)
+
+
+def test_a_gpu_that_fell_off_the_bus_is_tainted_and_given_to_nobody_until_it_is_back(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    node = cluster.nodes()[1]
+    name = at_work(field, "gpu", node)
+    uuid = sees(field, name)["devices"][0]["uuid"]
+    held = device(field, name)
+    assert held is not None
+    base = cluster.node_dir(node) / "gpu"
+    control.send(base, "xid", uuid, "79", WHOLE, WHOLE)
+    control.send(base, "recovery", uuid, "NODE_REBOOT")
+    try:
+        tainted = {"ration.dev/xid", "ration.dev/recovery"}
+        playground.until(
+            lambda: taints(field, node).get(held[1]) == tainted, 30, "the GPU is tainted"
+        )
+        eight = playground.a_claim("eight", 8)
+        field.create(eight, release.a_pod("all", claims=("eight",), **on(node)))
+        note, *_ = field.told("all", "NoFit", 30)
+        assert "1 DeviceTainted" in note
+    finally:
+        control.send(base, "recovery", uuid, "NONE")
+        field.delete_pod("all")
+    playground.until(lambda: held[1] not in taints(field, node), 60, "the GPU is well again")
+
+
+def on(node: str) -> dict[str, Any]:
+    return {"nodeSelector": playground.on(node)}
+
+
+def taints(field: playground.Playground, node: str) -> dict[str, set[str]]:
+    """The taints of ill health, by device, of a node."""
+    return {
+        one["name"]: keys
+        for found in field.kube.list(resource.RESOURCE_SLICES).items
+        if found["spec"].get("nodeName") == node
+        for one in found["spec"].get("devices", ())
+        if (keys := {taint["key"] for taint in one.get("taints", ())} - names.OWN_TAINTS)
+    }
+
+
+def helm_test(cluster: api.Cluster, patience: str) -> str:
+    """What `helm test` printed; a CommandFailedError if it does not pass within that time."""
+    words = ("test", helm.RELEASE, f"--namespace={helm.NAMESPACE}", f"--timeout={patience}")
+    return cluster.helm(*words)
+
+
+def test_helm_test_passes_and_while_every_gpu_is_in_use_it_fails_and_says_whose_they_are(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    assert "Succeeded" in helm_test(cluster, "120s")
+    for node in cluster.nodes():
+        field.create(playground.a_claim(f"all-{node}", 8))
+        field.create(release.a_pod(f"all-{node}", claims=(f"all-{node}",), **on(node)))
+    for node in cluster.nodes():
+        field.running(f"all-{node}")
+    with pytest.raises(errors.CommandFailedError):
+        helm_test(cluster, "20s")
+    said = cluster.kubectl("describe", "pod", "ration-test", "-n", helm.NAMESPACE)
+    assert "No node fits." in said
+    for node in cluster.nodes():
+        assert f"8 GPUs of {node} are taken by pod {field.namespace}/all-{node}" in said
+    cluster.kubectl("delete", "pod", "ration-test", "-n", helm.NAMESPACE)
+
+
+def test_a_pod_written_for_a_device_plugin_runs_as_it_stands(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    assert cluster.nodes()
+    release.converted(field)
+    pod = field.running("converted")
+    assert pod["spec"]["resourceClaims"]
+    resources = pod["spec"]["containers"][0]["resources"]
+    assert "nvidia.com/gpu" not in resources.get("limits", {})
+    (claim,) = field.claims()
+    assert claim["status"]["allocation"]["devices"]["results"][0]["driver"] == names.DRIVER
+
+
+@pytest.mark.skipif(not grounds.IS_KIND, reason="the local cluster has no Docker")
+def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
+    docker = grounds.docker()
+    archive = build.ensure(driver.IMAGE)
+    assert driver.IMAGE in docker.load(archive)
+    (image,) = docker.inspect("image", driver.IMAGE)
+    assert image["Config"]["User"] == build.USER
+    try:
+        said = docker.run(
+            "run",
+            "--rm",
+            "--network=none",
+            driver.IMAGE,
+            *image["Config"]["Cmd"],
+            "version",
+        )
+        assert said.strip()
+    finally:
+        docker.remove_image(driver.IMAGE)
+
+
+def images(cluster: api.Cluster) -> dict[str, set[str]]:
+    """What the release's pods run, by component."""
+    text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
+    found: dict[str, set[str]] = {}
+    for one in json.loads(text)["items"]:
+        if "deletionTimestamp" not in one["metadata"]:
+            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
+            found.setdefault(component, set()).add(one["spec"]["containers"][0]["image"])
+    return found
+
+
+@pytest.mark.skipif(not grounds.IS_KIND, reason="the local cluster's nodes know tags alone")
+def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_running_pods(
+    cluster: api.Cluster, field: playground.Playground, tmp_path: Path
+) -> None:
+    users = [at_work(field, mode, cluster.nodes()[0]) for mode in ("gpu", "gpu-mig")]
+    before = {name: standing.of(field, name) for name in users}
+    chart = next_version.write(tmp_path)
+    archive = build.ensure(next_version.IMAGE, tmp_path)
+    cluster.load_image(archive)
+    later = f"ration.local/driver@{oci.digest_of(archive)}"
+    release.install(f"--set=image.digest={oci.digest_of(archive)}", of=chart)
+    try:
+        playground.until(
+            lambda: all(
+                images(cluster)[one] == {later}
+                for one in ("controller", "admission", "kubeletplugin")
+            ),
+            120,
+            "every pod of the release runs the next version",
+        )
+        assert {name: standing.of(field, name) for name in users} == before
+    finally:
+        grounds.run("hack.kind", "up")  # the checkout's image again, by its digest
+    now = images(cluster)
+    for component in ("controller", "admission", "kubeletplugin"):
+        assert now[component] != {later}
+        assert all("@sha256:" in image for image in now[component])
+    assert {name: standing.of(field, name) for name in users} == before
