@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from benchmarks import record
-from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds
+from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds, rules
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 Part = Callable[[], list[record.Figure]]
@@ -36,6 +36,7 @@ def _quick(other: reference.Reference) -> Iterator[Part]:
 def _all(other: reference.Reference) -> Iterator[Part]:
     for case in cases.CASES:
         yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
+    yield rules.measure
     yield refusals.impossible
     yield lambda: refusals.nearly_possible(other)
     yield lambda: memory.measure(other)

@@ -1,0 +1,111 @@
+"""Decisions for Deployments whose pods have rules about other pods, beside some without any."""
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from benchmarks import record
+from benchmarks.allocator import cases, fixtures, ours
+from driver import ids
+from driver.resources import claims, nodes, pods
+
+REPLICAS = 50
+ZONES = 10
+ROUNDS, WARM_UP, COUNT = 5, 2 * REPLICAS, 4 * REPLICAS
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+
+def apart(selector: fixtures.Raw) -> fixtures.Raw:
+    """No two replicas on one node."""
+    term = {"labelSelector": selector, "topologyKey": HOST}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"podAntiAffinity": {required: [term]}}}
+
+
+def together(selector: fixtures.Raw) -> fixtures.Raw:
+    """All replicas in one zone."""
+    term = {"labelSelector": selector, "topologyKey": ZONE}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"podAffinity": {required: [term]}}}
+
+
+def spread(selector: fixtures.Raw) -> fixtures.Raw:
+    """Replicas evenly over the zones."""
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+    }
+    return {"topologySpreadConstraints": [rule]}
+
+
+def free(_selector: fixtures.Raw) -> fixtures.Raw:
+    """Replicas anywhere."""
+    return {}
+
+
+Rule = Callable[[fixtures.Raw], fixtures.Raw]
+RULES: Mapping[str, Rule] = {
+    "with no rule": free,
+    "spread over zones": spread,
+    "apart on nodes": apart,
+    "together in a zone": together,
+}
+
+
+class Replicas(ours.Ours):
+    """Decides Deployment after Deployment; pods are bound, and counted by others' rules."""
+
+    def __init__(self, case: cases.Case, rule: Rule) -> None:
+        super().__init__(case)
+        self._rule = rule
+        self._made_pods = 0
+        for number in range(case.nodes):
+            raw = fixtures.node(number)
+            raw["metadata"]["labels"][ZONE] = f"zone-{number % ZONES}"
+            self._view.put_node(ids.NodeName(fixtures.node_name(number)), nodes.parse(raw))
+
+    def _workload(self, *, alike: bool) -> tuple[claims.Claim, pods.Pod]:
+        del alike
+        claim = self._claim(self._case.asks)
+        labels = {"app": f"app-{self._made_pods // REPLICAS}"}
+        self._made_pods += 1
+        raw = fixtures.pod(f"pod-{self._made}", claim.name)
+        raw["metadata"]["labels"] = labels
+        raw["spec"] |= self._rule({"matchLabels": labels})
+        return claim, pods.parse(raw)
+
+    def _hold(self, claim: claims.Claim, pod: pods.Pod | None) -> None:
+        if pod is not None and claim.allocation is not None:
+            node = ids.NodeName(claim.allocation.results[0].device.pool)
+            pod = replace(pod, node=node, phase="Running")
+            self._view.put_pod(pod.key, pod)
+        super()._hold(claim, pod)
+
+
+def measure() -> list[record.Figure]:
+    """Rates of each rule at 1,000 and 5,000 nodes, all of one size in turn."""
+    figures: list[record.Figure] = []
+    for size in (1_000, 5_000):
+        case = cases.Case("", size, fixtures.gpus(), fixtures.whole, COUNT, 1)
+        sides = {name: Replicas(case, rule) for name, rule in RULES.items()}
+        rates: dict[str, list[float]] = {name: [] for name in sides}
+        for side in sides.values():
+            side.run(WARM_UP)
+        for _ in range(ROUNDS):
+            for name, side in sides.items():
+                rates[name].append(1000 / statistics.fmean(side.run(COUNT)))
+        refused = {name: side.refused for name, side in sides.items() if side.refused}
+        if refused:
+            raise RuntimeError(f"at {size} nodes, where all fit: refused {refused}")
+        figures += [
+            record.figure(
+                f"1 GPU, {size:,} nodes, {REPLICAS} replicas {name}",
+                "decisions/s",
+                found,
+                seed=cases.SEED,
+            )
+            for name, found in rates.items()
+        ]
+    return figures
