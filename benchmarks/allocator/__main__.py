@@ -36,11 +36,11 @@ def _quick(other: reference.Reference) -> Iterator[Part]:
 def _all(other: reference.Reference) -> Iterator[Part]:
     for case in cases.CASES:
         yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
-    yield rules.measure
     yield refusals.impossible
     yield lambda: refusals.nearly_possible(other)
     yield lambda: memory.measure(other)
     yield endtoend.measure
+    yield rules.measure
 
 
 if __name__ == "__main__":
