@@ -3,6 +3,7 @@
 `GOLDEN=write` renews the files; look at the difference before it is committed.
 """
 
+import difflib
 import os
 from pathlib import Path
 
@@ -10,9 +11,13 @@ FOLDER = Path(__file__).parent / "data" / "cli"
 
 
 def same(name: str, text: str) -> None:
-    """The text is what the file says."""
+    """Fail, with the lines that differ, where the text is not what the file says."""
     path = FOLDER / name
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert text == path.read_text()
+    expected = path.read_text()
+    lines = difflib.unified_diff(
+        expected.splitlines(), text.splitlines(), name, "printed", lineterm="", n=0
+    )
+    assert text == expected, "\n".join(lines)
