@@ -41,14 +41,14 @@ export K8S
 DAEMON ?=
 KIND_FLAGS := $(if $(DAEMON),--daemon)
 # What runs on kind; the last one takes the driver away.
-ON_KIND := $(addprefix tests/e2e/test_,admission.py whole_gpus.py as_installed.py chart.py)
+ON_KIND := $(addprefix tests/e2e/test_,admission.py whole_gpus.py as_installed.py from_release.py chart.py)
 STAMP := $(VENV)/.synced
 # Commands below it run in the network of the cluster that RATION_CLUSTER names; none: the machine's.
 IN_NETWORK := $(BIN)/python -m hack.cluster run --
 # The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests that want a cluster of their own each: most want the driver as pods.
-OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py nvidia_names.py upgrade.py as_installed.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
+OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py nvidia_names.py upgrade.py as_installed.py from_release.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
 
 # Python compiles a module once, and not at every start of a process; never into the checkout.
 unexport PYTHONDONTWRITEBYTECODE
@@ -174,11 +174,11 @@ $(PROGRAMS_VENV)/.synced: requirements/programs.lock $(STAMP)
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
 
-e2e: setup ## Every scenario on the local cluster (K8S).
+e2e: setup release ## Every scenario on the local cluster (K8S).
 	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 400 tests/e2e $(addprefix --ignore ,$(OWN_CLUSTER))
 	for one in $(OWN_CLUSTER); do $(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly $$one || exit 1; done
 
-e2e-kind: setup ## The scenarios of kind, on a cluster of its own (DAEMON=1, NODE: as kind-up).
+e2e-kind: setup release ## The scenarios of kind, on a cluster of its own (DAEMON=1, NODE: as kind-up).
 	$(BIN)/python -m hack.kind up $(KIND_FLAGS)
 	GROUND=kind $(BIN)/python -m pytest -v -p no:randomly --timeout 900 --durations 0 --durations-min 1 $(ON_KIND) || { $(BIN)/python -m hack.kind down; exit 1; }
 	$(BIN)/python -m hack.kind down

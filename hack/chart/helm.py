@@ -17,11 +17,11 @@ WORKLOADS = frozenset({"Deployment", "DaemonSet", "PodDisruptionBudget"})
 Object = Mapping[str, Any]
 
 
-def program() -> Path:
-    """Helm, built the first time (about a minute and a half)."""
+def program(name: str = "helm") -> Path:
+    """Helm, built the first time (about a minute and a half); `helm3` is its older line."""
     console = rich.console.Console(stderr=True)
     steps = progress.Steps(console, toolchain.cache_root() / "timings.json")
-    return toolchain.program("helm", steps)
+    return toolchain.program(name, steps)
 
 
 def template(

@@ -7,6 +7,7 @@ What is started from inside is inside: components, tests, and what these start.
 
 import ctypes
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from hack.cluster import errors, layout, shell
@@ -45,6 +46,12 @@ def enter(where: layout.Layout) -> bool:
     return True
 
 
+def outside(where: layout.Layout, command: Sequence[str]) -> tuple[str, ...]:
+    """A command that is to reach package indexes: from inside, it goes to the machine's network."""
+    before = ("nsenter", f"--net={_machine(where)}", "--") if is_inside(where) else ()
+    return (*before, *command)
+
+
 def require(where: layout.Layout) -> None:
     """Refuse to act on a named cluster from another network; ClusterError says what to do."""
     if where.name and not is_inside(where):
@@ -56,12 +63,20 @@ def require(where: layout.Layout) -> None:
 
 def remove(where: layout.Layout) -> None:
     """Take the namespace away; it ends with the last process in it."""
-    if exists(where):
-        shell.run(("umount", str(where.network)))
-    where.network.unlink(missing_ok=True)
+    for kept in (where.network, _machine(where)):
+        if os.path.ismount(kept):
+            shell.run(("umount", str(kept)))
+        kept.unlink(missing_ok=True)
 
 
 def _make(where: layout.Layout) -> None:
     where.network.parent.mkdir(parents=True, exist_ok=True)
-    where.network.touch()
+    for kept in (_machine(where), where.network):
+        kept.touch()
+    shell.run(("mount", "--bind", str(_OWN), str(_machine(where))))
     shell.run(("unshare", f"--net={where.network}", "ip", "link", "set", "lo", "up"))
+
+
+def _machine(where: layout.Layout) -> Path:
+    """Keeps the network that the cluster's was made from, for who has gone into the cluster's."""
+    return where.network.with_suffix(".machine")

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hack.cluster import control, releases, shell, toolchain, versions
+from hack.cluster import control, layout, network, releases, shell, toolchain, versions
 from hack.image import oci, python
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -19,6 +19,8 @@ _ENVIRONMENT = (
     "PYTHONDONTWRITEBYTECODE=1",
     *(f"{name}={value}" for name, value in control.MALLOC.items()),
 )
+_KEPT = 3
+"""Archives of one name: checkouts side by side do not take each other's away."""
 LOCK = Path("requirements") / "runtime.lock"
 _ACCOUNTS = "root:x:0:0:root:/:/sbin/nologin\nration:x:65532:65532:ration:/:/sbin/nologin\n"
 _GROUPS = "root:x:0:\nration:x:65532:\n"
@@ -26,14 +28,15 @@ _NAMES = "passwd: files\ngroup: files\nhosts: files dns\n"
 
 
 def ensure(name: str, checkout: Path = CHECKOUT) -> Path:
-    """The archive of a checkout's driver under that image name; the last one of a name is kept."""
+    """The archive of a checkout's driver under that image name; the last few of a name are kept."""
     folder = toolchain.cache_root() / "images"
     stem = f"driver-{versions.cache_key([name.encode()])}"
     path = folder / f"{stem}-{_key(checkout)}.tar"
     with toolchain.lock(toolchain.cache_root() / "driver-image.lock"):
         if not path.is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            for old in folder.glob(f"{stem}-*.tar"):
+            archives = sorted(folder.glob(f"{stem}-*.tar"), key=lambda one: one.stat().st_mtime)
+            for old in archives[: -_KEPT + 1]:
                 old.unlink()
             part = path.with_suffix(".part")
             write(part, name, checkout)
@@ -74,7 +77,8 @@ def staged(checkout: Path = CHECKOUT) -> Iterator[tuple[oci.Entry, ...]]:
 
 def _install(packages: Path, checkout: Path) -> None:
     """The locked dependencies, by their hashes, and the driver."""
-    install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(packages))
+    uv = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(packages))
+    install = network.outside(layout.Layout(CHECKOUT), uv)
     shell.run((*install, "--require-hashes", "--requirement", str(checkout / LOCK)))
     shell.run((*install, "--no-deps", "--no-build-isolation", str(checkout)))
 

@@ -33,6 +33,11 @@ class Entry:
     content: bytes | Path | str = b""
     mode: int = 0o755
 
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return isinstance(self.content, str)
+
 
 @dataclass(frozen=True, slots=True)
 class Image:

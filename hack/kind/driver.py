@@ -12,7 +12,7 @@ from hack.kind import docker, layout
 
 _LOAD_S = 600
 IMAGE = "ration.local/driver:kind"
-"""The driver's image in its archive: the cache keeps the last one of a name."""
+"""The driver's image in its archive: the cache keeps the last few of a name."""
 WORKERS_ONLY = (
     r"--set-string=kubeletPlugin.nodeSelector.ration\.dev/allocator=controller",
     r"--set-string=mps.nodeSelector.ration\.dev/allocator=controller",

@@ -36,14 +36,17 @@ Reads the cluster by your kubeconfig. Start with:
 
 
 def write(path: Path, files: Sequence[oci.Entry]) -> None:
-    """Write the archive (tar, gzip) of files that `hack.image.build.staged` gave."""
+    """Write the archive (tar, gzip) of files that `hack.image.build.staged` gave, links aside.
+
+    Krew unpacks an archive of files and folders alone, and the launcher names what it starts.
+    """
     launcher = oci.Entry(PROGRAM, _launcher([one.name for one in files]).encode(), 0o755)
     licence = oci.Entry("LICENSE", Path(__file__).parents[2] / "LICENSE", 0o644)
     with (
         path.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as packed,
     ):
-        oci.pack(packed, [launcher, licence, *files])
+        oci.pack(packed, [launcher, licence, *(one for one in files if not one.is_link)])
 
 
 def manifest(archive: Path, version: str, url: str) -> str:

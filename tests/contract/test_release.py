@@ -1,7 +1,9 @@
 """What `make release` makes fits together: checksums, versions, names."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -11,7 +13,9 @@ import pytest
 import yaml
 
 from hack.chart import helm
+from hack.cluster import progress, toolchain
 from hack.release import checksums, kubectl
+from tests import pages
 
 pytestmark = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""
@@ -112,6 +116,25 @@ def test_the_plugin_takes_no_library_of_the_machine(plugin: Path) -> None:
     files = {line.split()[-1] for line in maps.stdout.splitlines() if ".so" in line}
     assert files
     assert all(Path(name).is_relative_to(plugin) for name in files), files
+
+
+def test_krew_installs_the_plugin_by_the_words_of_the_docs(dist: Path, tmp_path: Path) -> None:
+    (line,) = (line for line in commands("From a release") if line.startswith("kubectl krew"))
+    words = shlex.split(line)[2:]
+    krew = str(toolchain.program("krew", progress.quiet()))
+    environment = {**os.environ, "KREW_ROOT": str(tmp_path)}
+    subprocess.run((krew, *words), cwd=dist, env=environment, check=True)
+    plugin = tmp_path / "bin" / kubectl.PROGRAM
+    command = (str(plugin), "version", "--output=json")
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)[0]["ration"] == VERSION
+    subprocess.run((krew, "uninstall", kubectl.PLUGIN), env=environment, check=True)
+    assert not plugin.exists()
+
+
+def commands(heading: str) -> list[str]:
+    """The commands of a section of the page that says how to install."""
+    return pages.commands(ROOT / "docs" / "how-to" / "install.md", heading)
 
 
 def test_krews_manifest_names_the_archive_by_its_digest(dist: Path) -> None:

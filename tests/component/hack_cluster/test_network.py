@@ -25,6 +25,19 @@ subprocess.run(sys.argv[3:], check=True)
 """
 
 
+OUTSIDE = """
+import subprocess, sys
+from pathlib import Path
+from hack.cluster import layout, network
+where = layout.Layout(Path(sys.argv[1]), Path(sys.argv[1]), sys.argv[2])
+show = ("readlink", "/proc/self/ns/net")
+subprocess.run(network.outside(where, show), check=True)
+network.enter(where)
+subprocess.run(show, check=True)
+subprocess.run(network.outside(where, show), check=True)
+"""
+
+
 @pytest.fixture
 def where(tmp_path: Path) -> Iterator[layout.Layout]:
     made = layout.Layout(tmp_path, tmp_path, "tests")
@@ -92,3 +105,17 @@ def test_a_network_that_was_removed_leaves_nothing(where: layout.Layout) -> None
     assert not where.network.exists()
     assert str(where.network) not in Path("/proc/self/mountinfo").read_text()
     network.remove(where)
+
+
+def test_a_command_that_reaches_an_index_runs_in_the_machines_network(
+    where: layout.Layout,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OUTSIDE, str(where.checkout), where.name],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    before, inside_it, outside = done.stdout.split()
+    assert before == outside == str(Path("/proc/self/ns/net").readlink())
+    assert inside_it != outside
