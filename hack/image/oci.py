@@ -83,7 +83,7 @@ class Described:
         """Describe it for the index of an OCI layout."""
         return {
             **_descriptor(_MANIFEST, self.manifest),
-            "annotations": {_NAME: self.image.name},
+            "annotations": {_NAME: reference(self.image.name)},
             "platform": {"architecture": self.image.architecture, "os": "linux"},
         }
 
@@ -133,8 +133,20 @@ def digest_of(path: Path) -> str:
     return str(_entry(path)["digest"])
 
 
+def reference(name: str) -> str:
+    """A name in full, as runtimes keep it: without a registry's host it is one of Docker Hub.
+
+    containerd keeps what an archive says, and a kubelet asks for the name in full
+    (github.com/distribution/reference).
+    """
+    host, slash, _ = name.partition("/")
+    if slash and ("." in host or ":" in host or host == "localhost"):
+        return name
+    return f"docker.io/{name}" if slash else f"docker.io/library/{name}"
+
+
 def name_of(path: Path) -> str:
-    """Read the name of an archive that holds one image."""
+    """Read the name of an archive that holds one image, in full."""
     return str(_entry(path)["annotations"][_NAME])
 
 

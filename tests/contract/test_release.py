@@ -14,6 +14,7 @@ import yaml
 
 from hack.chart import helm
 from hack.cluster import progress, toolchain
+from hack.image import oci
 from hack.release import checksums, kubectl
 from tests import pages
 
@@ -171,7 +172,8 @@ def test_the_charts_pods_run_the_image_of_the_release(dist: Path) -> None:
         (entry,) = json.load(index)["manifests"]
     text = (one(dist, "-install.yaml")).read_text()
     images = set(re.findall(r"^ +image: (.+)$", text, re.MULTILINE))
-    assert images == {entry["annotations"]["io.containerd.image.name"]}
+    found = {oci.reference(image) for image in images}
+    assert found == {entry["annotations"]["io.containerd.image.name"]}
 
 
 def test_the_packaged_chart_renders_what_the_one_file_installs(dist: Path) -> None:

@@ -5,6 +5,8 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from hack.image import oci
 
 IMAGE = oci.Image("a.test/b:c", "amd64", ("/bin/x",), user="65532:65532", labels={"title": "b"})
@@ -79,6 +81,20 @@ def test_an_archive_says_its_images_name_and_digest(tmp_path: Path) -> None:
     digest = oci.write(tmp_path / "image.tar", IMAGE, FILES)
     assert oci.name_of(tmp_path / "image.tar") == "a.test/b:c"
     assert oci.digest_of(tmp_path / "image.tar") == digest
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("ration:1", "docker.io/library/ration:1"),
+        ("team/ration:1", "docker.io/team/ration:1"),
+        ("localhost/ration:1", "localhost/ration:1"),
+        ("mirror:5000/ration:1", "mirror:5000/ration:1"),
+        ("ration.local/driver", "ration.local/driver"),
+    ],
+)
+def test_containerd_is_told_the_name_that_a_kubelet_asks_for(name: str, full: str) -> None:
+    assert oci.reference(name) == full
 
 
 def test_a_layer_that_is_a_tar_already_is_taken_as_it_is(tmp_path: Path) -> None:

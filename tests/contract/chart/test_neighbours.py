@@ -1,0 +1,97 @@
+"""Charts of those who share nodes with us, rendered beside ours.
+
+They cannot be fetched by a package manager here: RATION_CHARTS names a folder that holds
+`gpu-operator`, `node-feature-discovery` and `dcgm-exporter`, as their repositories have them.
+"""
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from driver.controller.admission import conversion
+from driver.resources import gpu_nodes
+from hack.chart import helm
+from hack.cluster import shell
+from tests.contract.chart import rendered
+
+pytestmark = rendered.BUILDS_HELM
+CHARTS = ("gpu-operator", "node-feature-discovery", "dcgm-exporter")
+KUBERNETES = f"--kube-version={rendered.LINES[-1]}.0"
+VENDOR, CLASSES = "10de", ("0300", "0302")
+"""NVIDIA, and what its GPUs are on PCI: VGA and 3D controllers."""
+
+
+def folder(chart: str) -> Path:
+    given = os.environ.get("RATION_CHARTS", "")
+    path = Path(given) / chart
+    if not given or not (path / "Chart.yaml").is_file():
+        pytest.skip(f"no chart {chart}: RATION_CHARTS names the folder that has it")
+    return path
+
+
+@functools.cache
+def objects(chart: str, *flags: str) -> list[rendered.Object]:
+    """What a chart makes, hooks too, in the namespace that ours has."""
+    words = ("template", chart, str(folder(chart)), f"--namespace={helm.NAMESPACE}", KUBERNETES)
+    return helm.objects(shell.run((str(helm.program()), *words, *flags), timeout=60))
+
+
+def pods(found: list[rendered.Object]) -> list[dict[str, Any]]:
+    """The pods of its workloads."""
+    return [
+        one["spec"]["template"]
+        for one in found
+        if one["kind"] in {"DaemonSet", "Deployment", "Job", "StatefulSet"}
+    ]
+
+
+def values(chart: str) -> Any:
+    return yaml.safe_load((folder(chart) / "values.yaml").read_text())
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_no_object_is_of_both_even_in_one_namespace(chart: str) -> None:
+    theirs = {rendered_name(one) for one in objects(chart)}
+    ours = {rendered_name(one) for one in rendered.objects(f"--values={rendered.EVERYTHING}")}
+    assert theirs
+    assert not theirs & ours
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_its_pods_pass_our_webhook_as_they_are(chart: str) -> None:
+    found = pods(objects(chart))
+    assert found
+    for pod in found:
+        assert conversion.convert(pod) == conversion.NOTHING
+
+
+@pytest.mark.parametrize("chart", ["gpu-operator", "node-feature-discovery"])
+def test_the_labels_that_it_gives_to_nodes_with_gpus_are_among_those_we_look_for(
+    chart: str,
+) -> None:
+    given = values(chart)
+    worker = given.get("node-feature-discovery", given)["worker"]
+    pci = ((worker.get("config") or {}).get("sources") or {}).get("pci") or {}
+    # Its own default, where the chart says nothing: class and vendor, of display controllers too.
+    fields = pci.get("deviceLabelFields", ["class", "vendor"])
+    classes = pci.get("deviceClassWhitelist", ["03", "0b40", "12"])
+    seen = [one for one in CLASSES if one.startswith(tuple(classes))]
+    assert seen
+    for kind in seen:
+        parts = {"class": kind, "vendor": VENDOR}
+        label = f"feature.node.kubernetes.io/pci-{'_'.join(parts[x] for x in fields)}.present"
+        assert gpu_nodes.says_gpu({label: "true"})
+
+
+def test_the_operators_own_classes_are_nvidias_names_that_ours_has_only_when_told_to() -> None:
+    classes = {one["metadata"]["name"] for one in helm.usual("DeviceClass")}
+    assert not classes & {"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"}
+
+
+def rendered_name(one: rendered.Object) -> tuple[str, str, str]:
+    meta = one["metadata"]
+    return one["kind"], meta.get("namespace", ""), meta["name"]
