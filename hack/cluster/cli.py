@@ -148,9 +148,13 @@ def run(command: Annotated[list[str], typer.Argument(help="after --, with its ar
         "KUBECONFIG": str(where.kubeconfig),
         "PATH": f"{where.programs}:{os.environ.get('PATH', '')}",
     }
-    done = subprocess.run(command, env=environment if where.name else None, check=False)
-    if came and store.read(where) is None:
-        network.remove(where)
+    try:
+        done = subprocess.run(command, env=environment if where.name else None, check=False)
+    except OSError as error:
+        raise errors.ClusterError(f"{command[0]}: {error.strerror}; expected a program") from error
+    finally:
+        if came and store.read(where) is None:
+            network.remove(where)
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
