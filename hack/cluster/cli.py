@@ -103,13 +103,19 @@ def up(
         controllers=controllers,
         driver=driver,
     )
-    boot.up(layout.Layout(CHECKOUT), wanted, _steps())
-    _console.print("The cluster is up. Next:", highlight=False)
-    _console.print(
-        "  export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH\n"
-        "  kubectl get nodes,resourceslices",
-        highlight=False,
-    )
+    where = layout.Layout(CHECKOUT)
+    boot.up(where, wanted, _steps())
+    for line in ("The cluster is up. Next:", *_next_commands(where)):
+        _console.print(line, highlight=False)
+
+
+def _next_commands(where: layout.Layout) -> tuple[str, ...]:
+    """Commands that show the cluster; a named one is reached from inside its network alone."""
+    show = "kubectl get nodes,resourceslices"
+    if where.name:
+        return (f"  RATION_CLUSTER={where.name} python -m hack.cluster run -- {show}",)
+    own = ("export KUBECONFIG=$PWD/.cluster/kubeconfig PATH=$PWD/.cluster/bin:$PATH", show)
+    return tuple(f"  {command}" for command in own)
 
 
 @app.command()

@@ -24,9 +24,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 DIST = grounds.ROOT / "dist"
 HOW_TO = grounds.ROOT / "docs" / "how-to"
 INSTALL = pages.commands(HOW_TO / "install.md", "From a release")
+MPS = "app.kubernetes.io/component=mps"
+"""The pods of supervisors: an update leaves those there are, so there is no rollout to wait for."""
 ROLLED_OUT = (
     "daemonset/ration-kubeletplugin",
-    "daemonset/ration-mps",
     "deployment/ration-controller",
     "deployment/ration-admission",
 )
@@ -108,6 +109,8 @@ def is_rolled_out(cluster: api.Cluster) -> None:
     for workload in ROLLED_OUT:
         rolled = ("rollout", "status", workload, "-n", helm.NAMESPACE, "--timeout=120s")
         cluster.kubectl(*rolled)
+    ready = ("pods", f"--selector={MPS}", "-n", helm.NAMESPACE, "--timeout=120s")
+    cluster.kubectl("wait", "--for=condition=Ready", *ready)
 
 
 def images(cluster: api.Cluster) -> set[str]:
@@ -145,6 +148,7 @@ def test_one_file_installs_it_without_helm_and_takes_it_away(
     values = yaml.safe_load(host.read_text())
     for name, part in zip(NODE_PARTS, ("kubeletPlugin", "mps"), strict=True):
         on_the_simulated_host(cluster, name, values[part])
+    cluster.kubectl("delete", "pods", f"--selector={MPS}", "-n", helm.NAMESPACE)
     is_rolled_out(cluster)
     for mode in release.MODES:
         field.running(release.of_mode(field, mode))
