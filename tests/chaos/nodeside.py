@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from driver import errors
@@ -15,6 +16,8 @@ from simulator import layout, machine, store
 from tests.chaos import logs, seen
 
 _REGISTERED = '"registered with the kubelet"'
+_FILE_SYSTEMS = {"pipe", "shm"}
+"""Of each MPS daemon: for its sockets, and for memory shared with its clients."""
 
 
 class NodeSide:
@@ -125,8 +128,7 @@ class NodeSide:
         return frozenset(running), odd
 
     def _mounted(self) -> frozenset[str]:
-        below = mounts.below(self.places.mps, mounts.read())
-        return frozenset(one.name for one in below)
+        return mounted(mounts.below(self.places.mps, mounts.read()))
 
     def _files(self, of: mps.Layout, wanted: frozenset[str]) -> list[str]:
         """Temporary and damaged files, and folders of daemons that nobody wants."""
@@ -139,6 +141,20 @@ class NodeSide:
         ]
         lying = {path.name for path in _listed(of.run_dir)} - wanted
         return [*odd, *(f"MPS run/{name}" for name in sorted(lying))]
+
+
+def mounted(points: Iterable[Path]) -> frozenset[str]:
+    """The GPUs whose daemons have their file systems, of `.../GPU/pipe` and `.../GPU/shm`.
+
+    One of the two alone is listed with its name, which is that of no GPU.
+    """
+    kinds: dict[str, set[str]] = {}
+    for point in points:
+        kinds.setdefault(point.parent.name, set()).add(point.name)
+    return frozenset(
+        gpu if names == _FILE_SYSTEMS else f"{gpu}, {' and '.join(sorted(names))} alone"
+        for gpu, names in kinds.items()
+    )
 
 
 def _ready(of: mps.Layout) -> frozenset[str]:

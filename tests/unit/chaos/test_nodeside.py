@@ -1,0 +1,14 @@
+from pathlib import Path
+
+from tests.chaos import nodeside
+
+MPS = Path("/state/mps")
+
+
+def test_a_daemon_has_a_file_system_for_sockets_and_another_for_shared_memory() -> None:
+    points = [MPS / "run" / "GPU-1" / "pipe", MPS / "shm" / "GPU-1" / "shm"]
+    assert nodeside.mounted(points) == {"GPU-1"}
+
+
+def test_one_of_the_two_alone_is_nobodys() -> None:
+    assert nodeside.mounted([MPS / "shm" / "GPU-1" / "shm"]) == {"GPU-1, shm alone"}
