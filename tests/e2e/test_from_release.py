@@ -47,11 +47,12 @@ def dist() -> Path:
 def cluster(dist: Path) -> Iterator[api.Cluster]:
     """A cluster without the driver, whose nodes have the release's image."""
     with release.a_cluster() as there:
-        release.uninstall()
+        code, words = release.uninstall()
+        assert code == 0, words
         (load,) = (line for line in INSTALL if line.startswith("ctr "))
-        words = load.split()
-        assert words[:-1] == ["ctr", "-n", "k8s.io", "images", "import"]
-        there.load_image(dist / words[-1])
+        *command, archive = load.split()
+        assert command == ["ctr", "-n", "k8s.io", "images", "import"]
+        there.load_image(dist / archive)
         try:
             yield there
         finally:
