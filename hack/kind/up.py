@@ -202,6 +202,9 @@ def down(where: layout.Layout, cache: layout.Cache, steps: progress.Steps) -> No
         clear(where)
         if daemons.stop(daemon, cache):
             steps.say("The Docker daemon of our own is ended; its images stay in the cache.")
+        elif daemons.is_own(daemon, cache):
+            listing = f"docker --host={daemon.host} ps --all"
+            steps.say(f"The Docker daemon of our own goes on, for other containers: {listing}")
 
 
 def clear(where: layout.Layout) -> None:
