@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hack.cluster import errors, layout, shell
+from hack.cluster import errors, layout, plan, shell
 
 _CLONE_NEWNET = 0x40000000
 _OWN = Path("/proc/self/ns/net")
@@ -75,6 +75,9 @@ def _make(where: layout.Layout) -> None:
         kept.touch()
     shell.run(("mount", "--bind", str(_OWN), str(_machine(where))))
     shell.run(("unshare", f"--net={where.network}", "ip", "link", "set", "lo", "up"))
+    # A connection to a service needs a route before kube-proxy's tables turn it to a pod.
+    route = ("ip", "route", "add", plan.SERVICE_NETWORK, "dev", "lo")
+    shell.run(("nsenter", f"--net={where.network}", "--", *route))
 
 
 def _machine(where: layout.Layout) -> Path:

@@ -129,8 +129,17 @@ def test_krew_installs_the_plugin_by_the_words_of_the_docs(dist: Path, tmp_path:
     command = (str(plugin), "version", "--output=json")
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout)[0]["ration"] == VERSION
-    subprocess.run((krew, "uninstall", kubectl.PLUGIN), env=environment, check=True)
-    assert not plugin.exists()
+
+
+def test_the_package_installs_on_its_own_and_runs(dist: Path, tmp_path: Path) -> None:
+    uv = (sys.executable, "-m", "uv")
+    subprocess.run((*uv, "venv", "--quiet", tmp_path / "alone"), check=True)
+    python = tmp_path / "alone" / "bin" / "python"
+    install = (*uv, "pip", "install", "--quiet", f"--python={python}")
+    subprocess.run((*install, one(dist, ".whl")), check=True)
+    command = (str(python.with_name("ration")), "version", "--output=json")
+    ran = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)[0]["ration"] == VERSION
 
 
 def commands(heading: str) -> list[str]:

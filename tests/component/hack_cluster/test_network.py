@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.cluster import errors, layout, network
+from hack.cluster import errors, layout, network, plan
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace is root's")
 ADDRESS = "198.19.255.1"
@@ -119,3 +119,8 @@ def test_a_command_that_reaches_an_index_runs_in_the_machines_network(
     before, inside_it, outside = done.stdout.split()
     assert before == outside == str(Path("/proc/self/ns/net").readlink())
     assert inside_it != outside
+
+
+def test_a_service_has_a_route_from_inside(where: layout.Layout) -> None:
+    _, text = inside(where, "ip", "-json", "route", "get", plan.DNS_SERVICE)
+    assert json.loads(text)[0]["dev"] == "lo"
