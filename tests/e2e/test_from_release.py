@@ -18,13 +18,13 @@ from driver import names
 from driver.kube import client
 from hack.chart import helm
 from hack.cluster import api, chart, toolchain
-from tests import pages
+from tests import instructions
 from tests.e2e import grounds, playground, release, test_chart
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 DIST = grounds.ROOT / "dist"
 HOW_TO = grounds.ROOT / "docs" / "how-to"
-INSTALL = pages.commands(HOW_TO / "install.md", "From a release")
+INSTALL = instructions.commands(HOW_TO / "install.md", "From a release")
 MPS = "app.kubernetes.io/component=mps"
 """The pods of supervisors: an update leaves those there are, so there is no rollout to wait for."""
 ROLLED_OUT = (
@@ -176,7 +176,7 @@ def test_without_hooks_the_same_steps_by_hand_leave_nothing(
         field.running(release.of_mode(field, mode))
     for mode in release.MODES:
         field.delete_pod(f"{mode}-pod")
-    lines = pages.commands(HOW_TO / "gitops.md", "Uninstall without hooks")
+    lines = instructions.commands(HOW_TO / "gitops.md", "Uninstall without hooks")
     after = next(n for n, line in enumerate(lines) if "templates/uninstall/sweep.yaml" in line)
     for line in lines[:after]:
         do(cluster, line.replace("CHART", packed.name))
