@@ -25,14 +25,20 @@ def program(name: str = "helm") -> Path:
 
 
 def template(
-    *flags: str, release: str = RELEASE, namespace: str = NAMESPACE, hooks: bool = False
+    *flags: str,
+    release: str = RELEASE,
+    namespace: str = NAMESPACE,
+    hooks: bool = False,
+    chart: Path = CHART,
+    line: str = "helm",
 ) -> str:
-    """What the chart renders to, in the order of installation.
+    """What a chart (ours by default) renders to, in the order of installation.
 
-    `flags` are Helm's: `--set`, `--values`, `--kube-version`. Raises CommandFailedError.
+    `flags` are Helm's: `--set`, `--values`, `--kube-version`; `line` is the program of `program`.
+    Raises CommandFailedError.
     """
-    own = (release, str(CHART), f"--namespace={namespace}", *([] if hooks else ["--no-hooks"]))
-    return shell.run((str(program()), "template", *own, *flags), timeout=60)
+    own = (release, str(chart), f"--namespace={namespace}", *([] if hooks else ["--no-hooks"]))
+    return shell.run((str(program(line)), "template", *own, *flags), timeout=60)
 
 
 def objects(text: str) -> list[Any]:

@@ -1,6 +1,7 @@
 """A cluster with the driver as its chart's pods, for tests that change the release itself."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -11,16 +12,25 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.kube import resource
+from driver.kube import client, resource
 from driver.resources import claims
 from hack.chart import helm
 from hack.cluster import api, errors, layout, state
+from hack.crds import kinds
 from tests.e2e import grounds, playground
 from tests.e2e.conftest import ROOT
 
 MODES = ("gpu", "gpu-timeslice", "gpu-mps", "gpu-mig")
 WHERE = layout.Layout(ROOT)
 SCHEDULER = "kube-scheduler"
+OURS = (
+    "clusterroles,clusterrolebindings,deviceclasses,validatingwebhookconfigurations,"
+    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+)
+KEPT = [f"customresourcedefinition.apiextensions.k8s.io/{kind.crd}" for kind in kinds.KINDS]
+"""With a kind its objects would go, which users have made."""
+OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets"
 
 
 @contextlib.contextmanager
@@ -47,9 +57,31 @@ def cluster() -> Iterator[api.Cluster]:
         yield found
 
 
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    """A namespace of a test's own on the module's cluster; each module names it as its own."""
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        yield ground
+    finally:
+        ground.close()
+
+
 def install(*flags: str, of: Path = helm.CHART) -> None:
     """The release as `flags` of helm and a chart say, this checkout's by default."""
     grounds.load().install("--set=controller.replicas=2", *flags, source=of)
+
+
+def images(cluster: api.Cluster) -> dict[str, set[str]]:
+    """What the release's pods run, by component."""
+    text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
+    found: dict[str, set[str]] = {}
+    for one in json.loads(text)["items"]:
+        if "deletionTimestamp" not in one["metadata"]:
+            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
+            found.setdefault(component, set()).add(one["spec"]["containers"][0]["image"])
+    return found
 
 
 def helm_says(*words: str) -> str:
@@ -77,6 +109,29 @@ def of_mode(field: playground.Playground, mode: str) -> str:
     """A running pod with a device of one mode, of a template; its name."""
     field.create(a_template(mode), a_pod(f"{mode}-pod", template=mode))
     return f"{mode}-pod"
+
+
+def left_in_the_api(cluster: api.Cluster) -> list[str]:
+    """Objects of ours; events, which end by themselves, aside."""
+
+    def names_of(*query: str) -> list[str]:
+        return cluster.kubectl("get", *query, "--output=name", "--ignore-not-found").split()
+
+    usual = {"serviceaccount/default"}
+    conditions = [
+        f"{one['metadata']['name']}: {condition['type']}"
+        for one in json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
+        for condition in one["status"]["conditions"]
+        if names.GROUP in condition["type"]
+    ]
+    return [
+        *names_of("crds"),
+        *names_of("resourceslices"),
+        *(one for one in names_of(OURS) if "ration" in one),
+        *(one for one in names_of(OF_NAMESPACE, "-n", helm.NAMESPACE) if one not in usual),
+        *names_of("resourceclaimtemplates", "-A", f"--selector={names.CONVERTED}"),
+        *conditions,
+    ]
 
 
 def left_on(cluster: api.Cluster, *folders: str) -> list[str]:

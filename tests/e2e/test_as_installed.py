@@ -4,15 +4,13 @@ Every way to share a GPU, a node that goes down and comes back, a GPU that fails
 written for a device plugin. Where kind is the ground, an image that changed under its tag too.
 """
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from driver import names
-from driver.kube import client, resource
+from driver.kube import resource
 from hack.chart import helm
 from hack.cluster import api, errors
 from hack.image import build, oci
@@ -22,22 +20,12 @@ from simulator import store as machines
 from tests.e2e import grounds, next_version, playground, release, standing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-cluster = release.cluster
+cluster, field = release.cluster, release.field
 WHOLE = "4294967295"
 GIB = 1 << 30
 SHARES = {"gpu-timeslice": {"memory": "4Gi"}, "gpu-mps": {"memory": "4Gi", "compute": "10"}}
 BACK_S = 240.0
 """For containers of a node that booted, on a machine that has other work."""
-
-
-@pytest.fixture
-def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        ground.close()
 
 
 def at_work(field: playground.Playground, mode: str, node: str, name: str = "") -> str:
@@ -215,17 +203,6 @@ def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
         docker.remove_image(driver.IMAGE)
 
 
-def images(cluster: api.Cluster) -> dict[str, set[str]]:
-    """What the release's pods run, by component."""
-    text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
-    found: dict[str, set[str]] = {}
-    for one in json.loads(text)["items"]:
-        if "deletionTimestamp" not in one["metadata"]:
-            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
-            found.setdefault(component, set()).add(one["spec"]["containers"][0]["image"])
-    return found
-
-
 @pytest.mark.skipif(not grounds.IS_KIND, reason="the local cluster's nodes know tags alone")
 def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_running_pods(
     cluster: api.Cluster, field: playground.Playground, tmp_path: Path
@@ -240,7 +217,7 @@ def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_
     try:
         playground.until(
             lambda: all(
-                images(cluster)[one] == {later}
+                release.images(cluster)[one] == {later}
                 for one in ("controller", "admission", "kubeletplugin")
             ),
             120,
@@ -249,7 +226,7 @@ def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_
         assert {name: standing.of(field, name) for name in users} == before
     finally:
         grounds.run("hack.kind", "up")  # the checkout's image again, by its digest
-    now = images(cluster)
+    now = release.images(cluster)
     for component in ("controller", "admission", "kubeletplugin"):
         assert now[component] != {later}
         assert all("@sha256:" in image for image in now[component])

@@ -3,7 +3,6 @@
 It takes the whole driver away, so it has a cluster with the driver's pods to itself.
 """
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -14,19 +13,10 @@ from driver.kube import client, resource
 from driver.resources import claims
 from hack.chart import helm
 from hack.cluster import api
-from hack.crds import kinds
 from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 cluster = release.cluster
-OURS = (
-    "clusterroles,clusterrolebindings,deviceclasses,validatingwebhookconfigurations,"
-    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
-    "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
-)
-KEPT = [f"customresourcedefinition.apiextensions.k8s.io/{kind.crd}" for kind in kinds.KINDS]
-"""With a kind its objects would go, which users have made."""
-OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets"
 
 
 @pytest.fixture
@@ -42,33 +32,12 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         ground.close()
 
 
-def left_in_the_api(cluster: api.Cluster) -> list[str]:
-    """Objects of ours; events, which end by themselves, aside."""
-
-    def names_of(*query: str) -> list[str]:
-        return cluster.kubectl("get", *query, "--output=name", "--ignore-not-found").split()
-
-    usual = {"serviceaccount/default"}
-    conditions = [
-        f"{one['metadata']['name']}: {condition['type']}"
-        for one in json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
-        for condition in one["status"]["conditions"]
-        if names.GROUP in condition["type"]
-    ]
-    return [
-        *names_of("crds"),
-        *names_of("resourceslices"),
-        *(one for one in names_of(OURS) if "ration" in one),
-        *(one for one in names_of(OF_NAMESPACE, "-n", helm.NAMESPACE) if one not in usual),
-        *names_of("resourceclaimtemplates", "-A", f"--selector={names.CONVERTED}"),
-        *conditions,
-    ]
-
-
 def only_the_kinds_in_the_api(cluster: api.Cluster) -> None:
     """The pods that cleared the nodes end in a moment: Helm does not wait for what it deletes."""
-    playground.until(lambda: left_in_the_api(cluster) == KEPT, 10, "the last pods of ours end")
-    assert left_in_the_api(cluster) == KEPT
+    playground.until(
+        lambda: release.left_in_the_api(cluster) == release.KEPT, 10, "the last pods of ours end"
+    )
+    assert release.left_in_the_api(cluster) == release.KEPT
 
 
 def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_made(

@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from driver import names
-from driver.kube import client
 from hack.chart import helm
 from hack.cluster import api, chart, toolchain
 from tests import instructions
-from tests.e2e import grounds, playground, release, test_chart
+from tests.e2e import grounds, playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+field = release.field
 DIST = grounds.ROOT / "dist"
 HOW_TO = grounds.ROOT / "docs" / "how-to"
 INSTALL = instructions.commands(HOW_TO / "install.md", "From a release")
@@ -57,16 +57,6 @@ def cluster(dist: Path) -> Iterator[api.Cluster]:
             yield there
         finally:
             release.install()
-
-
-@pytest.fixture
-def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        ground.close()
 
 
 @pytest.fixture
@@ -115,9 +105,12 @@ def is_rolled_out(cluster: api.Cluster) -> None:
     cluster.kubectl("wait", "--for=condition=Ready", *ready)
 
 
-def images(cluster: api.Cluster) -> set[str]:
-    text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
-    return {one["spec"]["containers"][0]["image"] for one in json.loads(text)["items"]}
+def each_mode_runs(field: playground.Playground) -> None:
+    """A pod of each mode gets its device, and goes again."""
+    for mode in release.MODES:
+        field.running(release.of_mode(field, mode))
+    for mode in release.MODES:
+        field.delete_pod(f"{mode}-pod")
 
 
 def test_two_commands_are_enough_for_a_gpu_of_each_kind_and_for_the_test_of_the_chart(
@@ -127,15 +120,12 @@ def test_two_commands_are_enough_for_a_gpu_of_each_kind_and_for_the_test_of_the_
     do(cluster, install, f"--values={host}")
     is_rolled_out(cluster)
     (version,) = {path.stem.removeprefix("ration-") for path in dist.glob("ration-*.tgz")}
-    assert images(cluster) == {f"ration:{version}"}
-    for mode in release.MODES:
-        field.running(release.of_mode(field, mode))
+    assert set().union(*release.images(cluster).values()) == {f"ration:{version}"}
+    each_mode_runs(field)
     (archive,) = dist.glob("kubectl-ration-*.tar.gz")
     subprocess.run(("tar", "--extract", f"--file={archive}", f"--directory={tmp_path}"), check=True)
     listed = do(cluster, f"PATH={tmp_path}:$PATH kubectl ration devices --output=json")
     assert {row["node"] for row in json.loads(listed)} == set(cluster.nodes())
-    for mode in release.MODES:
-        field.delete_pod(f"{mode}-pod")
     test = f"helm test {helm.RELEASE} --namespace {helm.NAMESPACE} --timeout 2m --logs"
     assert "Succeeded" in do(cluster, test)
     code, words = release.uninstall()
@@ -152,16 +142,13 @@ def test_one_file_installs_it_without_helm_and_takes_it_away(
         on_the_simulated_host(cluster, name, values[part])
     cluster.kubectl("delete", "pods", f"--selector={MPS}", "-n", helm.NAMESPACE)
     is_rolled_out(cluster)
-    for mode in release.MODES:
-        field.running(release.of_mode(field, mode))
-    for mode in release.MODES:
-        field.delete_pod(f"{mode}-pod")
+    each_mode_runs(field)
     (leave,) = (line for line in INSTALL if line.startswith("kubectl delete"))
     do(cluster, leave)
     stays = [f"{node}: {names.NODE_CONDITION}" for node in cluster.nodes()]
     # The kubelet deletes the slices of a driver half a minute after its plugin has gone.
     playground.until(
-        lambda: test_chart.left_in_the_api(cluster) == stays, 90, "what installed it is gone"
+        lambda: release.left_in_the_api(cluster) == stays, 90, "what installed it is gone"
     )
 
 
@@ -172,10 +159,7 @@ def test_without_hooks_the_same_steps_by_hand_leave_nothing(
     (install,) = (line for line in INSTALL if line.startswith("helm install"))
     do(cluster, install, f"--values={host}", "--set=uninstall.enabled=false")
     is_rolled_out(cluster)
-    for mode in release.MODES:
-        field.running(release.of_mode(field, mode))
-    for mode in release.MODES:
-        field.delete_pod(f"{mode}-pod")
+    each_mode_runs(field)
     lines = instructions.commands(HOW_TO / "gitops.md", "Uninstall without hooks")
     after = next(n for n, line in enumerate(lines) if "templates/uninstall/sweep.yaml" in line)
     for line in lines[:after]:
@@ -183,7 +167,7 @@ def test_without_hooks_the_same_steps_by_hand_leave_nothing(
     do(cluster, f"helm uninstall {helm.RELEASE} --namespace {helm.NAMESPACE} --no-hooks")
     for line in lines[after:]:
         do(cluster, line.replace("CHART", packed.name))
-    assert not [one for one in test_chart.left_in_the_api(cluster) if one not in test_chart.KEPT]
+    assert not [one for one in release.left_in_the_api(cluster) if one not in release.KEPT]
     assert release.left_on(cluster) == []
 
 

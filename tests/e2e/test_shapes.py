@@ -15,10 +15,11 @@ from driver.kube import client, resource
 from hack.chart import helm
 from hack.cluster import api, chart, layout
 from hack.cluster import errors as cluster_errors
-from tests.e2e import manifest, playground, promises
+from tests.e2e import manifest, playground, promises, release
 from tests.e2e.conftest import ROOT, hack
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+field = release.field
 WHERE = layout.Layout(ROOT)
 SHAPES = sorted((ROOT / "examples" / "shapes").glob("*.yaml"))
 BY_NEED = ROOT / "examples" / "by-need" / "gpu-slice.yaml"
@@ -45,16 +46,6 @@ def cluster() -> Iterator[api.Cluster]:
         yield found
     finally:
         hack("down")
-
-
-@pytest.fixture
-def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        ground.close()
 
 
 @contextlib.contextmanager

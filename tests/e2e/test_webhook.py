@@ -23,11 +23,10 @@ from driver import errors
 from driver.controller.admission import issuing
 from driver.kube import client, resource
 from hack.chart import helm
-from hack.cluster import api
 from tests.e2e import playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-cluster = release.cluster
+cluster, field = release.cluster, release.field
 Raw = dict[str, Any]
 GROUP = "resource.ration.dev/v1alpha1"
 NAME, SECRET = "ration-admission", "ration-admission-tls"
@@ -43,16 +42,6 @@ UNSAFE: dict[str, tuple[Raw, str]] = {
     ),
     "not allowed to claims": ({"kind": "GpuConfig", "crossNamespace": True}, "crossNamespace"),
 }
-
-
-@pytest.fixture
-def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        ground.close()
 
 
 def kubectl(field: playground.Playground, *arguments: str, manifest: Raw) -> tuple[int, str]:

@@ -13,7 +13,9 @@ from hack.cluster import errors
 
 DATA = Path(__file__).parents[2] / "data" / "chart"
 EVERYTHING = DATA / "everything.yaml"
+PRESETS = sorted(helm.CHART.glob("presets/*.yaml"))
 LINES = ("1.36", "1.37")
+NEWEST = f"--kube-version={LINES[-1]}.0"
 NOT_KUBERNETES = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
 BUILDS_HELM = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""

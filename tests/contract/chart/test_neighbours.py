@@ -15,12 +15,10 @@ import yaml
 from driver.controller.admission import conversion
 from driver.resources import gpu_nodes
 from hack.chart import helm
-from hack.cluster import shell
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM
 CHARTS = ("gpu-operator", "node-feature-discovery", "dcgm-exporter")
-KUBERNETES = f"--kube-version={rendered.LINES[-1]}.0"
 VENDOR, CLASSES = "10de", ("0300", "0302")
 """NVIDIA, and what its GPUs are on PCI: VGA and 3D controllers."""
 
@@ -34,10 +32,10 @@ def folder(chart: str) -> Path:
 
 
 @functools.cache
-def objects(chart: str, *flags: str) -> list[rendered.Object]:
+def objects(chart: str) -> list[rendered.Object]:
     """What a chart makes, hooks too, in the namespace that ours has."""
-    words = ("template", chart, str(folder(chart)), f"--namespace={helm.NAMESPACE}", KUBERNETES)
-    return helm.objects(shell.run((str(helm.program()), *words, *flags), timeout=60))
+    text = helm.template(rendered.NEWEST, release=chart, hooks=True, chart=folder(chart))
+    return helm.objects(text)
 
 
 def pods(found: list[rendered.Object]) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from tests.contract.chart.rendered import setting
 
 pytestmark = rendered.BUILDS_HELM
 
-PRESETS = sorted(helm.CHART.glob("presets/*.yaml"))
 SWITCHES = (
     ("controller.enabled=false", "allocator=scheduler"),
     ("mps.enabled=false", "deviceClasses.mps.enabled=false"),
@@ -45,10 +44,15 @@ SWITCHES = (
     [
         (),
         (f"--values={rendered.EVERYTHING}",),
-        *((f"--values={one}",) for one in PRESETS),
+        *((f"--values={one}",) for one in rendered.PRESETS),
         *(setting(*one) for one in SWITCHES),
     ],
-    ids=["default", "everything", *(one.stem for one in PRESETS), *(one[0] for one in SWITCHES)],
+    ids=[
+        "default",
+        "everything",
+        *(one.stem for one in rendered.PRESETS),
+        *(one[0] for one in SWITCHES),
+    ],
 )
 def test_kubernetes_takes_every_object(flags: tuple[str, ...], line: str) -> None:
     found = rendered.objects(f"--kube-version={line}.4", *flags)
@@ -59,7 +63,7 @@ def test_kubernetes_takes_every_object(flags: tuple[str, ...], line: str) -> Non
 
 
 def test_the_chart_has_no_lint() -> None:
-    for file in (helm.CHART / "values.yaml", rendered.EVERYTHING, *PRESETS):
+    for file in (helm.CHART / "values.yaml", rendered.EVERYTHING, *rendered.PRESETS):
         flags = ("--strict", f"--values={file}")
         shell.run((str(helm.program()), "lint", str(helm.CHART), *flags))
 
