@@ -25,18 +25,18 @@ from pathlib import Path
 import yaml
 
 from benchmarks import page, record
-from driver.kube import resource
+from driver.kube import gvr
 from tests import fleets, pages
 
 NODES, ROUNDS, DEMO = 1_000, 3, 2
 _OK, _MISSING = 200, 404
 _VERSION = {"resourceVersion": "1"}
 _KINDS = {
-    "Node": resource.NODES,
-    "ResourceSlice": resource.RESOURCE_SLICES,
-    "DeviceClass": resource.DEVICE_CLASSES,
-    "ResourceClaim": resource.RESOURCE_CLAIMS,
-    "Pod": resource.PODS,
+    "Node": gvr.NODES,
+    "ResourceSlice": gvr.RESOURCE_SLICES,
+    "DeviceClass": gvr.DEVICE_CLASSES,
+    "ResourceClaim": gvr.RESOURCE_CLAIMS,
+    "Pod": gvr.PODS,
 }
 _LISTS = (
     "devices --mode free --health healthy",
@@ -122,7 +122,7 @@ def _listed(raw: list[fleets.Raw], node: str) -> Iterator[tuple[str, dict[str, s
         items = [obj for obj in of_node if obj["kind"] == kind]
         answers[f"{one.path()}#spec.nodeName={node}"] = {"metadata": _VERSION, "items": items}
     named = [one for one in raw if one["kind"] == "Node" and one["metadata"]["name"] == node]
-    path = f"{resource.NODES.path()}#metadata.name={node}"
+    path = f"{gvr.NODES.path()}#metadata.name={node}"
     answers[path] = {"metadata": _VERSION, "items": named}
     bodies = {path: json.dumps(answer).encode() for path, answer in answers.items()}
     with _serving(bodies) as port, tempfile.TemporaryDirectory() as folder:

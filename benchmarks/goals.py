@@ -149,7 +149,7 @@ PUBLISHING: Final = Section(
             "held/no-write",
             "<= 0",
             name="writes when nothing changed",
-            held="tests/component/kubeletplugin/test_publisher.py",
+            held="tests/component/kubeletplugin/publish/test_publisher.py",
         ),
         Goal(
             "held/storm",

@@ -17,8 +17,9 @@ import prometheus_client
 from benchmarks import record
 from benchmarks.allocator import fixtures
 from driver import clock
-from driver.controller.reports import reading, seen
-from driver.controller.web import application, guard, metrics
+from driver.controller.web import application, metrics
+from driver.controller.web.auth import guard
+from driver.scheduling.reports import catalog, read_model
 from tests import fleets, objects
 
 NODES, GPUS, USED = 1_000, 8, 4
@@ -82,15 +83,15 @@ def _ms(run: Callable[[], object]) -> float:
 class _Changing:
     """A source whose next look is of caches in which one claim has changed."""
 
-    def __init__(self, objects: seen.Objects) -> None:
+    def __init__(self, objects: read_model.Objects) -> None:
         self._objects = objects
-        self._now = reading.Reading(seen.Seen(objects), _AT)
+        self._now = catalog.Reading(read_model.Seen(objects), _AT)
 
     def change(self) -> None:
         changed = dataclasses.replace(self._objects, claims=dict(self._objects.claims))
-        self._now = reading.Reading(seen.Seen(changed, self._now.found), _AT)
+        self._now = catalog.Reading(read_model.Seen(changed, self._now.found), _AT)
 
-    def now(self) -> reading.Reading:
+    def now(self) -> catalog.Reading:
         return self._now
 
 

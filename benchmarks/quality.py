@@ -9,10 +9,11 @@ import statistics
 
 from benchmarks import record
 from benchmarks.placement import streams
-from driver.controller.allocation import policies, ranking
-from driver.controller.allocation.whatif import asking
-from driver.controller.preempting import plan as planning
-from driver.controller.preempting import wanted
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.explain import step_budget
+from driver.scheduling.preemption import planner as planning
+from driver.scheduling.preemption import types as preemption_types
 from tests.oracle import forests, layouts, nearness
 from tests.properties import ruled
 
@@ -82,9 +83,9 @@ def _victims() -> list[record.Figure]:
 
 def _is_cheapest(world: ruled.World) -> bool | None:
     """None where nobody is to go."""
-    plan = planning.plan(world.ask, world.right, world.book, asking.Meter(_ENOUGH))
+    plan = planning.plan(world.ask, world.right, world.book, step_budget.Meter(_ENOUGH))
     best = ruled.least(world)
-    if isinstance(plan, wanted.NoPlan):
+    if isinstance(plan, preemption_types.NoPlan):
         return None if best is None else False
     return plan.cost == best
 

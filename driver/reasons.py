@@ -1,14 +1,14 @@
 """Every reason we give, once: events, refusals, the reference page and the CLI use these (D19).
 
 A reason's value is what a user sees; its `meaning` is the line of docs/reference/reasons.md, which
-stands in `driver.meanings`: of the controller's reasons in one module, of the node's in another.
+stands in `driver.descriptions`: of the controller's reasons in one module, of the node's in another.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from driver.meanings import node, scheduling
+from driver.descriptions import node, scheduling
 
 MEANINGS: Final[Mapping[str, str]] = {**scheduling.MEANINGS, **node.MEANINGS}
 """By the reason's spelling."""

@@ -9,7 +9,7 @@ from typing import Any
 import typer.core
 import typer.main
 
-from driver.cli import loading
+from driver.cli import lazy
 
 _HEAD = """# The command line
 
@@ -55,7 +55,7 @@ For `kubectl ration`, kubectl asks a program `kubectl_complete-ration` on the PA
 
 def page() -> str:
     """Every command, in the order of its name."""
-    root = typer.main.get_command(loading.app)
+    root = typer.main.get_command(lazy.app)
     return _HEAD + "".join(_sections(root, "ration"))
 
 

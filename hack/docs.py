@@ -10,13 +10,14 @@ from typing import Any
 
 import pydantic
 
-from driver import reasons, remedies, settings
+from driver import reasons, remediation
 from driver.api import node_shapes, v1alpha1
 from driver.controller import config as controller_config
-from driver.controller.admission import config as admission_config
 from driver.devices import xids
 from driver.kubeletplugin import config as plugin_config
 from driver.mps import config as mps_config
+from driver.runtime import settings
+from driver.webhook import config as admission_config
 from hack import cli_page, exposed
 from hack.chart import rights_page, written
 from hack.crds import schema
@@ -38,11 +39,11 @@ def reasons_page() -> str:
         "# Reasons\n\nWhat events, conditions, refusals and the command line say, and what to do "
         "about it. `ration reasons REASON` prints one; `ration explain pod` says which holds.\n\n"
     )
-    rows = [f"| `{one.value}` | {one.meaning} | {remedies.of(one)} |" for one in reasons.Reason]
+    rows = [f"| `{one.value}` | {one.meaning} | {remediation.of(one)} |" for one in reasons.Reason]
     table = "\n".join(["| Reason | Meaning | What to do |", "|---|---|---|", *rows])
     told = [
         f"| `{kind}` | {one.on} | {one.meaning} | {one.remedy} |"
-        for kind, one in remedies.CONDITIONS.items()
+        for kind, one in remediation.CONDITIONS.items()
     ]
     conditions = "\n".join(
         ["| Condition | On | Meaning | What to do |", "|---|---|---|---|", *told]

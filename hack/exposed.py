@@ -6,14 +6,14 @@ from typing import Final
 
 import prometheus_client
 
-from driver.controller import exposition as controller_exposition
 from driver.controller import metrics as controller_metrics
-from driver.controller.admission import metrics as admission_metrics
+from driver.controller.collectors import collector as controller_exposition
 from driver.controller.web import metrics as page_metrics
-from driver.kubeletplugin import exposition as plugin_exposition
 from driver.kubeletplugin import metrics as plugin_metrics
+from driver.kubeletplugin.collectors import collector as plugin_exposition
 from driver.mps import metrics as mps_metrics
-from driver.telemetry import families
+from driver.runtime.metrics import families
+from driver.webhook import metrics as admission_metrics
 
 
 @dataclass(frozen=True, slots=True)

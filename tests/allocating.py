@@ -4,48 +4,43 @@ from collections.abc import Mapping
 from typing import Any
 
 from driver import ids, names, reasons
-from driver.controller import view as cluster
-from driver.controller.allocation import (
-    allocate,
-    asked,
-    constraints,
-    offers,
-    outcome,
-    search,
-    tally,
-    words,
-)
-from driver.resources import claims
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocator, candidates, search
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import requests as allocator_requests
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.constraints import counters, match_attribute
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 
 NODE = ids.NodeName("node-a")
-OURS = offers.Judge(frozenset({names.ALLOCATOR_TAINT}))
+OURS = candidates.Judge(frozenset({names.ALLOCATOR_TAINT}))
 """The API's rules alone, for devices that are ours."""
-Answer = outcome.Placement | outcome.NoFit
+Answer = allocator_types.Placement | allocator_types.NoFit
 
 
-def workload(*open_claims: claims.Claim, **pod_spec: Any) -> outcome.Workload:
+def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Workload:
     """A pod that uses these claims."""
     called = [one.name for one in open_claims]
-    return outcome.Workload(objects.pod("pod", *called, **pod_spec), open_claims)
+    return allocator_types.Workload(objects.pod("pod", *called, **pod_spec), open_claims)
 
 
 def decide(view: cluster.ClusterView, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
     """As the controller decides."""
-    return allocate.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
+    return allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
 
 
-def placed(answer: Answer) -> outcome.Placement:
-    assert isinstance(answer, outcome.Placement), words.no_fit(answer)
+def placed(answer: Answer) -> allocator_types.Placement:
+    assert isinstance(answer, allocator_types.Placement), allocator_messages.no_fit(answer)
     return answer
 
 
-def refused(answer: Answer) -> outcome.NoFit:
-    assert isinstance(answer, outcome.NoFit), answer.picks
+def refused(answer: Answer) -> allocator_types.NoFit:
+    assert isinstance(answer, allocator_types.NoFit), answer.picks
     return answer
 
 
-def refusal(answer: Answer) -> outcome.Refusal:
+def refusal(answer: Answer) -> allocator_types.Refusal:
     """Why the only node does not do."""
     (found,) = refused(answer).nodes
     return found
@@ -69,28 +64,32 @@ def by_request(answer: Answer) -> Mapping[str, list[str]]:
     return found
 
 
-def wants(view: cluster.ClusterView, *open_claims: claims.Claim) -> tuple[asked.Want, ...]:
-    found = asked.wants(view, open_claims)
-    assert not isinstance(found, outcome.NoFit), found
+def wants(
+    view: cluster.ClusterView, *open_claims: claims.Claim
+) -> tuple[allocator_requests.Want, ...]:
+    found = allocator_requests.wants(view, open_claims)
+    assert not isinstance(found, allocator_types.NoFit), found
     return found
 
 
-def offered(view: cluster.ClusterView, way: asked.Way, judge: offers.Judge = OURS) -> offers.Offer:
+def offered(
+    view: cluster.ClusterView, way: allocator_requests.Way, judge: candidates.Judge = OURS
+) -> candidates.Offer:
     """What node-a has for a way."""
-    spots = offers.spots(view, view.nodes[NODE])
-    return offers.offer(way, spots, view.shares(NODE), judge)
+    spots = candidates.spots(view, view.nodes[NODE])
+    return candidates.offer(way, spots, view.shares(NODE), judge)
 
 
 def problem(view: cluster.ClusterView, *open_claims: claims.Claim) -> search.Problem:
     """What is searched on node-a, by the API's rules alone."""
-    spots = offers.spots(view, view.nodes[NODE])
+    spots = candidates.spots(view, view.nodes[NODE])
     found = wants(view, *open_claims)
     return search.Problem(
         view,
         spots,
         [[offered(view, way) for way in want.ways] for want in found],
         [want.claim for want in found],
-        constraints.bonds(open_claims, spots),
+        match_attribute.bonds(open_claims, spots),
     )
 
 
@@ -104,5 +103,5 @@ def unsolved(found: search.Solved | search.Unsolved) -> search.Unsolved:
     return found
 
 
-def empty_tally(of: search.Problem) -> tally.Tally:
-    return tally.Tally(of.lefts, of.spots)
+def empty_tally(of: search.Problem) -> counters.Tally:
+    return counters.Tally(of.lefts, of.spots)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from driver import ids, names
 from driver.kubeletplugin import ports
-from driver.resources import claims
+from driver.resources.dra import claims
 
 NODE = "node-1"
 UID = ids.ClaimUid("5c7d1f6e-0000-4000-8000-000000000001")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driver import ids, reasons
-from driver.controller import picture
-from driver.controller.allocation import outcome
-from driver.controller.allocation.node_filter import filters
-from driver.resources import namespaces, nodes, pods
+from driver.resources.core import namespaces, nodes, pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.node_filter import filters
+from driver.scheduling.snapshot import cluster_state
 from tests import objects, worlds
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -59,16 +59,16 @@ def view(
     found: Sequence[nodes.Node],
     placed: Sequence[pods.Pod] = (),
     spaces: Mapping[str, Mapping[str, str]] | None = None,
-) -> picture.Picture:
-    made = picture.build(worlds.DRIVER, worlds.caches(found, found_pods=placed))
+) -> cluster_state.Picture:
+    made = cluster_state.build(worlds.DRIVER, worlds.caches(found, found_pods=placed))
     for name, labels in (spaces or {}).items():
         made.put_namespace(name, namespaces.Namespace(name, labels))
     return made
 
 
-def reasons_of(shown: picture.Picture, pod: pods.Pod) -> dict[str, reasons.Reason]:
+def reasons_of(shown: cluster_state.Picture, pod: pods.Pod) -> dict[str, reasons.Reason]:
     """By node, why it refuses the pod; a node that takes it is left out."""
-    asked = outcome.Workload(pod, ())
+    asked = allocator_types.Workload(pod, ())
     refusals = {
         name: filters.refusal(shown, node, asked) for name, node in sorted(shown.nodes.items())
     }
@@ -79,7 +79,7 @@ def reasons_of(shown: picture.Picture, pod: pods.Pod) -> dict[str, reasons.Reaso
     }
 
 
-def fitting(shown: picture.Picture, pod: pods.Pod) -> list[ids.NodeName]:
+def fitting(shown: cluster_state.Picture, pod: pods.Pod) -> list[ids.NodeName]:
     """The nodes that take the pod, by name."""
     refused = reasons_of(shown, pod)
     return [name for name in sorted(shown.nodes) if name not in refused]

@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller.allocation import outcome
-from driver.controller.allocation.whatif import asking, defrag, freeing, prices, tenants
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import cost as explain_cost
+from driver.scheduling.explain import defrag, holders, step_budget, victim_search
+from driver.scheduling.snapshot import cluster_state
 from hack.chart import helm
 from tests import objects, worlds
 
 ENOUGH = 1_000_000
 CLASSES = [
-    *(classes.parse(one) for one in helm.usual("DeviceClass")),
+    *(device_classes.parse(one) for one in helm.usual("DeviceClass")),
     objects.device_class(worlds.ANY, "true"),
 ]
 
@@ -25,7 +27,7 @@ class Crowd:
 
     known: dict[ids.Key, pods.Pod] = field(default_factory=dict)
     held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
-    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
 
     def __post_init__(self) -> None:
         for one in CLASSES:
@@ -71,10 +73,10 @@ class Crowd:
         return found
 
     @property
-    def people(self) -> tenants.Tenants:
-        return tenants.Tenants(self.view, self.held.get, self.known.get)
+    def people(self) -> holders.Tenants:
+        return holders.Tenants(self.view, self.held.get, self.known.get)
 
-    def on(self, node: str) -> dict[str, tenants.Tenant]:
+    def on(self, node: str) -> dict[str, holders.Tenant]:
         """The tenants of a node, by the names of their pods."""
         return {one.pod.name: one for one in self.people.of(ids.NodeName(node))}
 
@@ -83,35 +85,37 @@ class Crowd:
         return defrag.World(self.view, self.held.get, self.known.get, worlds.DECIDING)
 
 
-def asks(*requests: objects.Raw, cpu: str = "1", **spec: Any) -> outcome.Workload:
+def asks(*requests: objects.Raw, cpu: str = "1", **spec: Any) -> allocator_types.Workload:
     """A pod that comes, with one claim."""
     claim = objects.claim("new-gpu", *requests)
     asking_cpu = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
-    return outcome.Workload(objects.pod("new", claim.name, containers=asking_cpu, **spec), (claim,))
+    return allocator_types.Workload(
+        objects.pod("new", claim.name, containers=asking_cpu, **spec), (claim,)
+    )
 
 
-def gpus(count: int = 1) -> outcome.Workload:
+def gpus(count: int = 1) -> allocator_types.Workload:
     """One that asks whole GPUs."""
     return asks(objects.a_request(count=count))
 
 
 def search(
     crowd: Crowd,
-    workload: outcome.Workload,
+    workload: allocator_types.Workload,
     most: int = ENOUGH,
-    price: prices.Price | None = None,
-) -> freeing.Search:
-    asked = asking.of(crowd.view, workload, worlds.DECIDING)
+    price: explain_cost.Price | None = None,
+) -> victim_search.Search:
+    asked = step_budget.of(crowd.view, workload, worlds.DECIDING)
     assert asked is not None
-    cost = price or prices.Fewest(crowd.view)
-    return freeing.Search(crowd.view, asked, cost, asking.Meter(most))
+    cost = price or explain_cost.Fewest(crowd.view)
+    return victim_search.Search(crowd.view, asked, cost, step_budget.Meter(most))
 
 
-def ways(crowd: Crowd, workload: outcome.Workload, node: str = "node-a") -> list[list[str]]:
+def ways(crowd: Crowd, workload: allocator_types.Workload, node: str = "node-a") -> list[list[str]]:
     """The sets of pods that would do, by name, the cheapest first."""
     there = crowd.people.of(ids.NodeName(node))
     looked = search(crowd, workload)
-    found = freeing.ways(looked, crowd.view.nodes[ids.NodeName(node)], there)
+    found = victim_search.ways(looked, crowd.view.nodes[ids.NodeName(node)], there)
     return [[one.pod.name for one in freed.leaving] for freed in found]
 
 

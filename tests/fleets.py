@@ -13,12 +13,15 @@ from typing import Any
 import yaml
 
 from driver import names
-from driver.cli.reading import local, offered
-from driver.controller.provisioning import learning
-from driver.controller.reports import reading, seen, working
-from driver.controller.simulation import dump
+from driver.cli.simulation import dump
+from driver.cli.sources import local, node_shapes
 from driver.devices import faces
-from driver.resources import publish, queues, reservations, slices
+from driver.resources import queues, reservations
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
+from driver.scheduling.provisioning import observed_shapes
+from driver.scheduling.reports import catalog, read_model
+from driver.scheduling.reports.documents import local_explanation
 from hack.chart import helm
 from tests import objects, shapes
 from tests.fakes import simulated_pool
@@ -39,8 +42,8 @@ def gpu(node: str, index: int) -> str:
 def _slices(node: str, allocator: str, ailing: Mapping[int, slices.Taint]) -> list[Raw]:
     pool = simulated_pool.of_machine(node, allocator)
     sick = {pool.groups[index].name: taint for index, taint in ailing.items()}
-    owner = publish.Owner(simulated_pool.node_name(node), objects.uid_of(node))
-    made: list[Raw] = [dict(one) for one in publish.render(pool, owner, 1)]
+    owner = slice_builder.Owner(simulated_pool.node_name(node), objects.uid_of(node))
+    made: list[Raw] = [dict(one) for one in slice_builder.render(pool, owner, 1)]
     for one in made:
         one["metadata"] = {**one["metadata"], "resourceVersion": "1"}
         for device in one["spec"].get("devices", ()):
@@ -303,14 +306,14 @@ def on_demand() -> list[Raw]:
             shapes.document("h100-1", gpus=1, cost=1.2, startup="4m"),
         ],
     }
-    past = learning.Seen(starts_s=(312.0,))
-    kept = base64.b64encode(learning.packed(past)).decode()
+    past = observed_shapes.Seen(starts_s=(312.0,))
+    kept = base64.b64encode(observed_shapes.packed(past)).decode()
     found = raw()
     found[0]["metadata"]["labels"][shapes.INSTANCE] = "h100-8"
     return [
         *found,
-        _config_map(offered.NAMES[0], data={"shapes.yaml": yaml.safe_dump(document)}),
-        _config_map(offered.NAMES[1], binaryData={"h100-8.json.gz": kept}),
+        _config_map(node_shapes.NAMES[0], data={"shapes.yaml": yaml.safe_dump(document)}),
+        _config_map(node_shapes.NAMES[1], binaryData={"h100-8.json.gz": kept}),
         _placeholder("node-a", "h100-8", "gang/nlp/rank", "11:56:30"),
         _placeholder("node-b", "h100-8", "gang/nlp/rank", "11:58:00", node="gpu-new"),
         {
@@ -336,7 +339,7 @@ def _placeholder(name: str, shape: str, wish: str, at: str, node: str = "") -> R
     return {"apiVersion": "v1", "kind": "Pod", **made}
 
 
-def objects_of(found: Iterable[Raw]) -> seen.Objects:
+def objects_of(found: Iterable[Raw]) -> read_model.Objects:
     """Parsed, as the controller's caches hold them."""
     known = [*found]
     caches = dump.read(known)
@@ -344,17 +347,17 @@ def objects_of(found: Iterable[Raw]) -> seen.Objects:
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
     made = local.objects_of(names.DRIVER, caches.caches, teams, kept)
-    return dataclasses.replace(made, offer=offered.read(known, names.DRIVER, []))
+    return dataclasses.replace(made, offer=node_shapes.read(known, names.DRIVER, []))
 
 
-def a_reading(found: Iterable[Raw] | None = None) -> reading.Reading:
+def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reading:
     """Every report of it."""
-    return reading.Reading(seen.Seen(objects_of(raw() if found is None else found)), AT)
+    return catalog.Reading(read_model.Seen(objects_of(raw() if found is None else found)), AT)
 
 
-def explained() -> reading.Reading:
+def explained() -> catalog.Reading:
     """As `a_reading`, with why pods wait worked out of it."""
     known = raw()
     caches = dump.read(known).caches
-    working_out = working.Working(names.DRIVER, caches, AT)
-    return reading.Reading(seen.Seen(objects_of(known)), AT, working_out)
+    working_out = local_explanation.Working(names.DRIVER, caches, AT)
+    return catalog.Reading(read_model.Seen(objects_of(known)), AT, working_out)

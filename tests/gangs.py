@@ -5,16 +5,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import outcome
-from driver.controller.allocation.gangs import result, seating, topology
-from driver.resources import claims, nodes
+from driver.resources.core import nodes
+from driver.resources.dra import claims
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import topology
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 LEVELS = (BLOCK, RACK)
-Answer = result.Seated | result.Unseated
+Answer = gang_types.Seated | gang_types.Unseated
 
 
 def node(
@@ -30,19 +33,19 @@ def node(
 
 def world(
     sizes: Mapping[str, int], there: Sequence[nodes.Node], *taken: claims.Claim
-) -> picture.Picture:
+) -> cluster_state.Picture:
     """Nodes, of which those in `sizes` have so many GPUs."""
-    made = picture.build(
+    made = cluster_state.build(
         names.DRIVER,
         worlds.caches(
             there, [objects.a_parsed_slice(one, count) for one, count in sizes.items()], taken
         ),
     )
-    assert isinstance(made, picture.Picture)
+    assert isinstance(made, cluster_state.Picture)
     return made
 
 
-def racks(sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim) -> picture.Picture:
+def racks(sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim) -> cluster_state.Picture:
     """Blocks of racks of nodes with so many GPUs: `node-<block>-<rack>-<number>`."""
     found = {
         f"node-{b}-{r}-{n}": (node(f"node-{b}-{r}-{n}", f"b{b}", f"r{r}"), count)
@@ -54,37 +57,37 @@ def racks(sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim) -> pic
     return world({name: count for name, (_, count) in found.items()}, there, *taken)
 
 
-def member(name: str, gpus: int = 1, cpu: str = "1", **spec: Any) -> outcome.Workload:
+def member(name: str, gpus: int = 1, cpu: str = "1", **spec: Any) -> allocator_types.Workload:
     """A pod with one claim, or with none."""
     found = [objects.claim(f"{name}-gpu", objects.a_request(count=gpus))] if gpus else []
     entries = [{"name": "gpu", "resourceClaimName": one.name} for one in found]
     asking = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     pod = objects.pod(name, resourceClaims=entries, containers=asking, **spec)
-    return outcome.Workload(pod, tuple(found))
+    return allocator_types.Workload(pod, tuple(found))
 
 
-def alike(count: int, gpus: int = 1) -> list[outcome.Workload]:
+def alike(count: int, gpus: int = 1) -> list[allocator_types.Workload]:
     """So many members that only their names tell apart."""
     return [member(f"worker-{at:03}", gpus) for at in range(count)]
 
 
 def place(
     view: cluster.ClusterView,
-    pods: Sequence[outcome.Workload],
+    pods: Sequence[allocator_types.Workload],
     required: str | None = None,
     preferred: str | None = None,
 ) -> Answer:
     asked = topology.Topology(LEVELS, required, preferred)
-    return seating.place(pods, view, asked, worlds.DECIDING)
+    return gang_placement.place(pods, view, asked, worlds.DECIDING)
 
 
-def seated(answer: Answer) -> result.Seated:
-    assert isinstance(answer, result.Seated), answer
+def seated(answer: Answer) -> gang_types.Seated:
+    assert isinstance(answer, gang_types.Seated), answer
     return answer
 
 
-def unseated(answer: Answer) -> result.Unseated:
-    assert isinstance(answer, result.Unseated), answer.domain
+def unseated(answer: Answer) -> gang_types.Unseated:
+    assert isinstance(answer, gang_types.Unseated), answer.domain
     return answer
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from driver.cli.migrating import documents, plan, population
+from driver.cli.migrate import config_files, plan
+from driver.cli.migrate import nodes as migrate_nodes
 
 DATA = Path(__file__).parent / "data" / "migrate"
 
@@ -21,9 +22,9 @@ class Case:
     nodes: list[Any] | None = None
 
     def plan(self, **others: Any) -> plan.Plan:
-        nodes = None if self.nodes is None else population.read(self.nodes, "nodes")
+        nodes = None if self.nodes is None else migrate_nodes.read(self.nodes, "nodes")
         options = plan.Options(**{**self.options, **others})
-        return plan.make(documents.find(self.files), nodes, options)
+        return plan.make(config_files.find(self.files), nodes, options)
 
 
 def all_of_them() -> list[Case]:

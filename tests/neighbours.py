@@ -3,7 +3,7 @@
 from typing import Any
 
 from driver import names
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests import objects, worlds
 
 MPS, TURNS = names.SHARING_MPS, names.SHARING_TIME_SLICING

@@ -4,7 +4,8 @@ import uuid
 from typing import Any
 
 from driver import names
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
 
 Raw = dict[str, Any]
 GPU_SELECTOR = (
@@ -242,8 +243,8 @@ def claim(name: str = "claim", *requests: Raw, **more: Any) -> claims.Claim:
 
 def device_class(
     name: str = names.CLASS_GPU, expression: str = GPU_SELECTOR, **spec: Any
-) -> classes.DeviceClass:
-    return classes.parse(a_class(name, expression, **spec))
+) -> device_classes.DeviceClass:
+    return device_classes.parse(a_class(name, expression, **spec))
 
 
 def a_parsed_slice(node_name: str = "node-a", devices: int | list[Raw] = 8) -> slices.Slice:

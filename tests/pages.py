@@ -10,9 +10,10 @@ import flask
 import prometheus_client
 
 from driver import clock, ids, names
-from driver.controller.reports import model, reading
-from driver.controller.serving import server
-from driver.controller.web import application, guard, metrics, ports
+from driver.controller.web import application, metrics, ports
+from driver.controller.web.auth import guard
+from driver.runtime.https import server
+from driver.scheduling.reports import catalog, model
 from tests import fleets, objects
 
 HOST = "127.0.0.1"
@@ -73,7 +74,7 @@ def explained(pod: ids.Key) -> model.Explanation | None:
     return {"nlp/big": WAITS, "vision/train": PLACED}.get(pod)
 
 
-def a_reading(found: list[fleets.Raw] | None = None) -> reading.Reading:
+def a_reading(found: list[fleets.Raw] | None = None) -> catalog.Reading:
     """The fleet, with what happened and why."""
     known = fleets.a_reading(fleets.on_demand() if found is None else found)
     return dataclasses.replace(known, explain=explained, moments=MOMENTS)
@@ -83,9 +84,9 @@ def a_reading(found: list[fleets.Raw] | None = None) -> reading.Reading:
 class Fixed:
     """A source that says the same, or that it is away."""
 
-    found: reading.Reading | ports.Away
+    found: catalog.Reading | ports.Away
 
-    def now(self) -> reading.Reading:
+    def now(self) -> catalog.Reading:
         if isinstance(self.found, ports.Away):
             raise self.found
         return self.found

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from driver import ids
-from driver.controller.allocation import outcome
-from driver.controller.allocation.whatif import asking
-from driver.controller.preempting import law, units, wanted
-from driver.controller.preempting import plan as planning
-from driver.resources import budgets, pods
+from driver.resources import disruption_budgets
+from driver.resources.core import pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import step_budget
+from driver.scheduling.preemption import planner as planning
+from driver.scheduling.preemption import policy as preemption_policy
+from driver.scheduling.preemption import types as preemption_types
+from driver.scheduling.preemption import victims
 from tests import crowds, objects, worlds
 
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
@@ -21,12 +24,12 @@ OWNER = pods.Owner("ReplicaSet", "web", "u")
 class Scene(crowds.Crowd):
     """Pods that run, by default for an hour, with an owner, at priority 0."""
 
-    leaves: Mapping[str, law.Leaf] = field(default_factory=dict)
-    disruptions: Sequence[budgets.Budget] = ()
+    leaves: Mapping[str, preemption_policy.Leaf] = field(default_factory=dict)
+    disruptions: Sequence[disruption_budgets.Budget] = ()
 
-    def of(self, pod: pods.Pod) -> law.Leaf:
+    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
         """The queue that a pod's label names."""
-        return self.leaves.get(pod.labels.get("queue", ""), law.Leaf())
+        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.Leaf())
 
     def work(
         self, name: str, node: str, *devices: str | objects.Raw, ran: float = 3600, **more: Any
@@ -37,31 +40,35 @@ class Scene(crowds.Crowd):
         return self.put(replace(self.run(name, node, *devices), **{**usual, **more}))
 
     @property
-    def book(self) -> units.Book:
-        made = units.Book()
+    def book(self) -> victims.Book:
+        made = victims.Book()
         for claim in self.held.values():
             made.put_claim(claim.key, claim)
         for pod in self.known.values():
             made.put_pod(pod.key, pod)
         return made
 
-    def right(self, priority: int = 10, leaf: str = "", **more: Any) -> law.Law:
-        preemptor = law.Preemptor(priority, leaf, **more)
-        return law.Law(preemptor, self, budgets.Guards(self.disruptions), NOW)
+    def right(self, priority: int = 10, leaf: str = "", **more: Any) -> preemption_policy.Law:
+        preemptor = preemption_policy.Preemptor(priority, leaf, **more)
+        return preemption_policy.Law(
+            preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
+        )
 
-    def ask(self, *members: outcome.Workload) -> wanted.Ask:
-        return wanted.Ask(self.view, members, worlds.DECIDING)
+    def ask(self, *members: allocator_types.Workload) -> preemption_types.Ask:
+        return preemption_types.Ask(self.view, members, worlds.DECIDING)
 
     def plan(
         self,
-        *members: outcome.Workload,
-        right: law.Law | None = None,
+        *members: allocator_types.Workload,
+        right: preemption_policy.Law | None = None,
         most: int = crowds.ENOUGH,
-    ) -> wanted.Plan | wanted.NoPlan:
-        meter = asking.Meter(most)
+    ) -> preemption_types.Plan | preemption_types.NoPlan:
+        meter = step_budget.Meter(most)
         return planning.plan(self.ask(*members), right or self.right(), self.book, meter)
 
-    def judged(self, name: str, right: law.Law | None = None) -> law.Judged:
+    def judged(
+        self, name: str, right: preemption_policy.Law | None = None
+    ) -> preemption_policy.Judged:
         """A unit by the name of its pod or gang."""
         found = {one.name: one for one in self.book.all(self.view).values()}
         return (right or self.right()).judged(found[f"default/{name}"])
@@ -75,18 +82,18 @@ def of_sizes(**sizes: int) -> Scene:
     return made
 
 
-def leaving(found: wanted.Plan | wanted.NoPlan) -> list[str]:
+def leaving(found: preemption_types.Plan | preemption_types.NoPlan) -> list[str]:
     """The pods that leave, by name."""
-    assert isinstance(found, wanted.Plan), found
+    assert isinstance(found, preemption_types.Plan), found
     return [one.partition("/")[2] for one in found.pods]
 
 
-def where(found: wanted.Plan | wanted.NoPlan) -> list[ids.NodeName]:
+def where(found: preemption_types.Plan | preemption_types.NoPlan) -> list[ids.NodeName]:
     """The node of each member."""
-    assert isinstance(found, wanted.Plan), found
+    assert isinstance(found, preemption_types.Plan), found
     return [seat.placement.node for seat in found.seats]
 
 
-def none(found: wanted.Plan | wanted.NoPlan) -> wanted.NoPlan:
-    assert isinstance(found, wanted.NoPlan), found
+def none(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.NoPlan:
+    assert isinstance(found, preemption_types.NoPlan), found
     return found

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from driver.controller.queueing import amounts, engine, order
 from driver.resources import queues
+from driver.scheduling.queues import engine, order
+from driver.scheduling.queues import resources as queue_resources
 from tests import worlds
 
 GIB = 1 << 30
@@ -13,16 +14,16 @@ NOON = 1_800_000_000.0
 """A moment, in seconds since the epoch."""
 
 
-def some(gpus: float, product: str = "") -> amounts.Amounts:
+def some(gpus: float, product: str = "") -> queue_resources.Amounts:
     """So many whole GPUs as those of `worlds.fleet`."""
-    count = round(gpus * amounts.FULL)
+    count = round(gpus * queue_resources.FULL)
     models = {product: count} if product and count else {}
-    return amounts.Amounts(count, round(gpus * 80 * GIB), round(gpus * 100), models)
+    return queue_resources.Amounts(count, round(gpus * 80 * GIB), round(gpus * 100), models)
 
 
 def named(gpus: float | None = None, **more: Any) -> queues.Amounts:
     """Amounts as a queue names them."""
-    return queues.Amounts(None if gpus is None else round(gpus * amounts.FULL), **more)
+    return queues.Amounts(None if gpus is None else round(gpus * queue_resources.FULL), **more)
 
 
 def queue(
@@ -64,7 +65,7 @@ def a_workload(
 def serve(at: engine.Engine, line: Iterable[order.Waiting], gpus: float) -> list[str]:
     """Give GPUs to what waits, in order, until they are given out: the keys."""
     served: list[str] = []
-    left = round(gpus * amounts.FULL)
+    left = round(gpus * queue_resources.FULL)
     for one in line:
         if one.asked.gpus > left:
             break

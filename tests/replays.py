@@ -4,19 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 from driver import ids
-from driver.controller.simulation import desk, replay, turns
-from driver.resources import claims
+from driver.cli.simulation import replay, scheduler, turns
+from driver.resources.dra import claims
 from tests import objects, worlds
 
 
 def a_desk(
     sizes: dict[str, int], *there: claims.Claim, every_pod: bool = False, **caches: Any
-) -> desk.Desk:
+) -> scheduler.Desk:
     """Nodes by name with so many GPUs each, and claims of the cluster."""
     nodes = [objects.node(name) for name in sizes]
     slices = [objects.a_parsed_slice(name, count) for name, count in sizes.items() if count]
     found = worlds.caches(nodes, slices, there, **caches)
-    return desk.Desk.of(worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod)
+    return scheduler.Desk.of(worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod)
 
 
 def a_task(
@@ -56,14 +56,14 @@ def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:
     return replay.Task(pod, (), at)
 
 
-def devices(found: desk.Answer | None) -> list[str]:
+def devices(found: scheduler.Answer | None) -> list[str]:
     """What a pod got, by name."""
-    assert isinstance(found, desk.Bound), found
+    assert isinstance(found, scheduler.Bound), found
     return [one.device.device for one in found.placement.picks]
 
 
 def run(
-    at: desk.Desk, *tasks: replay.Task, rule: replay.Rule | None = None
+    at: scheduler.Desk, *tasks: replay.Task, rule: replay.Rule | None = None
 ) -> dict[str, replay.Fate]:
     """What became of each pod, by name."""
     report = replay.Replay(at, rule).run(tasks)
@@ -71,4 +71,4 @@ def run(
 
 
 def node_of(fate: replay.Fate) -> ids.NodeName | None:
-    return fate.answer.placement.node if isinstance(fate.answer, desk.Bound) else None
+    return fate.answer.placement.node if isinstance(fate.answer, scheduler.Bound) else None

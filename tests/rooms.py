@@ -1,7 +1,7 @@
 """Rooms, cards and candidates for tests of placement policies."""
 
 from driver import ids
-from driver.controller.allocation.policies import base
+from driver.scheduling.allocator.policies import base
 
 GIB = 1 << 30
 H100 = base.Model(

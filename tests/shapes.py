@@ -4,10 +4,11 @@ from typing import Any
 
 from driver import names
 from driver.api import node_shapes
-from driver.controller import picture
-from driver.controller.allocation import outcome
-from driver.controller.provisioning import filling, planning, shape, wishes
-from driver.resources import nodes
+from driver.resources.core import nodes
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.provisioning import fill_simulation, node_template, planner
+from driver.scheduling.snapshot import cluster_state
 from tests import gangs, objects, worlds
 
 INSTANCE = "node.kubernetes.io/instance-type"
@@ -20,9 +21,9 @@ def document(name: str, gpus: int = 8, **more: Any) -> dict[str, Any]:
     return {"name": name, "labels": labels, "gpus": gpus, "product": H100, "memory": "80Gi"} | more
 
 
-def a_shape(name: str = "h100-8", gpus: int = 8, **more: Any) -> shape.Shape:
+def a_shape(name: str = "h100-8", gpus: int = 8, **more: Any) -> node_template.Shape:
     read = node_shapes.read({"shapes": [document(name, gpus, **more)]}, "shapes.yaml")
-    return shape.of_document(read.shapes[0], names.DRIVER)
+    return node_template.of_document(read.shapes[0], names.DRIVER)
 
 
 EIGHT = a_shape("h100-8", 8)
@@ -30,37 +31,41 @@ FOUR = a_shape("h100-4", 4, cost=4.4)
 ONE = a_shape("h100-1", 1, cost=1.2)
 
 
-def empty(*there: nodes.Node) -> picture.Picture:
+def empty(*there: nodes.Node) -> cluster_state.Picture:
     """A cluster without a GPU."""
-    return picture.build(names.DRIVER, worlds.caches(there or [objects.node("cpu-only")]))
+    return cluster_state.build(names.DRIVER, worlds.caches(there or [objects.node("cpu-only")]))
 
 
-def alone(name: str = "train", gpus: int = 1, leaf: str = "", **spec: Any) -> wishes.Wish:
+def alone(
+    name: str = "train", gpus: int = 1, leaf: str = "", **spec: Any
+) -> provisioning_demand.Wish:
     """A pod that waits."""
-    return wishes.Wish(f"pod/default/{name}", (gangs.member(name, gpus, **spec),), leaf=leaf)
+    return provisioning_demand.Wish(
+        f"pod/default/{name}", (gangs.member(name, gpus, **spec),), leaf=leaf
+    )
 
 
-def gang(name: str, *members: outcome.Workload, leaf: str = "") -> wishes.Wish:
-    return wishes.Wish(f"gang/default/{name}", members, leaf=leaf)
+def gang(name: str, *members: allocator_types.Workload, leaf: str = "") -> provisioning_demand.Wish:
+    return provisioning_demand.Wish(f"gang/default/{name}", members, leaf=leaf)
 
 
-def alike(name: str, count: int, gpus: int = 8, **spec: Any) -> wishes.Wish:
+def alike(name: str, count: int, gpus: int = 8, **spec: Any) -> provisioning_demand.Wish:
     """A gang of members that only their names tell apart."""
     return gang(name, *(gangs.member(f"{name}-{at:02}", gpus, **spec) for at in range(count)))
 
 
 def plan(
-    *found: wishes.Wish,
-    shapes: tuple[shape.Shape, ...] = (EIGHT,),
-    in_flight: filling.Nodes | None = None,
+    *found: provisioning_demand.Wish,
+    shapes: tuple[node_template.Shape, ...] = (EIGHT,),
+    in_flight: fill_simulation.Nodes | None = None,
     most: int = 16,
-    on: picture.Picture | None = None,
+    on: cluster_state.Picture | None = None,
     **more: Any,
-) -> planning.Plan:
-    supply = planning.Supply(shapes, in_flight or {}, most, **more)
-    return planning.plan(on or empty(), supply, found, worlds.DECIDING)
+) -> planner.Plan:
+    supply = planner.Supply(shapes, in_flight or {}, most, **more)
+    return planner.plan(on or empty(), supply, found, worlds.DECIDING)
 
 
-def asked(of: planning.Plan) -> list[str]:
+def asked(of: planner.Plan) -> list[str]:
     """The shapes of the nodes that are asked for."""
     return sorted(one.shape.name for one in of.asks)

@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import filters, policies, ranking, settings
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.scheduling.allocator import policies, settings
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects
 
 DRIVER = names.DRIVER
-DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(DRIVER))
+DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(DRIVER))
 """As the controller decides."""
 
 
@@ -20,10 +23,10 @@ def caches(
     found_slices: Iterable[slices.Slice] = (),
     found_claims: Iterable[claims.Claim] = (),
     found_pods: Iterable[pods.Pod] = (),
-    found_classes: Iterable[classes.DeviceClass] | None = None,
-) -> picture.Caches:
+    found_classes: Iterable[device_classes.DeviceClass] | None = None,
+) -> cluster_state.Caches:
     known = [objects.device_class()] if found_classes is None else list(found_classes)
-    return picture.Caches(
+    return cluster_state.Caches(
         nodes={ids.Key(one.name): one for one in found_nodes},
         slices={ids.Key(one.name): one for one in found_slices},
         classes={ids.Key(one.name): one for one in known},
@@ -40,8 +43,8 @@ def view(
     *found_slices: objects.Raw,
     taken: Iterable[claims.Claim] = (),
     more_nodes: Iterable[nodes.Node] = (),
-    found_classes: Iterable[classes.DeviceClass] = (),
-) -> picture.Picture:
+    found_classes: Iterable[device_classes.DeviceClass] = (),
+) -> cluster_state.Picture:
     """Slices, the nodes that they name, and claims that hold devices.
 
     There are the class of whole GPUs and ANY, and what classes are named beside them.
@@ -50,14 +53,14 @@ def view(
     local = {one.node for one in parsed if one.node is not None}
     known = [objects.device_class(), objects.device_class(ANY, "true"), *found_classes]
     there = [*(objects.node(name) for name in sorted(local)), *more_nodes]
-    made = picture.build(DRIVER, caches(there, parsed, taken, found_classes=known))
-    assert isinstance(made, picture.Picture)
+    made = cluster_state.build(DRIVER, caches(there, parsed, taken, found_classes=known))
+    assert isinstance(made, cluster_state.Picture)
     return made
 
 
 def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
     """Nodes by name with so many GPUs each, and claims that hold some of them."""
-    return picture.build(
+    return cluster_state.build(
         DRIVER,
         caches(
             [objects.node(name) for name in sizes],

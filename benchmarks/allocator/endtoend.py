@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import record
 from benchmarks.allocator import fixtures
-from driver.kube import resource
+from driver.kube import gvr
 from tests.fakes.apiserver import faults, server, storage
 
 NODES = 1_000
@@ -45,9 +45,9 @@ class _Watched:
     def ask(self, name: str) -> None:
         """Create a claim and its pod."""
         pod = fixtures.pod(f"pod-{name}", name)
-        self._api.put(resource.PODS, pod)
+        self._api.put(gvr.PODS, pod)
         self.created[name] = time.perf_counter()
-        self._api.put(resource.RESOURCE_CLAIMS, fixtures.claim(name, fixtures.gpus()))
+        self._api.put(gvr.RESOURCE_CLAIMS, fixtures.claim(name, fixtures.gpus()))
 
     def wait(self, names: list[str]) -> None:
         """Until all of them are allocated."""
@@ -153,9 +153,9 @@ def _controller() -> Iterator[_Watched]:
 
 def _fill(api: server.ApiServer) -> None:
     for one in fixtures.classes():
-        api.put(resource.DEVICE_CLASSES, one)
+        api.put(gvr.DEVICE_CLASSES, one)
     template = fixtures.whole("controller")
     for number in range(NODES):
-        api.put(resource.NODES, fixtures.node(number))
+        api.put(gvr.NODES, fixtures.node(number))
         for raw in json.loads(fixtures.filled(template, number)):
-            api.put(resource.RESOURCE_SLICES, raw)
+            api.put(gvr.RESOURCE_SLICES, raw)

@@ -10,7 +10,7 @@ import uuid
 from typing import Any
 
 from driver import names
-from driver.resources import publish
+from driver.resources.publish import slice_builder
 from hack.chart import helm
 from tests.fakes import simulated_pool
 
@@ -40,7 +40,7 @@ def whole(allocator: str) -> str:
     devices = [{**_gpu(number), **taints} for number in range(_GPUS)]
     pool = {"name": NODE, "generation": 1, "resourceSliceCount": 1}
     spec: Raw = {"driver": names.DRIVER, "nodeName": NODE, "pool": pool, "devices": devices}
-    return json.dumps([_slice_object(publish.slice_name(names.DRIVER, NODE, 0), spec)])
+    return json.dumps([_slice_object(slice_builder.slice_name(names.DRIVER, NODE, 0), spec)])
 
 
 def _gpu(number: int) -> Raw:
@@ -71,7 +71,9 @@ def _gpu(number: int) -> Raw:
 def every_face(allocator: str, product: str = "hgx-h100") -> str:
     """A simulated machine as our plugin publishes it: whole GPUs, MIG placements, shares (D1)."""
     pool = simulated_pool.of_machine(NODE, allocator, product)
-    found = publish.render(pool, publish.Owner(simulated_pool.node_name(NODE), "uid"), 1)
+    found = slice_builder.render(
+        pool, slice_builder.Owner(simulated_pool.node_name(NODE), "uid"), 1
+    )
     raw: list[Raw] = json.loads(json.dumps(found))
     text = json.dumps([_slice_object(one["metadata"]["name"], one["spec"]) for one in raw])
     return re.sub(r"GPU-[0-9a-f]{8}", f"GPU-{SERIAL}", text)

@@ -16,10 +16,13 @@ from typing import Any
 from benchmarks import record
 from benchmarks.allocator import cases, fixtures, reference
 from driver import names
-from driver.controller import collecting, feed, picture, stores
-from driver.controller.gangs import roster
+from driver.controller.informers import snapshot_updater, stores
 from driver.kube import store
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.runtime import gc_tuning
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.snapshot import cluster_state
 from tests.fakes import packaged
 
 PAGE = 500
@@ -78,15 +81,15 @@ class _Filling:
 
     def __init__(self) -> None:
         self._stores = stores.empty()
-        self._picture = picture.Picture(names.DRIVER)
-        self._feed = feed.Feed(self._stores, self._picture, roster.Roster())
+        self._picture = cluster_state.Picture(names.DRIVER)
+        self._feed = snapshot_updater.Feed(self._stores, self._picture, gang_index.Roster())
         self.seconds = 0.0
         self.bytes = 0
 
     def fill(self, case: cases.Case) -> int:
         """Everything of a case; how many slices."""
         found = self._stores
-        self._take(found.classes, classes.parse, iter([fixtures.classes()]))
+        self._take(found.classes, device_classes.parse, iter([fixtures.classes()]))
         every = [fixtures.node(number) for number in range(case.nodes)]
         self._take(found.nodes, nodes.parse, iter([every]))
         self.seconds, self.bytes = 0.0, 0
@@ -182,7 +185,7 @@ def _rss_mib() -> float:
 
 def main() -> int:
     """Measure the case that is named."""
-    collecting.rarely()
+    gc_tuning.rarely()
     case = {one.name: one for one in (STATIC, MIG)}[sys.argv[1]]
     empty = _rss_mib()
     filling = _Filling()

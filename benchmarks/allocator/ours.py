@@ -7,33 +7,31 @@ from dataclasses import replace
 
 from benchmarks.allocator import cases, fixtures
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import (
-    allocate,
-    assemble,
-    filters,
-    outcome,
-    policies,
-    ranking,
-    settings,
-    words,
-)
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.scheduling.allocator import allocation_result, allocator, policies, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 
 _STAMP = "2026-01-01T00:00:00Z"
 
 
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
-    return settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
+    return settings.Settings(
+        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+    )
 
 
-def shown(case: cases.Case) -> picture.Picture:
+def shown(case: cases.Case) -> cluster_state.Picture:
     """The case's cluster, its devices in use held by a claim each."""
-    made = picture.Picture(names.DRIVER)
+    made = cluster_state.Picture(names.DRIVER)
     for one in fixtures.classes():
-        made.put_class(one["metadata"]["name"], classes.parse(one))
+        made.put_class(one["metadata"]["name"], device_classes.parse(one))
     template = case.shape("controller")
     for number in range(case.nodes):
         name = ids.NodeName(fixtures.node_name(number))
@@ -49,7 +47,7 @@ class Ours:
     def __init__(self, case: cases.Case) -> None:
         self._case = case
         self._view = shown(case)
-        self._allocator = allocate.Allocator(deciding())
+        self._allocator = allocator.Allocator(deciding())
         self._draw = random.Random(cases.SEED)  # noqa: S311 - no secret
         self._held: list[tuple[claims.Claim, pods.Pod | None]] = []
         self._used = 0
@@ -73,8 +71,10 @@ class Ours:
         claim = self._claim(asks)
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
         begun = time.perf_counter()
-        answer = self._allocator.decide(self._view, outcome.Workload(pod, (claim,)))
-        found = words.no_fit(answer) if isinstance(answer, outcome.NoFit) else ""
+        answer = self._allocator.decide(self._view, allocator_types.Workload(pod, (claim,)))
+        found = (
+            allocator_messages.no_fit(answer) if isinstance(answer, allocator_types.NoFit) else ""
+        )
         ended = time.perf_counter()
         if not found:
             raise RuntimeError("what cannot be had was had")
@@ -89,12 +89,12 @@ class Ours:
         return (time.perf_counter() - begun) * 1000
 
     def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
-        workload = outcome.Workload(pod, (claim,))
+        workload = allocator_types.Workload(pod, (claim,))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, outcome.NoFit):
+        if isinstance(answer, allocator_types.NoFit):
             self.refused += 1
             return
-        made = assemble.allocations(self._view, workload, answer, _STAMP)
+        made = allocation_result.allocations(self._view, workload, answer, _STAMP)
         decision = cluster.InFlight(pod, answer.node, made)
         self._view.fly(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from benchmarks import record
 from benchmarks.allocator import cases, fixtures, ours
 from driver import ids
-from driver.resources import claims, nodes, pods
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims
 
 REPLICAS = 50
 ZONES = 10

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from driver import ids
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from tests.fakes import battering, waiting
 from tests.fakes import kubelet as fake_kubelet
@@ -46,7 +46,7 @@ def both() -> Iterator[tuple[Side, Side]]:
     """Ours and theirs, before one stand-in of the API server."""
     with server.ApiServer() as api, tempfile.TemporaryDirectory() as folder:
         for name in (OURS, THEIRS):
-            api.put(resource.NODES, {"metadata": {"name": name, "uid": f"{name}-uid"}})
+            api.put(gvr.NODES, {"metadata": {"name": name, "uid": f"{name}-uid"}})
         kubeconfig = api.kubeconfig(Path(folder))
         kube = client.KubeClient.connect(kubeconfig, "ration-bench")
         with (
@@ -129,13 +129,11 @@ def _timed_start(
     """Seconds from the start of a process to its first slice, when there was none."""
     end()
     chosen = f"spec.nodeName={node}"
-    for one in kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items:
-        kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+    for one in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
+        kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
     began = time.monotonic()
     start()
-    waiting.until(
-        lambda: kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items, WITHIN_S
-    )
+    waiting.until(lambda: kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items, WITHIN_S)
     return time.monotonic() - began
 
 
@@ -147,10 +145,10 @@ def _claim(kube: client.KubeClient, driver: str, pool: str, device: str) -> port
         "metadata": {"name": name},
         "spec": {"devices": {"requests": [request]}},
     }
-    made = kube.create(resource.RESOURCE_CLAIMS, body, battering.NAMESPACE)
+    made = kube.create(gvr.RESOURCE_CLAIMS, body, battering.NAMESPACE)
     result = {"request": "gpu", "driver": driver, "pool": pool, "device": device}
     kube.patch(
-        resource.RESOURCE_CLAIMS,
+        gvr.RESOURCE_CLAIMS,
         name,
         {"status": {"allocation": {"devices": {"results": [result]}}}},
         namespace=battering.NAMESPACE,

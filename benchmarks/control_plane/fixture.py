@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from benchmarks.allocator import fixtures
 from driver import errors, names
-from driver.kube import client, resource, watching
+from driver.kube import client, gvr
+from driver.kube.http import watch_stream
 from hack.cluster import kwok as kwok_nodes
 
 Raw = dict[str, Any]
@@ -35,11 +36,11 @@ def fill(kube: client.KubeClient, count: int, slices: str, *, kwok: bool = False
         node["metadata"]["labels"] |= LANE
         if kwok:
             node["metadata"]["annotations"] = {annotation: value}
-        kube.create(resource.NODES, node)
+        kube.create(gvr.NODES, node)
         # Admission takes every new node for one that is not ready, and nobody here looks again.
-        kube.patch(resource.NODES, fixtures.node_name(number), {"spec": {"taints": None}})
+        kube.patch(gvr.NODES, fixtures.node_name(number), {"spec": {"taints": None}})
         for one in json.loads(fixtures.filled(slices, number)):
-            kube.create(resource.RESOURCE_SLICES, fresh(one))
+            kube.create(gvr.RESOURCE_SLICES, fresh(one))
 
     _spread(make, range(count))
 
@@ -50,7 +51,7 @@ def nodes(kube: client.KubeClient, count: int) -> None:
     def make(number: int) -> None:
         node = fresh(fixtures.node(number))
         node["metadata"]["labels"] |= LANE
-        kube.create(resource.NODES, node)
+        kube.create(gvr.NODES, node)
 
     _spread(make, range(count))
 
@@ -60,13 +61,11 @@ def hand_over(kube: client.KubeClient, count: int, slices: str) -> None:
 
     def put(number: int) -> None:
         for one in json.loads(fixtures.filled(slices, number)):
-            found = kube.get(resource.RESOURCE_SLICES, one["metadata"]["name"])
+            found = kube.get(gvr.RESOURCE_SLICES, one["metadata"]["name"])
             generation = found["spec"]["pool"]["generation"] + 1
             pool = {**found["spec"]["pool"], "generation": generation}
             spec = {**one["spec"], "pool": pool}
-            kube.replace(
-                resource.RESOURCE_SLICES, found["metadata"]["name"], {**found, "spec": spec}
-            )
+            kube.replace(gvr.RESOURCE_SLICES, found["metadata"]["name"], {**found, "spec": spec})
 
     _spread(put, range(count))
 
@@ -76,13 +75,11 @@ def empty(kube: client.KubeClient, count: int) -> None:
 
     def remove(number: int) -> None:
         name = fixtures.node_name(number)
-        for one in kube.list(
-            resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={name}"
-        ).items:
+        for one in kube.list(gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={name}").items:
             with contextlib.suppress(errors.NotFound):
-                kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
         with contextlib.suppress(errors.NotFound):
-            kube.delete(resource.NODES, name)
+            kube.delete(gvr.NODES, name)
 
     _spread(remove, range(count))
 
@@ -118,13 +115,13 @@ class Seen:
         self._watch.interrupt()
         self._thread.join(10)
 
-    def _open(self) -> watching.Watch:
+    def _open(self) -> watch_stream.Watch:
         """List, and watch from there: the server ends the watch of a reader that is behind."""
-        found = self._kube.list(resource.PODS, namespace=fixtures.NAMESPACE)
+        found = self._kube.list(gvr.PODS, namespace=fixtures.NAMESPACE)
         for one in found.items:
             self._note(one)
         return self._kube.watch(
-            resource.PODS,
+            gvr.PODS,
             namespace=fixtures.NAMESPACE,
             version=found.version,
             timeout_s=_WATCH_S,
@@ -161,11 +158,11 @@ def ask(kube: client.KubeClient, names: Sequence[str], pace: float = 0.0) -> dic
         if pace:
             time.sleep(max(0.0, began + number / pace - time.monotonic()))
         claim = fresh(fixtures.claim(name, fixtures.gpus()))
-        kube.create(resource.RESOURCE_CLAIMS, claim, fixtures.NAMESPACE)
+        kube.create(gvr.RESOURCE_CLAIMS, claim, fixtures.NAMESPACE)
         pod = fresh(fixtures.pod(f"pod-{name}", name))
         pod["spec"] |= {"nodeSelector": LANE, "terminationGracePeriodSeconds": 0}
         made[f"pod-{name}"] = time.monotonic()
-        kube.create(resource.PODS, pod, fixtures.NAMESPACE)
+        kube.create(gvr.PODS, pod, fixtures.NAMESPACE)
 
     _spread(create, range(len(names)))
     return made
@@ -174,14 +171,14 @@ def ask(kube: client.KubeClient, names: Sequence[str], pace: float = 0.0) -> dic
 @contextlib.contextmanager
 def namespace(kube: client.KubeClient) -> Iterator[None]:
     """The namespace of the pods; its end takes all of them away, and waits for it."""
-    kube.create(resource.NAMESPACES, {"metadata": {"name": fixtures.NAMESPACE}})
-    accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
+    kube.create(gvr.NAMESPACES, {"metadata": {"name": fixtures.NAMESPACE}})
+    accounts = gvr.Resource("", "v1", "serviceaccounts", namespaced=True)
     _until(lambda: bool(kube.list(accounts, namespace=fixtures.NAMESPACE).items))
     try:
         yield
     finally:
         clear(kube)
-        kube.delete(resource.NAMESPACES, fixtures.NAMESPACE)
+        kube.delete(gvr.NAMESPACES, fixtures.NAMESPACE)
         _until(lambda: not _is_there(kube))
 
 
@@ -191,7 +188,7 @@ def gated(kube: client.KubeClient) -> Iterator[None]:
 
     def label(value: str | None) -> None:
         body = {"metadata": {"labels": {names.GATE_LABEL: value}}}
-        kube.patch(resource.NAMESPACES, fixtures.NAMESPACE, body)
+        kube.patch(gvr.NAMESPACES, fixtures.NAMESPACE, body)
 
     label("true")
     try:
@@ -202,20 +199,20 @@ def gated(kube: client.KubeClient) -> Iterator[None]:
 
 def clear(kube: client.KubeClient) -> None:
     """Delete every pod and claim, and wait until their devices are free."""
-    for kind in (resource.PODS, resource.RESOURCE_CLAIMS):
+    for kind in (gvr.PODS, gvr.RESOURCE_CLAIMS):
         found = kube.list(kind, namespace=fixtures.NAMESPACE).items
 
-        def remove(name: str, kind: resource.Resource = kind) -> None:
+        def remove(name: str, kind: gvr.Resource = kind) -> None:
             with contextlib.suppress(errors.NotFound):
                 kube.delete(kind, name, fixtures.NAMESPACE)
 
         _spread(remove, [one["metadata"]["name"] for one in found])
-    _until(lambda: not kube.list(resource.RESOURCE_CLAIMS, namespace=fixtures.NAMESPACE).items)
+    _until(lambda: not kube.list(gvr.RESOURCE_CLAIMS, namespace=fixtures.NAMESPACE).items)
 
 
 def _is_there(kube: client.KubeClient) -> bool:
     try:
-        kube.get(resource.NAMESPACES, fixtures.NAMESPACE)
+        kube.get(gvr.NAMESPACES, fixtures.NAMESPACE)
     except errors.NotFound:
         return False
     return True

@@ -17,7 +17,7 @@ from benchmarks.allocator import fixtures
 from benchmarks.control_plane import fixture
 from benchmarks.herd import plugins
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 
 ROOT = Path(__file__).parents[2]
@@ -71,9 +71,9 @@ def _wipe(kube: client.KubeClient, count: int) -> None:
 
     def clear(number: int) -> None:
         mine = f"spec.nodeName={fixtures.node_name(number)}"
-        for one in kube.list(resource.RESOURCE_SLICES, field_selector=mine).items:
+        for one in kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items:
             with contextlib.suppress(errors.NotFound):
-                kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
 
     with futures.ThreadPoolExecutor(fixture.THREADS) as pool:
         list(pool.map(clear, range(count)))

@@ -20,8 +20,13 @@ import urllib3
 from benchmarks.allocator import fixtures
 from driver import clock, ids, names
 from driver.devices import model
-from driver.kube import backoff, client, credentials, events, resource, transport
-from driver.kubeletplugin import discovery, metrics, node_allocator, publisher, supply, telling
+from driver.kube import backoff, client, gvr
+from driver.kube.events import recorder
+from driver.kube.http import credentials, transport
+from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import metrics
+from driver.kubeletplugin.host import discovery
+from driver.kubeletplugin.publish import node_allocator, pool_builder, publisher
 from simulator import machine
 from tests.fakes import nvml
 
@@ -61,7 +66,7 @@ class Book:
 
     def note(self, method: str, path: str, query: Mapping[str, str]) -> None:
         """One request is about to be sent."""
-        collection = path.endswith(f"/{resource.RESOURCE_SLICES.plural}")
+        collection = path.endswith(f"/{gvr.RESOURCE_SLICES.plural}")
         kind = method
         if method == "GET":
             kind = "GET" if not collection else "WATCH" if "watch" in query else "LIST"
@@ -89,12 +94,12 @@ class _Silent:
 
     def event(
         self,
-        regarding: events.ObjectRef,
+        regarding: recorder.ObjectRef,
         reason: str,
         message: str,
         *,
         warning: bool,
-        related: events.ObjectRef | None = None,
+        related: recorder.ObjectRef | None = None,
     ) -> None:
         """Nothing is told."""
 
@@ -115,14 +120,16 @@ class Plugin:
         name = fixtures.node_name(number)
         time_ = clock.SystemClock()
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        teller = telling.Teller(_Silent())
+        teller = kubeletplugin_events.Teller(_Silent())
         wire = Counted(credentials.Credentials(ground.kubeconfig), ground.book)
         allocator = node_allocator.NodeAllocator(
             "controller", ground.folder / name, node_allocator.Tools(teller, counters, time_)
         )
         tools = publisher.Tools(client.KubeClient(wire), teller, counters, time_, allocator)
         looking = backoff.Backoff(_LOOKING, random.random)
-        offered = supply.Supply(supply.Sources(lambda: gpus), _REDISCOVER_S, looking, time_)
+        offered = pool_builder.Supply(
+            pool_builder.Sources(lambda: gpus), _REDISCOVER_S, looking, time_
+        )
         settings = publisher.Settings(names.DRIVER, ids.NodeName(name), jitter=random.random)
         self._publisher = publisher.Publisher(offered, settings, tools)
         self._stop = threading.Event()

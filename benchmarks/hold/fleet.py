@@ -9,7 +9,8 @@ from concurrent import futures
 from benchmarks.allocator import fixtures
 from benchmarks.control_plane import fixture
 from driver import errors
-from driver.kube import client, resource, watching
+from driver.kube import client, gvr
+from driver.kube.http import watch_stream
 
 GPUS = 8
 _WITHIN_S = 300.0
@@ -23,14 +24,14 @@ def occupy(kube: client.KubeClient, count: int, nodes: int) -> None:
         name = f"there-{number}"
         node = fixtures.node_name(number % nodes)
         pod = fixtures.pod(f"pod-{name}", name)
-        made = _create(kube, resource.PODS, {**pod, "spec": {**pod["spec"], "nodeName": node}})
-        _patch(kube, resource.PODS, made, {"phase": "Running"})
-        claim = _create(kube, resource.RESOURCE_CLAIMS, fixtures.claim(name, fixtures.gpus()))
+        made = _create(kube, gvr.PODS, {**pod, "spec": {**pod["spec"], "nodeName": node}})
+        _patch(kube, gvr.PODS, made, {"phase": "Running"})
+        claim = _create(kube, gvr.RESOURCE_CLAIMS, fixtures.claim(name, fixtures.gpus()))
         device = ("gpu.ration.dev", node, f"gpu-{number // nodes}")
         status = fixtures.allocated(claim, device, node)["status"]
         meta = made["metadata"]
         user = {"resource": "pods", "name": meta["name"], "uid": meta["uid"]}
-        _patch(kube, resource.RESOURCE_CLAIMS, claim, {**status, "reservedFor": [user]})
+        _patch(kube, gvr.RESOURCE_CLAIMS, claim, {**status, "reservedFor": [user]})
 
     with futures.ThreadPoolExecutor(fixture.THREADS) as pool:
         list(pool.map(make, range(count)))
@@ -63,13 +64,13 @@ class Allocated:
         self._watch.interrupt()
         self._thread.join(10)
 
-    def _open(self) -> watching.Watch:
+    def _open(self) -> watch_stream.Watch:
         """List, and watch from there: the server ends the watch of a reader that is behind."""
-        found = self._kube.list(resource.RESOURCE_CLAIMS, namespace=fixtures.NAMESPACE)
+        found = self._kube.list(gvr.RESOURCE_CLAIMS, namespace=fixtures.NAMESPACE)
         for one in found.items:
             self._note(one)
         return self._kube.watch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             namespace=fixtures.NAMESPACE,
             version=found.version,
             timeout_s=int(_WITHIN_S),
@@ -84,17 +85,17 @@ class Allocated:
             if not self._closing.is_set():
                 self._watch = self._open()
 
-    def _note(self, claim: resource.Object) -> None:
+    def _note(self, claim: gvr.Object) -> None:
         if claim.get("status", {}).get("allocation"):
             self.at.setdefault(claim["metadata"]["name"], time.monotonic())
 
 
-def _create(kube: client.KubeClient, kind: resource.Resource, raw: fixtures.Raw) -> resource.Object:
+def _create(kube: client.KubeClient, kind: gvr.Resource, raw: fixtures.Raw) -> gvr.Object:
     return kube.create(kind, fixture.fresh(raw), fixtures.NAMESPACE)
 
 
 def _patch(
-    kube: client.KubeClient, kind: resource.Resource, made: resource.Object, status: fixtures.Raw
+    kube: client.KubeClient, kind: gvr.Resource, made: gvr.Object, status: fixtures.Raw
 ) -> None:
     name, body = made["metadata"]["name"], {"status": status}
     kube.patch(kind, name, body, namespace=fixtures.NAMESPACE, subresource="status")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rich.console
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import (
     argv,
     certificates,
@@ -145,8 +145,8 @@ def served() -> Iterator[Ground]:
 
 def namespace(kube: client.KubeClient, name: str) -> None:
     """A namespace that pods can be made in: nobody makes its account but us."""
-    accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
-    kube.create(resource.NAMESPACES, {"metadata": {"name": name}})
+    accounts = gvr.Resource("", "v1", "serviceaccounts", namespaced=True)
+    kube.create(gvr.NAMESPACES, {"metadata": {"name": name}})
     kube.create(accounts, {"metadata": {"name": "default"}}, name)
 
 

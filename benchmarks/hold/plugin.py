@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import record
 from benchmarks.hold import asking, ground, mix
-from driver.kube import resource
+from driver.kube import gvr
 from driver.kubeletplugin import ports
 from tests.fakes import battering
 
@@ -27,7 +27,7 @@ _WITHIN_S = 60.0
 def measure(idle_s: float) -> list[record.Figure]:
     """On a node of eight GPUs; `idle_s` seconds of it the plugin is left alone."""
     with ground.served() as api:
-        api.kube.create(resource.NODES, {"metadata": {"name": NODE}})
+        api.kube.create(gvr.NODES, {"metadata": {"name": NODE}})
         with battering.battered(api.kube, api.plugin(NODE), NODE) as node:
             anew = _published_anew(api, node)
             claims = Claims(node)

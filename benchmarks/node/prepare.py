@@ -9,7 +9,7 @@ import grpc
 
 from benchmarks import record
 from benchmarks.node import process
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc
 from hack.cluster import api
 from tests.e2e import playground
@@ -46,7 +46,7 @@ def measure(cluster: api.Cluster, kube: client.KubeClient, node: str) -> list[re
 def _devices(ground: playground.Playground, node: str) -> list[str]:
     """The node's whole GPUs."""
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    slices = ground.kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+    slices = ground.kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
     found = [
         device["name"]
         for one in slices
@@ -76,7 +76,7 @@ def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.
     }
     body = {"status": {"allocation": allocation}}
     made = ground.kube.patch(
-        resource.RESOURCE_CLAIMS, name, body, namespace=ground.namespace, subresource="status"
+        gvr.RESOURCE_CLAIMS, name, body, namespace=ground.namespace, subresource="status"
     )
     uid = made["metadata"]["uid"]
     return dra_v1_pb2.Claim(namespace=ground.namespace, name=name, uid=uid)
@@ -86,7 +86,7 @@ def _free(ground: playground.Playground) -> None:
     """Nobody uses these claims, so nobody else frees them."""
     for one in ground.claims():
         ground.kube.patch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             one["metadata"]["name"],
             {"status": {"allocation": None}},
             namespace=ground.namespace,

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from benchmarks import record
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -28,12 +28,12 @@ def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
 def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     cluster.stop("plugin", node)
-    for one in kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items:
-        kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+    for one in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
+        kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
     started = time.monotonic()
     cluster.start("plugin", node)
     playground.until(
-        lambda: kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items, 30, "a slice"
+        lambda: kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items, 30, "a slice"
     )
     return time.monotonic() - started
 
@@ -50,14 +50,14 @@ def _wipe_to_slices(cluster: api.Cluster, kube: client.KubeClient, node: str) ->
 
 def _slices(kube: client.KubeClient, node: str) -> set[str]:
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    found = kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+    found = kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
     return {one["metadata"]["uid"] for one in found}
 
 
 def _whole_pool(kube: client.KubeClient, node: str) -> set[str]:
     """The slices, once they are as many as they say."""
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    found = kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+    found = kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
     wanted = {one["spec"]["pool"]["resourceSliceCount"] for one in found}
     return {one["metadata"]["uid"] for one in found} if wanted == {len(found)} else set()
 

@@ -8,10 +8,10 @@ import time
 from benchmarks import record
 from driver import errors, ids, names
 from driver.devices import faces
-from driver.kube import client, resource
-from driver.kubeletplugin import slice_plan
+from driver.kube import client, gvr
 from driver.kubeletplugin.nvml import library as nvml
-from driver.resources import publish
+from driver.kubeletplugin.publish import slice_plan
+from driver.resources.publish import slice_builder
 from hack.cluster import api
 from simulator import control
 from simulator import machine as machines
@@ -56,9 +56,9 @@ def _once(library: nvml.NvmlLibrary) -> float:
     started = time.perf_counter()
     inventory = library.inventory()
     every = {gpu.uuid: faces.Offering(kinds=frozenset(faces.Kind)) for gpu in inventory.gpus}
-    terms = publish.Terms(names.DRIVER, ids.NodeName(NODE), "controller", every)
-    pool, refused = publish.pool_of(inventory, terms, {})
-    writes = slice_plan.plan_writes(pool, publish.Owner(ids.NodeName(NODE), "uid"), [])
+    terms = slice_builder.Terms(names.DRIVER, ids.NodeName(NODE), "controller", every)
+    pool, refused = slice_builder.pool_of(inventory, terms, {})
+    writes = slice_plan.plan_writes(pool, slice_builder.Owner(ids.NodeName(NODE), "uid"), [])
     seconds = time.perf_counter() - started
     if refused or not writes:
         raise ValueError(f"{refused or 'nothing'} of {len(inventory.gpus)} GPUs")
@@ -93,9 +93,9 @@ class Watcher:
 
     def __init__(self, kube: client.KubeClient) -> None:
         chosen = f"spec.nodeName={NODE}"
-        version = kube.list(resource.RESOURCE_SLICES, field_selector=chosen).version
+        version = kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).version
         self._stream = kube.watch(
-            resource.RESOURCE_SLICES,
+            gvr.RESOURCE_SLICES,
             version=version,
             timeout_s=600,
             read_timeout_s=300,

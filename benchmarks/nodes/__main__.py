@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import record
 from benchmarks.nodes import asking, days, lives
-from driver.controller import collecting
+from driver.runtime import gc_tuning
 
 OPENB: tuple[int, ...] = (119, 123, 130, 140, 147)
 GAVEL: tuple[int, ...] = (46, 47, 82, 83, 87)
@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one day of each; nothing is stored")
     given = parser.parse_args()
-    collecting.rarely()  # as the controller
+    gc_tuning.rarely()  # as the controller
     at = days.folder()
     if at is None:
         print("the traces are not here: name their folder in $RATION_TRACES")

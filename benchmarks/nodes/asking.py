@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.nodes import days, fleet, lives, world
-from driver.controller.allocation import outcome
-from driver.controller.provisioning import planning, shape, wishes
-from driver.controller.simulation import openb, replay
+from driver.cli.simulation import openb, replay
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.provisioning import node_template, planner
 
 
 class Planned:
@@ -14,22 +15,25 @@ class Planned:
 
     together = True
 
-    def __init__(self, shapes: tuple[shape.Shape, ...] = fleet.SHAPES) -> None:
+    def __init__(self, shapes: tuple[node_template.Shape, ...] = fleet.SHAPES) -> None:
         self._shapes = shapes
 
     def ask(self, now: world.Standing) -> Iterator[world.Wanted]:
         """What the plan asks for. No node is called back: an autoscaler has begun to bring it."""
-        supply = planning.Supply(self._shapes, now.in_flight, fleet.MOST)
-        found = [wishes.Wish(one.job.name, tuple(map(_workload, one.tasks))) for one in now.waiting]
-        made = planning.plan(now.view, supply, found, world.DECIDING)
+        supply = planner.Supply(self._shapes, now.in_flight, fleet.MOST)
+        found = [
+            provisioning_demand.Wish(one.job.name, tuple(map(_workload, one.tasks)))
+            for one in now.waiting
+        ]
+        made = planner.plan(now.view, supply, found, world.DECIDING)
         if made.hopeless:
             raise AssertionError(made.hopeless)
         for ask in made.asks:
             yield world.Wanted(ask.shape, ask.wish)
 
 
-def _workload(task: replay.Task) -> outcome.Workload:
-    return outcome.Workload(task.pod, task.claims)
+def _workload(task: replay.Task) -> allocator_types.Workload:
+    return allocator_types.Workload(task.pod, task.claims)
 
 
 @dataclass(slots=True)
@@ -39,7 +43,7 @@ class _Bin:
     `shapes` are those that it may still become.
     """
 
-    shapes: tuple[shape.Shape, ...]
+    shapes: tuple[node_template.Shape, ...]
     pods: list[openb.Pod] = field(default_factory=list)
 
     def add(self, pod: openb.Pod) -> bool:
@@ -80,7 +84,7 @@ def _size(pod: openb.Pod) -> tuple[int, int, int]:
     return pod.demand, pod.cpu, pod.memory
 
 
-def _has_room(one: shape.Shape, pods: Sequence[openb.Pod]) -> bool:
+def _has_room(one: node_template.Shape, pods: Sequence[openb.Pod]) -> bool:
     return (
         sum(pod.demand for pod in pods) <= fleet.milli(one)
         and sum(pod.cpu for pod in pods) <= one.allocatable["cpu"]

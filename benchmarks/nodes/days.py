@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.controller.simulation import openb
+from driver.cli.simulation import openb
 
 DAY_S = 86_400.0
 SEED = 42

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks import record
 from benchmarks.nodes import days
-from driver.controller.provisioning import shape
+from driver.scheduling.provisioning import node_template
 
 HOUR = 3600.0
 
@@ -15,7 +15,7 @@ HOUR = 3600.0
 class Life:
     """Of a node: it is paid for from being asked for until it is gone, None: not on this day."""
 
-    shape: shape.Shape
+    shape: node_template.Shape
     gpus: int
     asked: float
     gone: float | None = None

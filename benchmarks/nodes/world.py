@@ -13,15 +13,21 @@ from typing import Protocol
 
 from benchmarks.nodes import days, fleet, lives
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import filters, outcome, policies, ranking, settings, shapes
-from driver.controller.provisioning import shape
-from driver.controller.simulation import desk, openb, replay
-from driver.resources import classes
+from driver.cli.simulation import openb, replay, scheduler
+from driver.resources.dra import device_classes
+from driver.scheduling.allocator import policies, settings
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.equivalence import workload_signature
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.provisioning import node_template
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects
 
-DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
+DECIDING = settings.Settings(
+    ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+)
 IDLE_S = 300.0
 _HELD = "is for what it was asked for"
 _SHARED = (
@@ -37,7 +43,7 @@ class Waiting:
     job: days.Job
     tasks: Sequence[replay.Task]
     alike: object = None
-    bound: dict[int, desk.Bound] = field(default_factory=dict)
+    bound: dict[int, scheduler.Bound] = field(default_factory=dict)
 
     @property
     def open(self) -> list[replay.Task]:
@@ -49,7 +55,7 @@ class Waiting:
 class Wanted:
     """A node to be asked for, and the job that it is for; "": for whoever comes."""
 
-    shape: shape.Shape
+    shape: node_template.Shape
     job: str = ""
 
 
@@ -59,7 +65,7 @@ class Standing:
 
     view: cluster.ClusterView
     waiting: Sequence[Waiting]
-    in_flight: Mapping[ids.NodeName, shape.Shape]
+    in_flight: Mapping[ids.NodeName, node_template.Shape]
 
 
 class Asking(Protocol):
@@ -86,7 +92,7 @@ class World:
 
     def __init__(self, by: Asking, idle_s: float = IDLE_S) -> None:
         caches = replace(openb.caches(()), classes=_classes())
-        self._desk = desk.Desk(picture.build(names.DRIVER, caches), DECIDING)
+        self._desk = scheduler.Desk(cluster_state.build(names.DRIVER, caches), DECIDING)
         self._by = by
         self._idle_s = idle_s
         self._maker = openb.Maker(whole=100)
@@ -120,7 +126,7 @@ class World:
         tasks = [self._maker.task(f"{job.name}-{n}", job.pod) for n in range(job.pods)]
         for task in tasks:
             self._desk.add(task.claims)
-        alike = shapes.of(outcome.Workload(tasks[0].pod, tasks[0].claims))
+        alike = workload_signature.of(allocator_types.Workload(tasks[0].pod, tasks[0].claims))
         self._waiting[job.name] = Waiting(job, tasks, alike)
 
     def _serve(self) -> None:
@@ -140,7 +146,7 @@ class World:
             if place in one.bound:
                 continue
             answer = self._desk.decide(task.pod, avoid)
-            if isinstance(answer, desk.Bound):
+            if isinstance(answer, scheduler.Bound):
                 one.bound[place] = answer
                 self._nodes[answer.placement.node].pods += 1
                 continue
@@ -216,6 +222,6 @@ class World:
         del self._nodes[name]
 
 
-def _classes() -> Mapping[ids.Key, classes.DeviceClass]:
+def _classes() -> Mapping[ids.Key, device_classes.DeviceClass]:
     found = (objects.device_class(), objects.device_class(names.CLASS_MPS, _SHARED))
     return {ids.Key(one.name): one for one in found}

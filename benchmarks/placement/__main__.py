@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import record
 from benchmarks.placement import beside, fleet, openb, ours, streams
-from driver.controller import collecting
-from driver.controller.allocation import policies, ranking
+from driver.runtime import gc_tuning
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
 
 _WITH = ("FGD", "best fit", "first fit", "random")
 _SUITES = ("openb", "mig")
@@ -32,7 +33,7 @@ def main() -> int:
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
     given = parser.parse_args()
-    collecting.rarely()  # as the controller
+    gc_tuning.rarely()  # as the controller
     folder = openb.folder()
     suites = given.suites or _SUITES
     if "openb" in suites and folder is None:

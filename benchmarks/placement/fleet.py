@@ -7,16 +7,14 @@ from typing import NamedTuple
 from benchmarks.allocator import fixtures
 from benchmarks.placement import stopwatch, streams
 from driver import ids, names
-from driver.controller import picture
-from driver.controller.allocation import (
-    anatomy,
-    assemble,
-    filters,
-    outcome,
-    ranking,
-    settings,
-)
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.scheduling.allocator import allocation_result, settings
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.capacity import pool_layout
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.snapshot import cluster_state
 
 GPUS_A_NODE = 8
 _STAMP = "2026-01-01T00:00:00Z"
@@ -35,13 +33,15 @@ class Ours:
     """A fleet of nodes with so many GPUs each, at most the machine's eight."""
 
     def __init__(self, gpus: int, judge: ranking.Ranking, a_node: int = GPUS_A_NODE) -> None:
-        self._view = picture.Picture(names.DRIVER)
-        self._allocator = stopwatch.Stopwatch(settings.Settings(judge, filters.Rules(names.DRIVER)))
+        self._view = cluster_state.Picture(names.DRIVER)
+        self._allocator = stopwatch.Stopwatch(
+            settings.Settings(judge, device_filter.Rules(names.DRIVER))
+        )
         self._a_node = a_node
         self._order: dict[str, int] = {}
         self._made = 0
         for raw in fixtures.classes():
-            self._view.put_class(raw["metadata"]["name"], classes.parse(raw))
+            self._view.put_class(raw["metadata"]["name"], device_classes.parse(raw))
         template = fixtures.every_face("controller", streams.MACHINE)
         for number in range(-(-gpus // a_node)):
             self._add(number, json.loads(fixtures.filled(template, number)))
@@ -63,11 +63,13 @@ class Ours:
         self._made += 1
         raw = fixtures.claim(f"claim-{self._made}", fixtures.instance(profile))
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", f"claim-{self._made}"))
-        workload = outcome.Workload(pod, (claims.parse(raw),))
+        workload = allocator_types.Workload(pod, (claims.parse(raw),))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, outcome.NoFit):
+        if isinstance(answer, allocator_types.NoFit):
             return None
-        (key, made), *_ = assemble.allocations(self._view, workload, answer, _STAMP).items()
+        (key, made), *_ = allocation_result.allocations(
+            self._view, workload, answer, _STAMP
+        ).items()
         self._view.put_claim(key, replace(workload.open[0], allocation=made))
         self._view.put_pod(pod.key, replace(pod, node=answer.node))
         return Given(key, pod.key, *self._where(answer))
@@ -77,10 +79,10 @@ class Ours:
         self._view.put_claim(given.claim, None)
         self._view.put_pod(given.pod, None)
 
-    def _where(self, answer: outcome.Placement) -> tuple[int, int]:
+    def _where(self, answer: allocator_types.Placement) -> tuple[int, int]:
         device = answer.picks[0].result.device
         pool = self._view.pools[device.driver, device.pool]
-        face = anatomy.of(pool).faces[device.device]
+        face = pool_layout.of(pool).faces[device.device]
         return self._order[answer.node] * self._a_node + face.card, face.mask
 
 

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.controller.simulation import openb
+from driver.cli.simulation import openb
 
 Node = openb.Node
 Pod = openb.Pod

@@ -5,23 +5,24 @@ from typing import NamedTuple
 
 from benchmarks.placement import openb, stopwatch
 from driver import names
-from driver.controller import picture
-from driver.controller.allocation import filters, ranking, settings
-from driver.controller.allocation.policies import base, mix
-from driver.controller.simulation import desk
-from driver.controller.simulation import openb as simulated
-from driver.controller.simulation import replay as engine
+from driver.cli.simulation import openb as simulated
+from driver.cli.simulation import replay as engine
+from driver.cli.simulation import scheduler
+from driver.scheduling.allocator import settings
+from driver.scheduling.allocator.policies import base, ranking, workload_mix
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.snapshot import cluster_state
 
 
-def usual(trace: openb.Trace) -> mix.Mix:
+def usual(trace: openb.Trace) -> workload_mix.Mix:
     """What the trace usually asks, as our policies see it."""
-    return mix.of((_demand(shape), part) for shape, part in openb.usual(trace))
+    return workload_mix.of((_demand(shape), part) for shape, part in openb.usual(trace))
 
 
-def _demand(shape: openb.Pod) -> mix.Demand:
+def _demand(shape: openb.Pod) -> workload_mix.Demand:
     asked = base.MPS if shape.milli < openb.FULL else base.WHOLE
     mode = asked if shape.gpus else base.IDLE
-    return mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
+    return workload_mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
 
 
 class Replayed(NamedTuple):
@@ -31,11 +32,11 @@ class Replayed(NamedTuple):
     rate: float
 
 
-class _Desk(desk.Desk):
+class _Desk(scheduler.Desk):
     """The desk of `simulate`, with a stopwatch."""
 
     def __init__(
-        self, view: picture.Picture, deciding: settings.Settings, *, every_pod: bool = False
+        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
     ) -> None:
         super().__init__(view, deciding, every_pod=every_pod)
         self._allocator = self.watch = stopwatch.Stopwatch(deciding)
@@ -48,7 +49,7 @@ def replay(
     told: engine.Told = lambda _done, _of: None,
 ) -> Replayed:
     """One comes each second, and none leaves. `told` hears how many have come."""
-    deciding = settings.Settings(judge, filters.Rules(names.DRIVER))
+    deciding = settings.Settings(judge, device_filter.Rules(names.DRIVER))
     found = _Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
     maker = simulated.Maker()
     tasks = [maker.task(f"pod-{n}", pod, float(n)) for n, pod in enumerate(arriving)]

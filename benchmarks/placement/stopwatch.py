@@ -2,11 +2,12 @@
 
 import time
 
-from driver.controller import view as cluster
-from driver.controller.allocation import allocate, outcome, settings
+from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import snapshot as cluster
 
 
-class Stopwatch(allocate.Allocator):
+class Stopwatch(allocator.Allocator):
     """Counts decisions, and the processor time in them, whatever else the machine does."""
 
     def __init__(self, deciding: settings.Settings) -> None:
@@ -20,8 +21,8 @@ class Stopwatch(allocate.Allocator):
         return self._decisions / self._seconds if self._seconds else 0.0
 
     def decide(
-        self, view: cluster.ClusterView, workload: outcome.Workload
-    ) -> outcome.Placement | outcome.NoFit:
+        self, view: cluster.ClusterView, workload: allocator_types.Workload
+    ) -> allocator_types.Placement | allocator_types.NoFit:
         """As the allocator does."""
         begun = time.process_time()
         found = super().decide(view, workload)

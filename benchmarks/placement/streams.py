@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from benchmarks.allocator import fixtures
 from driver import names
-from driver.controller import picture
-from driver.controller.allocation import anatomy, ranking
-from driver.controller.allocation.policies import base
-from driver.resources import slices
+from driver.resources.dra import slices
+from driver.scheduling.allocator.capacity import pool_layout
+from driver.scheduling.allocator.policies import base, ranking
+from driver.scheduling.snapshot import cluster_state
 from tests import rooms
 
 MACHINE = "hgx-h100"
@@ -45,10 +45,10 @@ class Arrival(NamedTuple):
 def machine() -> base.Model:
     """The kind of GPU, with all its placements, as our plugin publishes it."""
     text = fixtures.filled(fixtures.every_face("controller", MACHINE), 0)
-    shown = picture.Picture(names.DRIVER)
+    shown = cluster_state.Picture(names.DRIVER)
     for raw in json.loads(text):
         shown.put_slice(raw["metadata"]["name"], slices.parse(raw))
-    return anatomy.of(next(iter(shown.pools.values()))).idle[0].model
+    return pool_layout.of(next(iter(shown.pools.values()))).idle[0].model
 
 
 @functools.cache

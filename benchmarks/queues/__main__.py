@@ -10,7 +10,7 @@ import importlib.util
 import sys
 
 from benchmarks import record
-from driver.controller import collecting
+from driver.runtime import gc_tuning
 
 MODULES = ("fairness", "gangs", "plans")
 
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", choices=(*MODULES, []), help="all, if none is named")
     parser.add_argument("--quick", action="store_true", help="less of it; nothing is stored")
     given = parser.parse_args()
-    collecting.rarely()  # as the controller
+    gc_tuning.rarely()  # as the controller
     figures: list[record.Figure] = []
     for name in given.modules or MODULES:
         path = f"{__package__}.{name}"

@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 from benchmarks.allocator import fixtures
 from driver import ids, names
-from driver.controller import picture
-from driver.controller.allocation import filters, outcome, policies, ranking, settings
-from driver.controller.preempting import units
-from driver.resources import claims, classes, nodes, pods, slices
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, device_classes, slices
+from driver.scheduling.allocator import policies, settings
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.preemption import victims
+from driver.scheduling.snapshot import cluster_state
 
 SEED = 20261122
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
@@ -22,7 +26,9 @@ OWNER = pods.Owner("Job", "batch", "u")
 
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
-    return settings.Settings(ranking.of(",".join(policies.DEFAULT)), filters.Rules(names.DRIVER))
+    return settings.Settings(
+        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+    )
 
 
 class _Job(NamedTuple):
@@ -36,14 +42,14 @@ class Fleet:
     """So many nodes; jobs of a GPU each come to run on it, and a book of them is kept."""
 
     def __init__(self, count: int) -> None:
-        self.view = picture.Picture(names.DRIVER)
-        self.book = units.Book()
+        self.view = cluster_state.Picture(names.DRIVER)
+        self.book = victims.Book()
         self._dice = random.Random(SEED)  # noqa: S311 - no secret
         self._free: list[tuple[ids.NodeName, str]] = []
         self._made = 0
         self._running: list[_Job] = []
         for raw in fixtures.classes():
-            self.view.put_class(raw["metadata"]["name"], classes.parse(raw))
+            self.view.put_class(raw["metadata"]["name"], device_classes.parse(raw))
         template = fixtures.every_face("controller")
         for number in range(count):
             self._add(number, json.loads(fixtures.filled(template, number)))
@@ -106,12 +112,12 @@ class Fleet:
         self._running.append(_Job(pod.key, claim.key, node, devices))
 
 
-def asks(name: str, gpus: int = 1) -> outcome.Workload:
+def asks(name: str, gpus: int = 1) -> allocator_types.Workload:
     """A pod that waits for so many GPUs."""
     claim = claims.parse(fixtures.claim(name, fixtures.gpus(gpus)))
-    return outcome.Workload(pods.parse(fixtures.pod(name, name)), (claim,))
+    return allocator_types.Workload(pods.parse(fixtures.pod(name, name)), (claim,))
 
 
-def gang(count: int, gpus: int = 1) -> list[outcome.Workload]:
+def gang(count: int, gpus: int = 1) -> list[allocator_types.Workload]:
     """So many pods that wait together."""
     return [asks(f"worker-{number:04d}", gpus) for number in range(count)]

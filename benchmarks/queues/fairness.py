@@ -27,9 +27,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks import record
-from driver.controller.queueing import amounts, engine, fair, tree
-from driver.controller.simulation import turns
+from driver.cli.simulation import turns
 from driver.resources import queues
+from driver.scheduling.queues import engine, fair_share, tree
+from driver.scheduling.queues import resources as queue_resources
 from tests import replays, worlds
 
 TRACE = "gavel_philly_11cb48.csv"
@@ -128,9 +129,9 @@ class Watch:
             self.fair[name] = self.fair.get(name, 0.0) + fair_s
 
     def _shares(self, state: Sequence[tuple[str, int, int]]) -> Mapping[str, float]:
-        whole = NODES * A_NODE * amounts.FULL
+        whole = NODES * A_NODE * queue_resources.FULL
         demand = {name: Fraction(has + waits, whole) for name, has, waits in state}
-        shares = fair.shares(tree.build(self.found), amounts.Amounts(whole), demand)
+        shares = fair_share.shares(tree.build(self.found), queue_resources.Amounts(whole), demand)
         return {name: float(share * whole) for name, share in shares.items()}
 
 

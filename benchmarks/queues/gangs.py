@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from benchmarks import record
 from benchmarks.queues import busy
-from driver.controller import collecting
-from driver.controller.allocation.gangs import result, seating, topology, trial
+from driver.runtime import gc_tuning
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import tentative, topology
+from driver.scheduling.gangs import types as gang_types
 
 _NODES, _PODS, _ROUNDS = 500, 512, 5
 _LARGER = 8
@@ -53,9 +55,9 @@ def _decide(fleet: busy.Fleet, pods: int, gpus: int, *, fits: bool = True) -> fl
     members = busy.gang(pods, gpus)
     deciding, near = busy.deciding(), topology.Topology()
     begun = time.process_time()
-    answer = seating.place(members, fleet.view, near, deciding, trial.Known())
+    answer = gang_placement.place(members, fleet.view, near, deciding, tentative.Known())
     taken = time.process_time() - begun
-    if isinstance(answer, result.Seated) is not fits:
+    if isinstance(answer, gang_types.Seated) is not fits:
         raise RuntimeError(f"a gang of {pods} {'does not fit' if fits else 'fits'}")
     return taken
 
@@ -65,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small fleet, few rounds")
     given = parser.parse_args()
-    collecting.rarely()  # as the controller
+    gc_tuning.rarely()  # as the controller
     print(*map(record.line, run(quick=given.quick)), sep="\n")
     return 0
 

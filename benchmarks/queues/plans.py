@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import record
 from benchmarks.queues import busy
-from driver.controller import collecting
-from driver.controller.allocation import outcome
-from driver.controller.preempting import law, wanted
-from driver.controller.preempting import plan as planning
-from driver.resources import budgets
+from driver.resources import disruption_budgets
+from driver.runtime import gc_tuning
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.preemption import planner as planning
+from driver.scheduling.preemption import policy as preemption_policy
+from driver.scheduling.preemption import types as preemption_types
 
 _NODES, _ROUNDS = 500, 15
 _CHANGES = 8
-_Asks = Callable[[int], Sequence[outcome.Workload]]
+_Asks = Callable[[int], Sequence[allocator_types.Workload]]
 
 
 def run(*, quick: bool) -> list[record.Figure]:
@@ -45,15 +46,21 @@ def run(*, quick: bool) -> list[record.Figure]:
 
 
 def _plan(
-    fleet: busy.Fleet, planner: planning.Planner, members: Sequence[outcome.Workload]
+    fleet: busy.Fleet, planner: planning.Planner, members: Sequence[allocator_types.Workload]
 ) -> float:
     fleet.change(_CHANGES)
-    right = law.Law(law.Preemptor(1000), law.NoQueues(), budgets.Guards([]), busy.NOW, idles=False)
-    ask = wanted.Ask(fleet.view, members, busy.deciding(), refused=True)
+    right = preemption_policy.Law(
+        preemption_policy.Preemptor(1000),
+        preemption_policy.NoQueues(),
+        disruption_budgets.Guards([]),
+        busy.NOW,
+        idles=False,
+    )
+    ask = preemption_types.Ask(fleet.view, members, busy.deciding(), refused=True)
     begun = time.process_time()
     found = planner.plan(ask, right, fleet.book)
     taken = (time.process_time() - begun) * 1000
-    if not isinstance(found, wanted.Plan) or not found.least:
+    if not isinstance(found, preemption_types.Plan) or not found.least:
         raise RuntimeError("the cheapest plan was not found")
     return taken
 
@@ -63,7 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small fleet, few rounds")
     given = parser.parse_args()
-    collecting.rarely()  # as the controller
+    gc_tuning.rarely()  # as the controller
     print(*map(record.line, run(quick=given.quick)), sep="\n")
     return 0
 

@@ -12,7 +12,7 @@ from typing import Literal
 import pydantic
 
 from driver import errors, names
-from driver.api import nvidia, strict, v1alpha1
+from driver.api import nvidia, v1alpha1, validation
 
 Kind = Literal["GpuConfig", "MigDeviceConfig"]
 """What a device can be configured by: MIG devices have a kind of their own."""
@@ -87,7 +87,7 @@ def _read(
             return nvidia.KINDS[kind].model_validate(dict(parameters)).ours()
         return _OURS[kind].model_validate(dict(parameters))
     except UnicodeEncodeError as error:
-        raise errors.BadInput(where, *strict.NO_UNICODE) from error
+        raise errors.BadInput(where, *validation.NO_UNICODE) from error
     except pydantic.ValidationError as error:
         raise _bad(error, where, model) from error
 

@@ -27,7 +27,7 @@ import pydantic
 from pydantic import Field
 
 from driver import names
-from driver.api import crd, strict
+from driver.api import crd, validation
 
 _MOST_SHAPES = 32
 _MOST_GPUS = 64
@@ -185,7 +185,7 @@ def read(document: Mapping[str, object], where: str) -> NodeShapes:
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    return strict.read(NodeShapes, document, where)
+    return validation.read(NodeShapes, document, where)
 
 
 def _wrong_label(key: str, value: str) -> str:

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from driver import names
-from driver.api import strict
+from driver.api import validation
 from driver.devices import faces as published
 from driver.devices import model
 
@@ -88,7 +88,7 @@ def read(document: Mapping[str, object], where: str) -> NodeOfferings:
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    return strict.read(NodeOfferings, document, where)
+    return validation.read(NodeOfferings, document, where)
 
 
 def _fits(patterns: tuple[str, ...], name: str) -> bool:

@@ -12,9 +12,9 @@ def main() -> None:
         print(answer())
         return
     # Typer, and what it takes, is loaded only where a command runs.
-    from driver.cli import loading  # noqa: PLC0415
+    from driver.cli import lazy  # noqa: PLC0415
 
-    loading.app()
+    lazy.app()
 
 
 if __name__ == "__main__":

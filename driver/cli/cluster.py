@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from driver import errors
-from driver.cli import ending
-from driver.kube import client, credentials
-from driver.resources import floor
+from driver.cli import errors as cli_errors
+from driver.kube import client
+from driver.kube.http import credentials
+from driver.resources.dra import version_support
 
 Kubeconfig = Annotated[
     Path | None,
@@ -33,15 +34,17 @@ def connect(kubeconfig: Path | None) -> client.KubeClient:
         return client.KubeClient.connect(kubeconfig or _usual(), "ration-cli")
     except errors.BadInput as e:
         typer.echo(f"no cluster: {e}; name a kubeconfig with --kubeconfig", err=True)
-        raise typer.Exit(ending.BAD) from e
+        raise typer.Exit(cli_errors.BAD) from e
 
 
 def connect_new_enough(kubeconfig: Path | None) -> client.KubeClient:
     """As `connect`, and exits with 3 where Kubernetes is below the floor. Raises ApiError."""
     kube = connect(kubeconfig)
-    old = floor.below(kube.server_version().git)
+    old = version_support.below(kube.server_version().git)
     if old is not None:
-        ending.stop(f"{old}: upgrade it, or ask `ration doctor` what works there", ending.UNREACHED)
+        cli_errors.stop(
+            f"{old}: upgrade it, or ask `ration doctor` what works there", cli_errors.UNREACHED
+        )
     return kube
 
 

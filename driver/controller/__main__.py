@@ -8,10 +8,10 @@ import uuid
 from collections.abc import Sequence
 
 from driver import errors
-from driver.controller import app, collecting
+from driver.controller import app
 from driver.controller.config import ControllerConfig
 from driver.kube import client
-from driver.telemetry import logs
+from driver.runtime import gc_tuning, logs
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         config = ControllerConfig.read(arguments)
         logs.configure(config.log_level)
-        collecting.rarely()
+        gc_tuning.rarely()
         kube = client.KubeClient.connect(config.kubeconfig, "ration-controller")
         # Half of the fencing token, so it must be new in every process (D22).
         name = config.identity or socket.gethostname()

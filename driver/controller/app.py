@@ -10,39 +10,29 @@ from concurrent import futures
 import prometheus_client
 import structlog
 
-from driver import clock, lifecycle
-from driver.controller import (
-    collecting,
-    commit,
-    documents,
-    exposition,
-    labelling,
-    metrics,
-    reconcile,
-    saying,
-    stores,
-    telling,
-    triggers,
-    turn,
-    unconverted,
-    watching,
-    writers,
-)
-from driver.controller.allocation import filters, ranking, settings
+from driver import clock
+from driver.controller import documents, metrics
+from driver.controller.collectors import collector as collector_collector
+from driver.controller.commit import allocations, pod_conditions, write_pool
+from driver.controller.commit import events as commit_events
 from driver.controller.config import ControllerConfig
-from driver.controller.provisioning import terms
-from driver.controller.reports import explaining
-from driver.controller.web import leader, looking, moments, page
-from driver.kube import (
-    backoff,
-    client,
-    events,
-    lease,
-    reflector,
-    workqueue,
-    writer,
-)
-from driver.telemetry import server, shown
+from driver.controller.informers import handlers, informers, stores
+from driver.controller.nodes import labels as node_labels
+from driver.controller.nodes import unconverted_pods
+from driver.controller.scheduler import loop as scheduler_loop
+from driver.controller.web import leader, page, recent_events
+from driver.controller.web import source as web_source
+from driver.kube import backoff, client, fenced_writer, lease, reflector, workqueue
+from driver.kube.events import recorder
+from driver.runtime import gc_tuning, lifecycle
+from driver.runtime.metrics import collector as metric_collector
+from driver.runtime.metrics import server
+from driver.scheduling.allocator import settings
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.lifecycle import actions
+from driver.scheduling.provisioning import settings as provisioning_settings
+from driver.scheduling.reports.documents import explanation
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
@@ -78,20 +68,20 @@ class App:
             self._clock,
             lease.Timings(jitter=jitter),
         )
-        self._recorder = events.EventRecorder(
+        self._recorder = recorder.EventRecorder(
             kube, "ration-controller", identity, self._clock, jitter
         )
-        self._fenced = writer.FencedWriter(kube, self._elector.term)
-        self._saying = saying.Saying(self._fenced, self._clock)
+        self._fenced = fenced_writer.FencedWriter(kube, self._elector.term)
+        self._saying = pod_conditions.Saying(self._fenced, self._clock)
         self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
-        self._told = moments.Moments(self._recorder, self._clock)
+        self._told = recent_events.Moments(self._recorder, self._clock)
         self._stores = stores.empty()
-        self._items = workqueue.WorkQueue[writers.Item](self._clock, jitter, writers.RETRIES)
+        self._items = workqueue.WorkQueue[write_pool.Item](self._clock, jitter, write_pool.RETRIES)
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""
         life = lifecycle.Lifecycle(_log, self._clock)
-        watched = watching.Watching(
+        watched = informers.Watching(
             self._kube,
             self._clock,
             self._jitter,
@@ -101,11 +91,11 @@ class App:
         reflectors = watched.reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
-        decider = self._decider(pool, reflectors[watching.SLICES])
+        decider = self._decider(pool, reflectors[informers.SLICES])
         source = self._looking(decider, reflectors)
         self._show(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
-        triggers.Triggers(self._items, on_demand=self._config.node_shapes is not None).attach(
+        handlers.Triggers(self._items, on_demand=self._config.node_shapes is not None).attach(
             self._stores
         )
         life.thread("telemetry", telemetry.run)
@@ -141,11 +131,11 @@ class App:
 
     def _show(
         self,
-        decider: reconcile.Reconciler,
+        decider: scheduler_loop.Reconciler,
         reflectors: dict[str, reflector.Reflector[object]],
-        source: looking.Looking,
+        source: web_source.Looking,
     ) -> None:
-        sources = exposition.Sources(
+        sources = collector_collector.Sources(
             self._leading.is_set,
             source.nodes,
             lambda: self._stores.reserved.snapshot().values(),
@@ -154,8 +144,8 @@ class App:
             lambda: {name: one.age_s() for name, one in reflectors.items()},
             source.shapes,
         )
-        made = exposition.Exposition(sources, self._clock)
-        self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
+        made = collector_collector.Exposition(sources, self._clock)
+        self._registry.register(metric_collector.Shown(collector_collector.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
         self._elector.run(stop, self._lead, self._lose)
@@ -167,50 +157,52 @@ class App:
 
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
-    ) -> reconcile.Reconciler:
-        tools = writers.Tools(
+    ) -> scheduler_loop.Reconciler:
+        tools = write_pool.Tools(
             self._fenced,
-            commit.Commit(self._fenced, self._stores.observe_claim),
+            allocations.Commit(self._fenced, self._stores.observe_claim),
             pool,
-            telling.Teller(self._told, self._saying),
+            commit_events.Teller(self._told, self._saying),
             self._metrics,
         )
-        how = reconcile.Settings(
+        how = scheduler_loop.Settings(
             self._config.driver_name,
             settings.Settings(
                 ranking.of(self._config.policies, documents.usual(self._config.usual)),
-                filters.Rules(self._config.driver_name),
+                device_filter.Rules(self._config.driver_name),
             ),
-            lambda: slices_told.age_s() > watching.SLICES_STALE_S,
-            turn.Patience(refused_s=self._config.refused_seconds),
+            lambda: slices_told.age_s() > informers.SLICES_STALE_S,
+            actions.Patience(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
             on_demand=self._demand,
             backfill=self._config.backfill,
         )
-        return reconcile.Reconciler(self._stores, self._items, tools, how, self._clock)
+        return scheduler_loop.Reconciler(self._stores, self._items, tools, how, self._clock)
 
-    def _unconverted(self) -> unconverted.Unconverted:
+    def _unconverted(self) -> unconverted_pods.Unconverted:
         """Standbys have no pods, and tell nobody."""
-        labels = unconverted.labels_of(self._kube)
-        return unconverted.Unconverted(self._stores.pods.snapshot, labels, self._told, self._clock)
+        labels = unconverted_pods.labels_of(self._kube)
+        return unconverted_pods.Unconverted(
+            self._stores.pods.snapshot, labels, self._told, self._clock
+        )
 
-    def _labelling(self) -> labelling.Labelling:
+    def _labelling(self) -> node_labels.Labelling:
         found, driver = self._stores, self._config.driver_name
-        return labelling.Labelling(
+        return node_labels.Labelling(
             self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
         )
 
     def _looking(
-        self, decider: reconcile.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
-    ) -> looking.Looking:
+        self, decider: scheduler_loop.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
+    ) -> web_source.Looking:
         config = self._config
 
         def away() -> None:
-            looking.standing_by(self._leading.is_set, self._leader.pod)
-            looking.filling(name for name, one in reflectors.items() if not one.synced.is_set())
+            web_source.standing_by(self._leading.is_set, self._leader.pod)
+            web_source.filling(name for name, one in reflectors.items() if not one.synced.is_set())
 
-        explain = explaining.by(decider.answering.now)
-        minded = looking.Minded(
+        explain = explanation.by(decider.answering.now)
+        minded = web_source.Minded(
             away,
             lambda: _silent(reflectors),
             explain,
@@ -218,9 +210,9 @@ class App:
             decider.offer,
             decider.planned,
         )
-        return looking.Looking(self._stores, config.driver_name, minded, self._clock)
+        return web_source.Looking(self._stores, config.driver_name, minded, self._clock)
 
-    def _page(self, source: looking.Looking) -> page.Page | None:
+    def _page(self, source: web_source.Looking) -> page.Page | None:
         place = self._config.page
         if place is None:
             return None
@@ -238,11 +230,11 @@ class App:
         )
 
 
-def _on_demand(config: ControllerConfig) -> terms.OnDemand | None:
+def _on_demand(config: ControllerConfig) -> provisioning_settings.OnDemand | None:
     """Raises BadInput."""
     if config.node_shapes is None:
         return None
-    return terms.OnDemand(
+    return provisioning_settings.OnDemand(
         documents.shapes(config.node_shapes),
         config.namespace,
         config.placeholder_image,
@@ -260,12 +252,12 @@ def _silent(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[str, ..
 def _decide(
     stop: threading.Event,
     reflectors: dict[str, reflector.Reflector[object]],
-    decider: reconcile.Reconciler,
+    decider: scheduler_loop.Reconciler,
 ) -> None:
     """Decide once every cache has its first listing."""
     for one in reflectors.values():
         while not stop.is_set() and not one.synced.wait(0.2):
             continue
-    collecting.spare_what_is_here()
+    gc_tuning.spare_what_is_here()
     _log.info("caches filled")
     decider.run(stop)

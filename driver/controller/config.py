@@ -6,9 +6,10 @@ from typing import ClassVar
 import pydantic
 
 from driver import errors, names
-from driver.controller.allocation import policies, ranking
-from driver.controller.waiting import planned
 from driver.controller.web import config
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.lifecycle import backfill_plan
 
 
 class ControllerConfig(config.PageSettings):
@@ -114,9 +115,9 @@ class ControllerConfig(config.PageSettings):
     )
 
     @property
-    def backfill(self) -> planned.Rules:
+    def backfill(self) -> backfill_plan.Rules:
         """Bounds of what is kept for the first in line."""
-        return planned.Rules(
+        return backfill_plan.Rules(
             self.starvation_seconds,
             self.backfill_hold_seconds,
             self.backfill_max_fraction,

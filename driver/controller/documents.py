@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from driver.api import node_shapes, workloads
-from driver.controller.allocation import configured
-from driver.controller.allocation.policies import mix
-from driver.files import documents
+from driver.api import node_shapes, workload_mix
+from driver.runtime.files import yaml_files
+from driver.scheduling.allocator.policies import configured_mix
+from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
 
 
-def usual(path: Path | None) -> mix.Mix:
+def usual(path: Path | None) -> policie_workload_mix.Mix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
-        return mix.PRIOR
-    return configured.of(workloads.read(documents.read(path, "UsualWorkloads"), path.name))
+        return policie_workload_mix.PRIOR
+    return configured_mix.of(workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name))
 
 
 def shapes(path: Path) -> node_shapes.NodeShapes:
     """The kinds of node that an autoscaler can bring. Raises BadInput."""
-    return node_shapes.read(documents.read(path, "NodeShapes"), path.name)
+    return node_shapes.read(yaml_files.read(path, "NodeShapes"), path.name)

@@ -6,8 +6,8 @@ from typing import Final
 import prometheus_client as prometheus
 
 from driver import reasons
-from driver.controller import node_counters
-from driver.telemetry.families import Figures
+from driver.controller import node_request_metrics
+from driver.runtime.metrics.families import Figures
 
 REFUSALS: Final = (
     reasons.Reason.CAPACITY_SHORT,
@@ -77,7 +77,7 @@ class Metrics:
     """
 
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
-        self.nodes = node_counters.Counters(registry, shapes)
+        self.nodes = node_request_metrics.Counters(registry, shapes)
         decisions = prometheus.Counter(
             "dra_gpu_controller_decisions",
             "Decisions for pods by result.",

@@ -3,22 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from driver.kube import client, events, resource
-from driver.resources import pods
+from driver.kube import client, gvr
+from driver.kube.events import recorder
+from driver.resources.core import pods
 
 
 class Writer(Protocol):
     """Fenced writes (kube.writer.FencedWriter), and a look at what they met."""
 
     def get(
-        self, kind_of: resource.Resource, /, name: str, namespace: str | None = None
+        self, kind_of: gvr.Resource, /, name: str, namespace: str | None = None
     ) -> dict[str, Any]:
         """The object as the server holds it now. Raises NotFound."""
         ...
 
     def patch(  # noqa: PLR0913 - the parameters of the client's patch
         self,
-        kind_of: resource.Resource,
+        kind_of: gvr.Resource,
         name: str,
         body: Mapping[str, Any],
         *,
@@ -32,7 +33,7 @@ class Writer(Protocol):
 
     def apply(
         self,
-        kind_of: resource.Resource,
+        kind_of: gvr.Resource,
         name: str,
         body: Mapping[str, Any],
         *,
@@ -46,7 +47,7 @@ class Writer(Protocol):
 
     def add_finalizer(
         self,
-        kind_of: resource.Resource,
+        kind_of: gvr.Resource,
         name: str,
         finalizer: str,
         *,
@@ -57,13 +58,13 @@ class Writer(Protocol):
         ...
 
     def create(
-        self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
+        self, kind_of: gvr.Resource, body: dict[str, Any], namespace: str | None = None
     ) -> dict[str, Any]:
         """Create an object; the object as the server answered it. Raises AlreadyExists."""
         ...
 
     def delete(
-        self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+        self, kind_of: gvr.Resource, name: str, namespace: str | None = None, *, uid: str
     ) -> None:
         """Delete exactly the object `uid`. Raises NotFound."""
         ...
@@ -100,12 +101,12 @@ class Recorder(Protocol):
 
     def event(
         self,
-        regarding: events.ObjectRef,
+        regarding: recorder.ObjectRef,
         reason: str,
         message: str,
         *,
         warning: bool,
-        related: events.ObjectRef | None = None,
+        related: recorder.ObjectRef | None = None,
     ) -> None:
         """Tell the object's readers what happened."""
         ...

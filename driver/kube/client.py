@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from driver import errors
-from driver.kube import answers, credentials, failures, resource, transport, watching
+from driver.kube import gvr
+from driver.kube.http import api_errors, credentials, json_decode, transport, watch_stream
 
 _LIST_TRIES = 3
 
@@ -30,7 +31,7 @@ class PatchType(StrEnum):
 class Listing:
     """All objects as of resource version `version`."""
 
-    items: list[resource.Object]
+    items: list[gvr.Object]
     version: str
 
 
@@ -42,7 +43,7 @@ class Walk:
     fail; Gone means that the listing expired: begin again.
     """
 
-    items: Iterator[resource.Object]
+    items: Iterator[gvr.Object]
     version: str
 
 
@@ -91,9 +92,7 @@ class KubeClient:
         half = timeout_s / 2
         return KubeClient(self._wire, Timeouts(connect_s=half, read_s=half))
 
-    def get(
-        self, resource: resource.Resource, name: str, namespace: str | None = None
-    ) -> resource.Object:
+    def get(self, resource: gvr.Resource, name: str, namespace: str | None = None) -> gvr.Object:
         """One object. Raises NotFound."""
         return self._object(_Request("GET", resource.path(namespace, name)))
 
@@ -106,7 +105,7 @@ class KubeClient:
 
     def list(
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         *,
         namespace: str | None = None,
         field_selector: str = "",
@@ -125,7 +124,7 @@ class KubeClient:
 
     def walk(
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         *,
         namespace: str | None = None,
         field_selector: str = "",
@@ -138,7 +137,7 @@ class KubeClient:
 
     def watch(  # noqa: PLR0913 - the parameters of the API's watch
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         *,
         version: str,
         timeout_s: int,
@@ -146,7 +145,7 @@ class KubeClient:
         namespace: str | None = None,
         field_selector: str = "",
         label_selector: str = "",
-    ) -> watching.Watch:
+    ) -> watch_stream.Watch:
         """Events after `version`, with bookmarks, until the server ends it after `timeout_s`.
 
         `read_timeout_s` without a byte is Unreachable; an ERROR event raises the error it holds.
@@ -160,25 +159,25 @@ class KubeClient:
         call = transport.Call(
             "GET", resource.path(namespace), (self._timeouts.connect_s, read_timeout_s), query
         )
-        return watching.Watch(self._wire.open(call), call.path)
+        return watch_stream.Watch(self._wire.open(call), call.path)
 
     def create(
         self,
-        resource: resource.Resource,
-        body: resource.Object,
+        resource: gvr.Resource,
+        body: gvr.Object,
         namespace: str | None = None,
         *,
         subresource: str = "",
         name: str | None = None,
         field_manager: str | None = None,
-    ) -> resource.Object:
+    ) -> gvr.Object:
         """Create an object; `name` and `subresource` for what is created under one (eviction)."""
         path = resource.path(namespace, name, subresource)
         return self._object(_Request("POST", path, _managed(field_manager), body))
 
     def patch(  # noqa: PLR0913 - the parameters of the API's patch
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         name: str,
         body: object,
         *,
@@ -187,7 +186,7 @@ class KubeClient:
         kind: PatchType = PatchType.MERGE,
         field_manager: str | None = None,
         force: bool = False,
-    ) -> resource.Object:
+    ) -> gvr.Object:
         """Patch an object; `metadata.resourceVersion` in the body makes it conditional.
 
         `force` takes fields from other managers (`PatchType.APPLY` only).
@@ -198,27 +197,27 @@ class KubeClient:
 
     def replace(
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         name: str,
-        body: resource.Object,
+        body: gvr.Object,
         *,
         namespace: str | None = None,
         field_manager: str | None = None,
-    ) -> resource.Object:
+    ) -> gvr.Object:
         """Put an object that is wholly ours (slices, leases). Raises Conflict."""
         path = resource.path(namespace, name)
         return self._object(_Request("PUT", path, _managed(field_manager), body))
 
     def add_finalizer(
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         name: str,
         finalizer: str,
         *,
         namespace: str | None = None,
         version: str,
         field_manager: str | None = None,
-    ) -> resource.Object:
+    ) -> gvr.Object:
         """Add a finalizer, every other byte untouched: for what a patch cannot be made of.
 
         Raises Conflict where the object's version is not `version`.
@@ -232,12 +231,12 @@ class KubeClient:
         try:
             body = finalizers.added(raw, finalizer, version)
         except ValueError as e:
-            raise failures.no_answer("GET", path, e) from e
+            raise api_errors.no_answer("GET", path, e) from e
         return self._object(_Request("PUT", path, _managed(field_manager), body, form))
 
     def delete(
         self,
-        resource: resource.Resource,
+        resource: gvr.Resource,
         name: str,
         namespace: str | None = None,
         *,
@@ -268,9 +267,7 @@ class KubeClient:
         page = self._object(_Request("GET", path, query))
         return Walk(self._items(page, path, query), page["metadata"]["resourceVersion"])
 
-    def _items(
-        self, page: resource.Object, path: str, query: Mapping[str, str]
-    ) -> Iterator[resource.Object]:
+    def _items(self, page: gvr.Object, path: str, query: Mapping[str, str]) -> Iterator[gvr.Object]:
         while True:
             found = page.get("items") or []
             found.reverse()
@@ -284,7 +281,7 @@ class KubeClient:
     def _limits(self) -> tuple[float, float]:
         return self._timeouts.connect_s, self._timeouts.read_s
 
-    def _object(self, request: _Request) -> resource.Object:
+    def _object(self, request: _Request) -> gvr.Object:
         raw = self._wire.read(
             transport.Call(
                 request.method,
@@ -296,12 +293,12 @@ class KubeClient:
             )
         )
         try:
-            answer = answers.decoded(raw)
+            answer = json_decode.decoded(raw)
         except ValueError as e:
-            raise failures.no_answer(request.method, request.path, e) from e
+            raise api_errors.no_answer(request.method, request.path, e) from e
         if not isinstance(answer, dict):
             cause = TypeError("the answer is no JSON object")
-            raise failures.no_answer(request.method, request.path, cause)
+            raise api_errors.no_answer(request.method, request.path, cause)
         return answer
 
 

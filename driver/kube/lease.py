@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from driver import clock, errors, names
-from driver.kube import backoff, client, resource
+from driver.kube import backoff, client, gvr
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class _Record:
     transitions: int
     version: str
     seen_at: float
-    kept: resource.Object = field(default_factory=dict)
+    kept: gvr.Object = field(default_factory=dict)
     acquired: str | None = None
 
 
@@ -204,12 +204,12 @@ class Elector:
     def _look(self) -> _Record | None:
         """Read the lease; one that reads as before keeps the time when it was first seen so."""
         try:
-            found = self._client.get(resource.LEASES, *self._place)
+            found = self._client.get(gvr.LEASES, *self._place)
         except errors.NotFound:
             return None
         return self._remember(found)
 
-    def _remember(self, lease: resource.Object) -> _Record:
+    def _remember(self, lease: gvr.Object) -> _Record:
         spec, version = lease.get("spec") or {}, lease["metadata"]["resourceVersion"]
         known = self._record
         if known is None or known.version != version:
@@ -237,14 +237,14 @@ class Elector:
         self._renewed_at = asked_at
         self._term = term
 
-    def _put(self, spec: resource.Object, over: _Record | None) -> resource.Object:
+    def _put(self, spec: gvr.Object, over: _Record | None) -> gvr.Object:
         name, namespace = self._place
         meta = {"name": name, "namespace": namespace}
-        body = {"apiVersion": resource.LEASES.api_version, "kind": "Lease", "spec": spec}
+        body = {"apiVersion": gvr.LEASES.api_version, "kind": "Lease", "spec": spec}
         if over is None:
-            return self._client.create(resource.LEASES, body | {"metadata": meta}, namespace)
+            return self._client.create(gvr.LEASES, body | {"metadata": meta}, namespace)
         body["metadata"] = {**over.kept, **meta, "resourceVersion": over.version}
-        return self._client.replace(resource.LEASES, name, body, namespace=namespace)
+        return self._client.replace(gvr.LEASES, name, body, namespace=namespace)
 
     def _release(self) -> None:
         """Leave the lease free, so that a successor need not wait."""

@@ -13,8 +13,9 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from driver import clock, errors
-from driver.kube import backoff, resource, store, watching
+from driver.kube import backoff, gvr, store
 from driver.kube import client as kube_client
+from driver.kube.http import watch_stream
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -26,7 +27,7 @@ class Stream(Protocol):
     """What a watch gives: `watching.Watch`."""
 
     def __iter__(self) -> "Stream": ...
-    def __next__(self) -> watching.WatchEvent: ...
+    def __next__(self) -> watch_stream.WatchEvent: ...
     def interrupt(self) -> None:
         """Break the stream off, from another thread."""
         ...
@@ -58,7 +59,7 @@ class ListWatch:
     """One kind of object, all of it or what the selectors choose."""
 
     client: kube_client.KubeClient
-    resource: resource.Resource
+    resource: gvr.Resource
     namespace: str | None = None
     field_selector: str = ""
     label_selector: str = ""
@@ -130,7 +131,7 @@ class Reflector(Generic[T]):
         self,
         source: Source,
         target: store.Store[T],
-        parse: Callable[[resource.Object], T],
+        parse: Callable[[gvr.Object], T],
         clock: clock.Clock,
         options: Options | None = None,
     ) -> None:
@@ -257,16 +258,16 @@ class Reflector(Generic[T]):
             self._stream = None
             stream.close()
 
-    def _take(self, event: watching.WatchEvent) -> None:
+    def _take(self, event: watch_stream.WatchEvent) -> None:
         self._last_word = self._clock.monotonic()
         self._silent_watches = 0
         self._told = True
-        version = resource.version_of(event.object)
+        version = gvr.version_of(event.object)
         match event.type:
-            case watching.EventType.BOOKMARK:
+            case watch_stream.EventType.BOOKMARK:
                 self._store.bookmark(version)
-            case watching.EventType.DELETED:
+            case watch_stream.EventType.DELETED:
                 self._store.apply(event.object, deleted=True)
-            case watching.EventType.ADDED | watching.EventType.MODIFIED:
+            case watch_stream.EventType.ADDED | watch_stream.EventType.MODIFIED:
                 self._store.apply(event.object)
         self._version = str(max(version, int(self._version or 0)))

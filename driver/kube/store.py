@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Generic, NoReturn, TypeVar
 
 from driver import errors, ids
-from driver.kube import resource
+from driver.kube import gvr
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class _Entry(Generic[T]):
     value: T
 
 
-def _unbound(_: resource.Object) -> NoReturn:
+def _unbound(_: gvr.Object) -> NoReturn:
     raise LookupError("this store has no parser: give it to a Reflector or call read_with first")
 
 
@@ -41,7 +41,7 @@ class Store(Generic[T]):
     """Thread safe. Handlers run outside the lock, one at a time, in the order of the changes."""
 
     def __init__(self) -> None:
-        self._parse: Callable[[resource.Object], T] = _unbound
+        self._parse: Callable[[gvr.Object], T] = _unbound
         self._on_bad: OnBad = _ignored
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -51,7 +51,7 @@ class Store(Generic[T]):
         self._handlers: tuple[Handler[T], ...] = ()
         self._changes: collections.deque[tuple[ids.Key, T | None, T | None]] = collections.deque()
 
-    def read_with(self, parse: Callable[[resource.Object], T], on_bad: OnBad) -> None:
+    def read_with(self, parse: Callable[[gvr.Object], T], on_bad: OnBad) -> None:
         """Set how raw objects are read; a Reflector does this. `parse` raises BadInput."""
         self._parse, self._on_bad = parse, on_bad
 
@@ -78,7 +78,7 @@ class Store(Generic[T]):
         with self._lock:
             self._handlers = (*self._handlers, handler)
 
-    def replace(self, items: Iterable[resource.Object], version: int) -> int:
+    def replace(self, items: Iterable[gvr.Object], version: int) -> int:
         """Take a whole listing: what it lacks was deleted, unless it is newer than the listing.
 
         How many of its objects the watch should have told of and did not; a deletion that was
@@ -87,7 +87,7 @@ class Store(Generic[T]):
         A listing older than what was already seen means that the server's history was restored
         from a backup: then its word counts, whatever the versions say.
         """
-        parsed = {resource.key_of(obj): self._entry(obj) for obj in items}
+        parsed = {gvr.key_of(obj): self._entry(obj) for obj in items}
         with self._lock:
             restored = version < self._seen
             missed = 0 if restored else self._missed(parsed.items())
@@ -101,9 +101,9 @@ class Store(Generic[T]):
         self._deliver()
         return missed
 
-    def apply(self, obj: resource.Object, *, deleted: bool = False) -> None:
+    def apply(self, obj: gvr.Object, *, deleted: bool = False) -> None:
         """Take one event of the watch; one that was told before, and is told again, is ignored."""
-        key, version = resource.key_of(obj), resource.version_of(obj)
+        key, version = gvr.key_of(obj), gvr.version_of(obj)
         with self._lock:
             known = self._knows(key, version)
         # Our own writes come back here: reading them once more would be for nothing.
@@ -114,13 +114,13 @@ class Store(Generic[T]):
             self._seen = max(self._seen, version)
         self._deliver()
 
-    def observe(self, obj: resource.Object) -> None:
+    def observe(self, obj: gvr.Object) -> None:
         """Take the answer to a write of ours.
 
         An object that is not here and not newer than the watch has been deleted meanwhile.
         """
-        key, entry = resource.key_of(obj), self._entry(obj)
-        version = resource.version_of(obj)
+        key, entry = gvr.key_of(obj), self._entry(obj)
+        version = gvr.version_of(obj)
         with self._lock:
             known = self._entries.get(key)
             if version > (self._seen if known is None else known.version):
@@ -132,12 +132,12 @@ class Store(Generic[T]):
         with self._lock:
             self._seen = max(self._seen, version)
 
-    def _entry(self, obj: resource.Object) -> _Entry[T] | None:
+    def _entry(self, obj: gvr.Object) -> _Entry[T] | None:
         """The parsed object, or None (and a report) for one that cannot be read."""
         try:
-            return _Entry(resource.version_of(obj), self._parse(obj))
+            return _Entry(gvr.version_of(obj), self._parse(obj))
         except errors.BadInput as e:
-            self._on_bad(resource.key_of(obj), e)
+            self._on_bad(gvr.key_of(obj), e)
             return None
 
     def _missed(self, listed: Iterable[tuple[ids.Key, _Entry[T] | None]]) -> int:

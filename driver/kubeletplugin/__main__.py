@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from driver import clock, errors
 from driver.kube import client
-from driver.kubeletplugin import app, claim_reader, wiring
+from driver.kubeletplugin import app, composition
 from driver.kubeletplugin.config import PluginConfig
-from driver.telemetry import logs
+from driver.kubeletplugin.records import claims_api
+from driver.runtime import logs
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
         logs.configure(config.log_level)
         time = clock.SystemClock()
         kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
-        core = wiring.core(config, claim_reader.KubeClaimReader(kube), time)
+        core = composition.core(config, claims_api.KubeClaimReader(kube), time)
         outside = app.Outside(kube, secrets.SystemRandom().random, time)
         return app.App(config, core, outside).run()
     except errors.RationError as error:

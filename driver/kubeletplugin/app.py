@@ -11,47 +11,39 @@ import grpc
 import prometheus_client
 import structlog
 
-from driver import clock, errors, heap, ids, lifecycle, reasons
+from driver import clock, errors, ids, reasons
 from driver.devices import health, xids
-from driver.kube import backoff, client, events
-from driver.kubeletplugin import (
-    activity_watch,
-    claim_reader,
-    consumers,
-    cordons,
-    device_conditions,
-    exposition,
-    health_news,
-    health_report,
-    health_stream,
-    health_watch,
-    metrics,
-    mps_holders,
-    mps_watch,
-    name_gate,
-    neighbourhood,
-    newest,
-    node_allocator,
-    publisher,
-    quarantine,
-    reclaim,
-    refusals,
-    registration,
-    reset_watch,
-    rpc,
-    server,
-    sockets,
-    stages,
-    strangers,
-    supply,
-    telling,
-    usage_watch,
-    wiring,
-)
+from driver.kube import backoff, client
+from driver.kube.events import recorder
+from driver.kubeletplugin import composition, metrics
+from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin.collectors import collector as collector_collector
 from driver.kubeletplugin.config import PluginConfig
-from driver.resources import ailing, nodes
-from driver.telemetry import server as telemetry_server
-from driver.telemetry import shown
+from driver.kubeletplugin.health import events as health_events
+from driver.kubeletplugin.health import report as kubeletplugin_health_report
+from driver.kubeletplugin.health import reset_watch
+from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.host import sockets
+from driver.kubeletplugin.publish import (
+    conflicts,
+    cordons,
+    name_conflict,
+    node_allocator,
+    pool_builder,
+    publisher,
+    publisher_election,
+    registered_plugins,
+)
+from driver.kubeletplugin.records import claims_api, quarantine
+from driver.kubeletplugin.recovery import claim_gc, mps_holders, mps_watch, startup
+from driver.kubeletplugin.rpc import dra_service, health_stream, registration, unix_server
+from driver.kubeletplugin.status import claim_status, readiness
+from driver.kubeletplugin.usage import activity_watch, claim_pods, usage_watch
+from driver.resources.core import nodes
+from driver.resources.publish import health_taints
+from driver.runtime import lifecycle, malloc
+from driver.runtime.metrics import collector as metric_collector
+from driver.runtime.metrics import server as telemetry_server
 
 _log = structlog.get_logger(__name__)
 COMPONENT: Final = "ration-kubeletplugin"
@@ -76,21 +68,21 @@ class Outside:
 class App:
     """Everything a plugin process runs."""
 
-    def __init__(self, config: PluginConfig, core: wiring.Core, outside: Outside) -> None:
+    def __init__(self, config: PluginConfig, core: composition.Core, outside: Outside) -> None:
         self._config = config
         self._core = core
         self._clock = outside.clock
         self._paths = sockets.paths(config.kubelet_root, config.driver_name, config.instance)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
-        self._recorder = events.EventRecorder(
+        self._recorder = recorder.EventRecorder(
             outside.kube, COMPONENT, config.node_name, self._clock, outside.jitter
         )
-        teller = telling.Teller(self._recorder)
-        self._recovery = stages.Recovery(
-            core.recover, backoff.Backoff(stages.RECOVERING, outside.jitter), self._clock
+        teller = kubeletplugin_events.Teller(self._recorder)
+        self._recovery = startup.Recovery(
+            core.recover, backoff.Backoff(startup.RECOVERING, outside.jitter), self._clock
         )
-        who = consumers.Consumers(core.sharers.reader)
+        who = claim_pods.Consumers(core.sharers.reader)
         holders = mps_holders.MpsHolders(teller, core.sharers.pods_of, who, self._clock)
         self._mps = mps_watch.MpsWatch(
             core.records, core.daemons, teller, counters, holders, self._clock
@@ -101,17 +93,17 @@ class App:
         self._usage = usage_watch.UsageWatch(
             core.sharers, watch, config.usage_seconds, self._clock, works.look
         )
-        self._reclaim = reclaim.Reclaim(
+        self._reclaim = claim_gc.Reclaim(
             core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
         )
-        self._orphans = stages.Orphans(self._clock)
-        self._refusals = refusals.Refusals(self._conditions, core.preparation.check, self._clock)
-        self._service = server.DraService(
-            core.preparation, server.Tools(teller, counters, self._refusals, self._clock)
+        self._orphans = startup.Orphans(self._clock)
+        self._refusals = readiness.Refusals(self._conditions, core.preparation.check, self._clock)
+        self._service = dra_service.DraService(
+            core.preparation, dra_service.Tools(teller, counters, self._refusals, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
-        serving = rpc.Settings(server.HANDLERS, _DRAIN_S, self._clock)
-        self._dra = rpc.UnixServer("dra", self._paths.service, self._serve, serving)
+        serving = unix_server.Settings(dra_service.HANDLERS, _DRAIN_S, self._clock)
+        self._dra = unix_server.UnixServer("dra", self._paths.service, self._serve, serving)
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )
@@ -121,7 +113,7 @@ class App:
         )
         self._cordons = cordons.Cordons()
         self._supply = _supply(config, core, outside, (self._health, self._cordons))
-        self._newest = newest.Newest(
+        self._newest = publisher_election.Newest(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
         beside = self._neighbourhood()
@@ -137,7 +129,7 @@ class App:
 
     def _show(self, works: activity_watch.ActivityWatch) -> None:
         config = self._config
-        sources = exposition.Sources(
+        sources = collector_collector.Sources(
             self._core.records,
             self._core.written,
             self._supply.shown,
@@ -145,15 +137,17 @@ class App:
             works.readings,
             self._publisher.lag_s,
         )
-        made = exposition.Exposition(config.driver_name, config.node_name, sources, self._clock)
-        self._registry.register(shown.Shown(exposition.FAMILIES, made.figures))
+        made = collector_collector.Exposition(
+            config.driver_name, config.node_name, sources, self._clock
+        )
+        self._registry.register(metric_collector.Shown(collector_collector.FAMILIES, made.figures))
 
     def _publishing(
         self,
         outside: Outside,
-        teller: telling.Teller,
+        teller: kubeletplugin_events.Teller,
         counters: metrics.Metrics,
-        beside: neighbourhood.Neighbourhood,
+        beside: conflicts.Neighbourhood,
     ) -> publisher.Tools:
         config, time = self._config, self._clock
         allocator = node_allocator.NodeAllocator(
@@ -177,8 +171,8 @@ class App:
         self._quarantine.follow(node)
         self._cordons.follow(node)
 
-    def _name_gate(self, beside: neighbourhood.Neighbourhood) -> name_gate.NameGate:
-        return name_gate.NameGate(
+    def _name_gate(self, beside: conflicts.Neighbourhood) -> name_conflict.NameGate:
+        return name_conflict.NameGate(
             lambda: beside.name_taken(self._publisher.stored()),
             lambda: bool(self._core.records()),
             self._publisher.tell,
@@ -186,16 +180,16 @@ class App:
             self._clock,
         )
 
-    def _neighbourhood(self) -> neighbourhood.Neighbourhood:
+    def _neighbourhood(self) -> conflicts.Neighbourhood:
         config, own = self._config, self._paths.registration
-        return neighbourhood.Neighbourhood(
+        return conflicts.Neighbourhood(
             config.driver_name,
             config.beside,
-            lambda: strangers.find(config.kubelet_root, config.driver_name, own),
+            lambda: registered_plugins.find(config.kubelet_root, config.driver_name, own),
         )
 
     def _reset_watch(
-        self, teller: telling.Teller, counters: metrics.Metrics
+        self, teller: kubeletplugin_events.Teller, counters: metrics.Metrics
     ) -> reset_watch.ResetWatch:
         node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
         tools = reset_watch.Tools(
@@ -215,7 +209,7 @@ class App:
     def _node_uid(self) -> str:
         return self._publisher.node_uid()
 
-    def _tell_node(self, teller: telling.Teller, text: str) -> None:
+    def _tell_node(self, teller: kubeletplugin_events.Teller, text: str) -> None:
         node = ids.NodeName(self._config.node_name)
         teller.node_warning(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
 
@@ -223,7 +217,7 @@ class App:
         pool, gpus = self._supply.shown()
         if pool is None:
             return ()
-        return health_report.of_pool(pool, gpus, self._health.ailments())
+        return kubeletplugin_health_report.of_pool(pool, gpus, self._health.ailments())
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code.
@@ -248,16 +242,16 @@ class App:
     def _register(self, life: lifecycle.Lifecycle, telemetry: telemetry_server.Telemetry) -> None:
         """Name the threads in the order of their start; they stop in reverse."""
         recovered, time, slices = self._recovery.once, self._clock, self._publisher.slices
-        registrar = rpc.UnixServer(
+        registrar = unix_server.UnixServer(
             "registration",
             self._paths.registration,
             self._registration.add_to,
-            rpc.Settings(_REGISTRATION_WORKERS, _REGISTRATION_GRACE_S, self._clock),
+            unix_server.Settings(_REGISTRATION_WORKERS, _REGISTRATION_GRACE_S, self._clock),
         )
         life.thread("orphans", self._orphans.run)
         life.thread("telemetry", telemetry.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
-        life.thread("heap", heap.Heap(self._clock).run)
+        life.thread("heap", malloc.Heap(self._clock).run)
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
@@ -327,24 +321,24 @@ class App:
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
 
-def _conditions(config: PluginConfig, outside: Outside) -> device_conditions.DeviceConditions:
-    door = claim_reader.KubeClaimStatus(outside.kube.within(_SAYING_S))
-    return device_conditions.DeviceConditions(
+def _conditions(config: PluginConfig, outside: Outside) -> claim_status.DeviceConditions:
+    door = claims_api.KubeClaimStatus(outside.kube.within(_SAYING_S))
+    return claim_status.DeviceConditions(
         config.driver_name, config.node_name, door, outside.clock, outside.jitter
     )
 
 
 def _supply(
     config: PluginConfig,
-    core: wiring.Core,
+    core: composition.Core,
     outside: Outside,
-    told: tuple[health_watch.HealthWatch, cordons.Cordons],
-) -> supply.Supply:
+    told: tuple[kubeletplugin_health_watch.HealthWatch, cordons.Cordons],
+) -> pool_builder.Supply:
     watch, cordoned = told
-    sources = supply.Sources(
+    sources = pool_builder.Sources(
         core.look,
         core.rules,
-        lambda inventory: ailing.taints(
+        lambda inventory: health_taints.taints(
             inventory.known,
             health.with_unread(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
@@ -353,12 +347,12 @@ def _supply(
         core.mode_refusals.taints,
     )
     looking = backoff.Backoff(_LOOKING, outside.jitter)
-    return supply.Supply(sources, config.rediscover_seconds, looking, outside.clock)
+    return pool_builder.Supply(sources, config.rediscover_seconds, looking, outside.clock)
 
 
 def _publisher(
     config: PluginConfig,
-    devices: supply.Supply,
+    devices: pool_builder.Supply,
     outside: Outside,
     tools: publisher.Tools,
 ) -> publisher.Publisher:
@@ -373,20 +367,20 @@ def _publisher(
 
 def _health(
     config: PluginConfig,
-    core: wiring.Core,
+    core: composition.Core,
     outside: Outside,
     node_uid: Callable[[], str],
-    tools: tuple[telling.Teller, metrics.Metrics, quarantine.Quarantine],
-) -> health_watch.HealthWatch:
+    tools: tuple[kubeletplugin_events.Teller, metrics.Metrics, quarantine.Quarantine],
+) -> kubeletplugin_health_watch.HealthWatch:
     teller, counters, kept = tools
-    audience = health_news.Audience(
+    audience = health_events.Audience(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
-    news = health_news.HealthNews(teller, audience, outside.clock)
-    settings = health_watch.Settings(
+    news = health_events.HealthNews(teller, audience, outside.clock)
+    settings = kubeletplugin_health_watch.Settings(
         health.Policy(xids.table(config.xid_classes), evict=config.evict_from_broken),
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )
-    tools_of_watch = health_watch.Tools(news, counters, outside.clock, kept)
-    return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)
+    tools_of_watch = kubeletplugin_health_watch.Tools(news, counters, outside.clock, kept)
+    return kubeletplugin_health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

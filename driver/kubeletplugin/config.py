@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 
 import pydantic
 
-from driver import errors, names, settings
+from driver import errors, names
 from driver.devices import xids
-from driver.files import driver_search
+from driver.runtime import settings
+from driver.runtime.files import driver_search
 
 _CONTROL = {chr(code) for code in range(32)} | {"/"}
 

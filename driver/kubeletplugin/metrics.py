@@ -7,7 +7,7 @@ import prometheus_client as prometheus
 
 from driver import reasons
 from driver.devices import xids
-from driver.resources import slices
+from driver.resources.dra import slices
 
 CALLS: Final = ("prepare", "unprepare")
 RESULTS: Final = ("done", "refused", "failed", "cancelled")

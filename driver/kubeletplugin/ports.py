@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from driver import errors, ids, reasons
-from driver.devices import mig, model, mps
-from driver.resources import claims
+from driver.devices import mig, model, mps_files
+from driver.resources.dra import claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class Daemons(Protocol):
         """The folder that all their directories are in."""
         ...
 
-    def want(self, desired: mps.Desired) -> None:
+    def want(self, desired: mps_files.Desired) -> None:
         """Have the daemon; returns when it answers with what is wanted."""
         ...
 
@@ -250,7 +250,7 @@ class Daemons(Protocol):
         """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
         ...
 
-    def put(self, desired: mps.Desired) -> None:
+    def put(self, desired: mps_files.Desired) -> None:
         """Ask for the daemon, without waiting for it."""
         ...
 
@@ -258,7 +258,7 @@ class Daemons(Protocol):
         """The daemons that are wanted."""
         ...
 
-    def read(self, key: str) -> mps.Desired | None:
+    def read(self, key: str) -> mps_files.Desired | None:
         """What is asked of a daemon; None where nothing is, or nothing that can be read."""
         ...
 
@@ -266,7 +266,7 @@ class Daemons(Protocol):
         """Have no daemon; returns when it is gone."""
         ...
 
-    def status(self, key: str) -> mps.Status | None:
+    def status(self, key: str) -> mps_files.Status | None:
         """How the daemon is; None without word of one."""
         ...
 

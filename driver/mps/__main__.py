@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from driver import clock, errors
 from driver.mps import app
 from driver.mps.config import SupervisorConfig
-from driver.telemetry import logs
+from driver.runtime import logs
 
 
 def main(arguments: Sequence[str]) -> int:

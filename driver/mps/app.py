@@ -5,13 +5,16 @@ from typing import Final
 import prometheus_client
 import structlog
 
-from driver import clock, lifecycle
-from driver.devices import mps
-from driver.files import boot, driver_search
+from driver import clock
+from driver.devices import mps_files
 from driver.kube import backoff
-from driver.mps import daemon, keeper, metrics, statuses, supervisor
+from driver.mps import metrics, status_files, supervisor
 from driver.mps.config import SupervisorConfig
-from driver.telemetry import server as telemetry_server
+from driver.mps.daemon import process as daemon_process
+from driver.mps.daemon import reconciler
+from driver.runtime import lifecycle
+from driver.runtime.files import boot_id, driver_search
+from driver.runtime.metrics import server as telemetry_server
 
 _log = structlog.get_logger(__name__)
 COMPONENT: Final = "ration-mps-supervisor"
@@ -24,12 +27,12 @@ class App:
     def __init__(self, config: SupervisorConfig, jitter: backoff.Jitter, time: clock.Clock) -> None:
         self._config = config
         self._clock = time
-        self._layout = mps.Layout(config.state_dir)
-        self._boot_id = boot.boot_id(config.host_root)
+        self._layout = mps_files.Layout(config.state_dir)
+        self._boot_id = boot_id.boot_id(config.host_root)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
-        program = daemon.Program(driver_search.of(config.driver_root, config.host_root))
-        self._tools = keeper.Tools(
+        program = daemon_process.Program(driver_search.of(config.driver_root, config.host_root))
+        self._tools = reconciler.Tools(
             program, counters, time, jitter, config.poll_seconds, config.host_root
         )
         self._supervisor = supervisor.Supervisor(
@@ -52,11 +55,11 @@ class App:
         _log.info("started", metrics_port=telemetry.port)
         return life.run()
 
-    def _keeper(self, key: str) -> keeper.Keeper:
+    def _keeper(self, key: str) -> reconciler.Keeper:
         shm = self._config.shm_dir / key / "shm"
-        place = daemon.Place(self._layout.pipe(key), self._layout.log(key), shm)
-        status = statuses.StatusFile(self._layout, key, self._boot_id, self._clock)
-        return keeper.Keeper(key, place, status, self._tools)
+        place = daemon_process.Place(self._layout.pipe(key), self._layout.log(key), shm)
+        status = status_files.StatusFile(self._layout, key, self._boot_id, self._clock)
+        return reconciler.Keeper(key, place, status, self._tools)
 
     def _stands_still(self) -> str | None:
         idle_s = self._supervisor.idle_s()

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import pydantic
 
-from driver import settings
-from driver.files import driver_search
+from driver.runtime import settings
+from driver.runtime.files import driver_search
 
 
 class SupervisorConfig(settings.ProcessSettings):

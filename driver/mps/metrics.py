@@ -5,7 +5,7 @@ from typing import Final
 
 import prometheus_client as prometheus
 
-from driver.devices import mps
+from driver.devices import mps_files
 
 ENDS: Final = ("died", "refused", "hung", "asked")
 """How a daemon ended: after it served, before, killed because silent, told to go."""
@@ -19,7 +19,7 @@ class Metrics:
         daemons = prometheus.Gauge(
             "dra_gpu_mps_daemons", "MPS daemons by state.", ["state"], registry=registry
         )
-        self._daemons = {state: daemons.labels(state=state.value) for state in mps.State}
+        self._daemons = {state: daemons.labels(state=state.value) for state in mps_files.State}
         self._clients = prometheus.Gauge(
             "dra_gpu_mps_clients", "Clients of all MPS daemons.", registry=registry
         )
@@ -42,10 +42,10 @@ class Metrics:
         self.unreadable = prometheus.Gauge(
             "dra_gpu_mps_unreadable_files", "Desired files that cannot be read.", registry=registry
         )
-        self._shown: dict[str, tuple[mps.State, int]] = {}
+        self._shown: dict[str, tuple[mps_files.State, int]] = {}
         self._guard = threading.Lock()
 
-    def show(self, key: str, shown: tuple[mps.State, int] | None) -> None:
+    def show(self, key: str, shown: tuple[mps_files.State, int] | None) -> None:
         """A daemon's state and its number of clients; None: there is none of that key."""
         with self._guard:
             self._shown.pop(key, None)

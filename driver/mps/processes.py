@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from driver import errors
-from driver.devices import mps
+from driver.devices import mps_files
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 _USUAL_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the program's own
@@ -18,15 +18,15 @@ _STATE, _PARENT, _STARTED = 0, 1, 19
 _EFFECTIVE_USER = re.compile(r"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
-def identify(pid: int) -> mps.Process | None:
+def identify(pid: int) -> mps_files.Process | None:
     """The process of a pid; None when none lives."""
     fields = _fields(pid)
     if fields is None or fields[_STATE] in _GONE:
         return None
-    return mps.Process(pid=pid, started=int(fields[_STARTED]))
+    return mps_files.Process(pid=pid, started=int(fields[_STARTED]))
 
 
-def alive(known: Iterable[mps.Process]) -> tuple[mps.Process, ...]:
+def alive(known: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
     """Those that live still."""
     return tuple(one for one in known if identify(one.pid) == one)
 

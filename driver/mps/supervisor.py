@@ -8,16 +8,17 @@ from pathlib import Path
 import structlog
 
 from driver import clock, errors
-from driver.devices import mps
-from driver.files import durable, flock
-from driver.mps import decision, desired, keeper, metrics, worker
+from driver.devices import mps_files
+from driver.mps import desired_state, metrics, worker
+from driver.mps.daemon import reconcile_policy, reconciler
+from driver.runtime.files import atomic, flock
 
 _log = structlog.get_logger(__name__)
 _WAIT_S = 0.2
 _JOIN_S = 8.0
 _MODE = 0o644
 
-MakeKeeper = Callable[[str], keeper.Keeper]
+MakeKeeper = Callable[[str], reconciler.Keeper]
 
 
 class Supervisor:
@@ -25,7 +26,7 @@ class Supervisor:
 
     def __init__(
         self,
-        layout: mps.Layout,
+        layout: mps_files.Layout,
         make_keeper: MakeKeeper,
         counters: metrics.Metrics,
         time: clock.Clock,
@@ -36,7 +37,7 @@ class Supervisor:
         self._metrics = counters
         self._clock = time
         self._look_s = look_s
-        self._files = desired.DesiredFiles(layout.desired_dir)
+        self._files = desired_state.DesiredFiles(layout.desired_dir)
         self._workers: dict[str, worker.Worker] = {}
         self._looked_at = time.monotonic()
         self._problem: str | None = "no other supervisor's end has been waited for yet"
@@ -82,8 +83,8 @@ class Supervisor:
     def _left_keys(self) -> frozenset[str]:
         """Of daemons that another supervisor started, and nobody may want any more."""
         found = {path.name for path in self._layout.run_dir.iterdir() if path.is_dir()}
-        found |= {path.stem for path in self._layout.status_dir.glob(f"*{mps.SUFFIX}")}
-        return frozenset(key for key in found if mps.is_key(key))
+        found |= {path.stem for path in self._layout.status_dir.glob(f"*{mps_files.SUFFIX}")}
+        return frozenset(key for key in found if mps_files.is_key(key))
 
     def _look(self) -> None:
         self._looked_at = self._clock.monotonic()
@@ -97,14 +98,14 @@ class Supervisor:
         self._note_files(goals)
         keys, self._left = goals.keys() | self._workers.keys() | self._left, frozenset()
         for key in keys:
-            goal = goals.get(key, decision.Unwanted())
+            goal = goals.get(key, reconcile_policy.Unwanted())
             found = self._workers.get(key)
             if found is None:
                 self._begin(key, goal)
             else:
                 found.want(goal)  # when that was too late, the next look begins another
 
-    def _begin(self, key: str, goal: decision.Goal) -> None:
+    def _begin(self, key: str, goal: reconcile_policy.Goal) -> None:
         made = worker.Worker(key, self._make_keeper(key), goal)
         self._workers[key] = made
         made.start()
@@ -119,8 +120,8 @@ class Supervisor:
             _log.error("desired files not read", problem=problem)
         self._problem = problem
 
-    def _note_files(self, goals: Mapping[str, decision.Goal]) -> None:
-        bad = sum(isinstance(goal, decision.Unreadable) for goal in goals.values())
+    def _note_files(self, goals: Mapping[str, reconcile_policy.Goal]) -> None:
+        bad = sum(isinstance(goal, reconcile_policy.Unreadable) for goal in goals.values())
         self._metrics.unreadable.set(bad + len(self._files.misnamed))
         if self._files.misnamed != self._misnamed:
             self._misnamed = self._files.misnamed
@@ -136,6 +137,6 @@ class Supervisor:
 
 def _made(folder: Path) -> None:
     try:
-        durable.make_folder(folder)
+        atomic.make_folder(folder)
     except OSError as e:
         raise errors.NodeFault("make", str(folder), str(e)) from e

@@ -11,7 +11,7 @@ import threading
 import structlog
 
 from driver import errors
-from driver.mps import decision, keeper
+from driver.mps.daemon import reconcile_policy, reconciler
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 1.0
@@ -22,7 +22,7 @@ _UNEXPECTED_S = 10.0
 class Worker:
     """A thread that steps a keeper: when something is due, when told, and when the daemon ends."""
 
-    def __init__(self, key: str, of: keeper.Keeper, goal: decision.Goal) -> None:
+    def __init__(self, key: str, of: reconciler.Keeper, goal: reconcile_policy.Goal) -> None:
         self._key = key
         self._keeper = of
         self._goal = goal
@@ -36,7 +36,7 @@ class Worker:
         """Begin."""
         self._thread.start()
 
-    def want(self, goal: decision.Goal) -> bool:
+    def want(self, goal: reconcile_policy.Goal) -> bool:
         """Have another goal; False when it was too late, and a new worker is needed."""
         with self._guard:
             if self._finished:
@@ -92,7 +92,7 @@ class Worker:
             return False
         with self._guard:
             # Wanted again while it was cleared away: go on.
-            self._finished = isinstance(self._goal, decision.Unwanted)
+            self._finished = isinstance(self._goal, reconcile_policy.Unwanted)
             return self._finished
 
     def _wait(self, seconds: float) -> None:

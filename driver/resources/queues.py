@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.api import crd, strict
+from driver.api import crd, validation
 from driver.api import queues as api
-from driver.resources import fields, quantity
+from driver.resources import fields, quantities
 
 THOUSAND = 1000
 
@@ -89,7 +89,7 @@ def parse(obj: fields.Raw) -> Queue:
     meta = fields.mapping(obj, "metadata")
     status = fields.mapping(obj, "status")
     name = fields.required_text(meta, "name", "metadata")
-    spec = strict.read(api.QueueSpec, fields.mapping(obj, "spec"), "spec")
+    spec = validation.read(api.QueueSpec, fields.mapping(obj, "spec"), "spec")
     idle = spec.idle_reclaim
     return Queue(
         name=name,
@@ -117,14 +117,14 @@ def parse(obj: fields.Raw) -> Queue:
 def _amounts(one: api.Amounts) -> Amounts:
     return Amounts(
         gpus=None if one.gpus is None else _thousandths(one.gpus),
-        memory=None if one.memory is None else quantity.parse(one.memory, "memory").units,
+        memory=None if one.memory is None else quantities.parse(one.memory, "memory").units,
         compute=one.compute,
         models={model.product: _thousandths(model.gpus) for model in one.models},
     )
 
 
 def _thousandths(gpus: str) -> int:
-    return quantity.parse(gpus, "gpus").millis
+    return quantities.parse(gpus, "gpus").millis
 
 
 def _usage(status: fields.Raw) -> Usage | None:
@@ -132,5 +132,7 @@ def _usage(status: fields.Raw) -> Usage | None:
     at = fields.text(found, "at", "status.usage")
     text = fields.text(found, "gpuSeconds", "status.usage")
     return (
-        Usage(at, quantity.parse(text, "status.usage.gpuSeconds").millis / THOUSAND) if at else None
+        Usage(at, quantities.parse(text, "status.usage.gpuSeconds").millis / THOUSAND)
+        if at
+        else None
     )

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from driver import errors, ids
-from driver.api import crd, strict
+from driver.api import crd, validation
 from driver.api import reservations as api
-from driver.resources import claims, fields, quantity, request
+from driver.resources import fields, quantities
+from driver.resources.dra import claims
+from driver.resources.dra import requests as dra_requests
 
 KIND = "Reservation"
 ACCEPTED = "Accepted"
@@ -35,7 +37,7 @@ class Held:
     pod: int
     node: ids.NodeName
     device: claims.DeviceId
-    consumed: Mapping[str, quantity.Quantity] = field(default_factory=dict)
+    consumed: Mapping[str, quantities.Quantity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Reservation:
     start: str = ""
     ttl_s: float = 3600.0
     count: int = 1
-    spec: request.Spec = claims.NOTHING_ASKED
+    spec: dra_requests.Spec = claims.NOTHING_ASKED
     since: str = ""
     evicting: tuple[Victim, ...] = ()
     phase: str = "Pending"
@@ -72,7 +74,7 @@ def parse(obj: fields.Raw) -> Reservation:
     """Read a Reservation. Raises BadInput where it is not as its CRD wants it."""
     meta = fields.mapping(obj, "metadata")
     status = fields.mapping(obj, "status")
-    spec = strict.read(api.ReservationSpec, fields.mapping(obj, "spec"), "spec")
+    spec = validation.read(api.ReservationSpec, fields.mapping(obj, "spec"), "spec")
     return Reservation(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
@@ -83,7 +85,7 @@ def parse(obj: fields.Raw) -> Reservation:
         start=_time(spec.start, "spec.start"),
         ttl_s=crd.seconds(spec.ttl),
         count=spec.count,
-        spec=request.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
+        spec=dra_requests.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
         since=_time(spec.since, "spec.since"),
         evicting=tuple(
             Victim(one.namespace, one.name, ids.PodUid(one.uid)) for one in spec.evicting
@@ -128,7 +130,7 @@ def _held(obj: fields.Raw, at: str) -> Held:
         ids.NodeName(fields.required_text(obj, "node", at)),
         claims.DeviceId(*texts),
         {
-            key: quantity.parse(amount, f"{at}.consumedCapacity[{key}]")
+            key: quantities.parse(amount, f"{at}.consumedCapacity[{key}]")
             for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
         },
     )

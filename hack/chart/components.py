@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from driver.api import offerings as offered
-from driver.api import workloads
+from driver.api import workload_mix
 from hack.chart import parts
 
 
@@ -53,7 +53,7 @@ class ControllerOwn(parts.Component):
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
         default=2, description="Replicas, of which one leads."
     )
-    usual: list[workloads.Workload] = pydantic.Field(
+    usual: list[workload_mix.Workload] = pydantic.Field(
         default=[],
         description="Workloads of a UsualWorkloads document: what is usually asked, which counts "
         "beside what claims have now; empty: a mix of whole GPUs and some parts.",

@@ -6,7 +6,7 @@ import pydantic
 from pydantic import alias_generators
 from pydantic.fields import FieldInfo
 
-from driver import settings
+from driver.runtime import settings
 
 Free = dict[str, Any]
 """Passed on as it is: Kubernetes' own schema judges it."""

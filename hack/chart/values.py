@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import pydantic
 
 from driver import names
-from driver.controller.admission.config import AdmissionConfig
 from driver.controller.config import ControllerConfig
 from driver.devices import xids
-from driver.files import driver_search
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
 from driver.resources import gpu_nodes
+from driver.runtime.files import driver_search
+from driver.webhook.config import AdmissionConfig
 from hack.chart import beside, classes, components, nodes, parts
 
 _HARDENED = {

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from driver.files import mounts
+from driver.runtime.files import mounts
 
 
 def group_name(tag: str) -> str:

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from driver.files import mounts
+from driver.runtime.files import mounts
 
 
 def below(folder: Path, table: str) -> tuple[Path, ...]:

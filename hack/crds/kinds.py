@@ -7,7 +7,7 @@ import pydantic
 
 from driver import names
 from driver.api import queues, reservations
-from driver.kube import resource
+from driver.kube import gvr
 from hack.crds import schema
 
 
@@ -24,7 +24,7 @@ class Kind:
     """One of our kinds; `short` is what people type."""
 
     model: type[pydantic.BaseModel]
-    resource: resource.Resource
+    resource: gvr.Resource
     short: str
     columns: tuple[Column, ...]
 
@@ -42,7 +42,7 @@ class Kind:
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 QUEUE = Kind(
     queues.Queue,
-    resource.QUEUES,
+    gvr.QUEUES,
     "rq",
     (
         Column("Parent", ".spec.parent"),
@@ -59,7 +59,7 @@ QUEUE = Kind(
 )
 RESERVATION = Kind(
     reservations.Reservation,
-    resource.RESERVATIONS,
+    gvr.RESERVATIONS,
     "rsv",
     (
         Column("For", ".status.for"),

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driver import errors
-from driver.files import driver_search
+from driver.runtime.files import driver_search
 from hack.hardware import machine, runner, steps
 
 

@@ -14,8 +14,10 @@ import pynvml
 
 from driver import clock, errors, ids
 from driver.devices import mig as geometry
-from driver.kubeletplugin import compute_modes, processes
-from driver.kubeletplugin.nvml import health, instances, library, modes, resetter
+from driver.kubeletplugin.nvml import health, library, mig_instances
+from driver.kubeletplugin.nvml import reset as nvml_reset
+from driver.kubeletplugin.nvml.queries import compute_mode as querie_compute_mode
+from driver.kubeletplugin.prepare import compute_modes, nvidia_smi
 from hack.hardware import facts, machine
 
 _PATIENCE_S = 10.0
@@ -30,7 +32,7 @@ def mig(target: machine.Machine) -> Iterator[facts.Fact]:
         yield facts.Fact("mig.enable", problem="no GPU here has MIG")
         return
     _note(target, "mig", {"gpu": gpu})
-    act = instances.Instances(nvml.session, clock.SystemClock())
+    act = mig_instances.Instances(nvml.session, clock.SystemClock())
     watcher = health.NvmlHealth(nvml.session)
     watcher.watch((gpu,))
     yield _acted("mig.enable-beside-our-events", gpu, lambda: act.enable(gpu))
@@ -50,7 +52,7 @@ def undo_mig(target: machine.Machine) -> None:
     if noted is None:
         return
     nvml, gpu = target.nvml(), ids.GpuUuid(noted["gpu"])
-    act = instances.Instances(nvml.session, clock.SystemClock())
+    act = mig_instances.Instances(nvml.session, clock.SystemClock())
     read = next(each for each in nvml.inventory().gpus if each.uuid == gpu)
     if read.mig is not None and read.mig.enabled:
         for profile in read.mig.profiles:
@@ -67,7 +69,7 @@ def compute_mode(target: machine.Machine) -> Iterator[facts.Fact]:
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         mode = pynvml.nvmlDeviceGetComputeMode(handle)
     _note(target, "compute-mode", {"gpu": gpu, "mode": str(mode)})
-    act = modes.Modes(nvml.session)
+    act = querie_compute_mode.Modes(nvml.session)
     yield _acted("mode.exclusive", gpu, lambda: act.write(gpu, compute_modes.EXCLUSIVE))
     yield _acted("mode.default", gpu, lambda: act.write(gpu, compute_modes.DEFAULT))
 
@@ -86,7 +88,7 @@ def time_slice(target: machine.Machine) -> Iterator[facts.Fact]:
     """Set each interval, list it, and set the default."""
     gpu = target.nvml().inventory().gpus[0].uuid
     _note(target, "time-slice", {"gpu": gpu})
-    smi = processes.Smi(target.root)
+    smi = nvidia_smi.Smi(target.root)
     for interval in _INTERVALS:
         yield _acted(f"slice.{interval}", gpu, functools.partial(smi.set_interval, gpu, interval))
         listed = target.run("nvidia-smi", "compute-policy", "-l")
@@ -97,7 +99,7 @@ def time_slice(target: machine.Machine) -> Iterator[facts.Fact]:
 def undo_time_slice(target: machine.Machine) -> None:
     """Set the default interval."""
     if (noted := _noted(target, "time-slice")) is not None:
-        processes.Smi(target.root).set_interval(ids.GpuUuid(noted["gpu"]), "Default")
+        nvidia_smi.Smi(target.root).set_interval(ids.GpuUuid(noted["gpu"]), "Default")
 
 
 def reset(target: machine.Machine) -> Iterator[facts.Fact]:
@@ -106,7 +108,7 @@ def reset(target: machine.Machine) -> Iterator[facts.Fact]:
     gpu = nvml.inventory().gpus[0].uuid
     watcher = health.NvmlHealth(nvml.session)
     before = watcher.signs(gpu).energy_mj
-    act = resetter.Resetter(nvml.session, processes.Smi(target.root).reset)
+    act = nvml_reset.Resetter(nvml.session, nvidia_smi.Smi(target.root).reset)
     yield _acted("reset.done", gpu, lambda: act.reset(gpu))
     after = watcher.signs(gpu).energy_mj
     yield facts.Fact("reset.energy", {"before": before, "after": after}, gpu=gpu)
@@ -120,7 +122,7 @@ def _first(nvml: library.NvmlLibrary) -> ids.GpuUuid | None:
     return next((gpu.uuid for gpu in gpus), None)
 
 
-def _made(act: instances.Instances, place: geometry.Place, name: str) -> Iterator[facts.Fact]:
+def _made(act: mig_instances.Instances, place: geometry.Place, name: str) -> Iterator[facts.Fact]:
     """Make an instance twice over, and take it off between."""
     uuids = []
     begun = time.perf_counter()

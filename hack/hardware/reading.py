@@ -13,8 +13,9 @@ import pynvml
 
 from driver import errors
 from driver.devices import health
-from driver.kubeletplugin.nvml import busy, calls
+from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml.queries import processes as querie_processes
 from hack.hardware import clients, facts, machine
 
 _ROUNDS, _READERS, _BESIDE = 20, 16, 4
@@ -129,7 +130,7 @@ def processes(target: machine.Machine) -> Iterator[facts.Fact]:
     """Look at a GPU's memory and lists while a CUDA program holds a GiB of it."""
     nvml = target.nvml()
     gpu = nvml_health.NvmlHealth(nvml.session).gpus()[0]
-    users = busy.Busy(nvml.session)
+    users = querie_processes.Busy(nvml.session)
     with nvml.session.use():
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         before = pynvml.nvmlDeviceGetMemoryInfo(handle).used
@@ -164,7 +165,7 @@ def _heard(watcher: nvml_health.NvmlHealth, within_s: float = _EVENT_S) -> Itera
 def _code(call: Callable[..., Any], handle: object) -> Any:  # noqa: ANN401 - pynvml has no types
     """Call NVML; its answer, or its error in words."""
     try:
-        answer = calls.ask("", call, handle)
+        answer = nvml_errors.ask("", call, handle)
     except errors.DeviceFault as fault:
         return f"NVML error {fault.code}: {fault.text}"
     return list(answer) if isinstance(answer, tuple) else answer

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from driver import errors, ids
-from driver.kube import client, resource
-from driver.resources import claims, pods
+from driver.kube import client, gvr
+from driver.resources.core import pods
+from driver.resources.dra import claims
 from hack.cluster import api
 from hack.cluster import errors as cluster_errors
 from tests.agreement import judge, rounds
@@ -60,10 +61,10 @@ class Ground:
         self._looked_at = time.monotonic()
         seen = [
             pods.parse(raw)
-            for raw in self.kube.list(resource.PODS).items
+            for raw in self.kube.list(gvr.PODS).items
             if raw["metadata"]["namespace"].startswith(PREFIX)
         ]
-        listed = (claims.parse(raw) for raw in self.kube.list(resource.RESOURCE_CLAIMS).items)
+        listed = (claims.parse(raw) for raw in self.kube.list(gvr.RESOURCE_CLAIMS).items)
         held = {claim.key: claim for claim in listed if claim.namespace.startswith(PREFIX)}
         self.judge.look(time.monotonic(), seen, held)
         return seen, held
@@ -106,7 +107,7 @@ class Ground:
     def leader(self) -> str | None:
         """Return the controller that holds the Lease, as a component; None: nobody."""
         with contextlib.suppress(errors.ApiError):
-            lease = self.kube.get(resource.LEASES, "ration-controller", "ration-system")
+            lease = self.kube.get(gvr.LEASES, "ration-controller", "ration-system")
             holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
             names = (name for name in self.cluster.controllers() if holder.startswith(name))
             return next(names, None)

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.controller import bound
-from driver.controller import view as cluster
 from driver.devices import faces
-from driver.resources import claims, pods
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.lifecycle import bound_pods
+from driver.scheduling.snapshot import snapshot as cluster
 
-REPAIR_BOUND_S = bound.BOUND_S
+REPAIR_BOUND_S = bound_pods.BOUND_S
 STUCK_S = 60.0
 STEP_S = 5.0
 

@@ -5,8 +5,8 @@ import itertools
 from typing import Any
 
 from driver import errors, names
-from driver.kube import resource
-from driver.resources import claims, slices
+from driver.kube import gvr
+from driver.resources.dra import claims, slices
 from hack.cluster import control, layout, store
 from tests.chaos import load, seen, world
 
@@ -30,17 +30,17 @@ class Gatherer:
         return seen.World(
             nodes=tuple(one.look() for one in self._world.nodes),
             pods=self._load.pods(),
-            claims=tuple(claims.parse(one) for one in kube.list(resource.RESOURCE_CLAIMS).items),
+            claims=tuple(claims.parse(one) for one in kube.list(gvr.RESOURCE_CLAIMS).items),
             slices=tuple(
                 slices.parse(one)
                 for one in kube.list(
-                    resource.RESOURCE_SLICES, field_selector=f"spec.driver={names.DRIVER}"
+                    gvr.RESOURCE_SLICES, field_selector=f"spec.driver={names.DRIVER}"
                 ).items
             ),
             conditions=self.readiness(),
             lease_age_s=self._lease_age(),
             nodes_ready=frozenset(
-                one["metadata"]["name"] for one in kube.list(resource.NODES).items if _is_ready(one)
+                one["metadata"]["name"] for one in kube.list(gvr.NODES).items if _is_ready(one)
             ),
         )
 
@@ -64,7 +64,7 @@ class Gatherer:
     def _lease_age(self) -> float:
         """Clocks that were stepped may have it in the future: that is as old."""
         try:
-            lease = self._world.kube.get(resource.LEASES, "ration-controller", "ration-system")
+            lease = self._world.kube.get(gvr.LEASES, "ration-controller", "ration-system")
         except errors.NotFound:
             return DEAD_S
         spec: Any = lease["spec"]
@@ -79,6 +79,6 @@ def _moment(text: str | None) -> float:
     return dt.datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def _is_ready(node: resource.Object) -> bool:
+def _is_ready(node: gvr.Object) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

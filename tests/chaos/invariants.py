@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Self
 
 from driver import names
-from driver.resources import slices
+from driver.resources.dra import slices
 from tests.chaos import seen
 
 EXCLUSIVE = 3

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driver import clock, errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.chaos import asks, seen
 
 Raw = dict[str, Any]
@@ -131,14 +131,14 @@ class Load:
         """
         ask = work.ask
         own = (
-            (resource.RESOURCE_CLAIMS, asks.claim(ask))
+            (gvr.RESOURCE_CLAIMS, asks.claim(ask))
             if ask.claim
-            else (resource.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
+            else (gvr.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
         )
-        wanted = [own, *((resource.PODS, asks.pod(ask, name)) for name in ask.pod_names)]
+        wanted = [own, *((gvr.PODS, asks.pod(ask, name)) for name in ask.pod_names)]
         work.complete = all(self._is_made(kind, body) for kind, body in wanted)
 
-    def _is_made(self, kind: resource.Resource, body: Raw) -> bool:
+    def _is_made(self, kind: gvr.Resource, body: Raw) -> bool:
         """Make it; False: one of that name is still there, and about to go."""
         try:
             self._kube.create(kind, body, self.namespace)
@@ -148,7 +148,7 @@ class Load:
         return True
 
     def _listed(self) -> list[Raw]:
-        return self._kube.list(resource.PODS, namespace=self.namespace).items
+        return self._kube.list(gvr.PODS, namespace=self.namespace).items
 
     def _tidy(self) -> None:
         pods: dict[str, list[Raw]] = {}
@@ -177,18 +177,18 @@ class Load:
     def _end(self, work: Work, pods: list[Raw]) -> None:
         for one in pods:
             if not one["metadata"].get("deletionTimestamp"):
-                self._delete(resource.PODS, one["metadata"]["name"])
+                self._delete(gvr.PODS, one["metadata"]["name"])
         if pods:
             return
         if work.ask.claim:
-            self._delete(resource.RESOURCE_CLAIMS, work.ask.claim)
+            self._delete(gvr.RESOURCE_CLAIMS, work.ask.claim)
         else:
-            self._delete(resource.RESOURCE_CLAIM_TEMPLATES, work.ask.name)
+            self._delete(gvr.RESOURCE_CLAIM_TEMPLATES, work.ask.name)
         with self._lock:
             del self._works[work.ask.name]
         self.counts.ended["ran" if work.ran_at is not None else "never ran"] += 1
 
-    def _delete(self, kind: resource.Resource, name: str) -> None:
+    def _delete(self, kind: gvr.Resource, name: str) -> None:
         try:
             self._kube.delete(kind, name, self.namespace)
         except errors.NotFound:
@@ -214,7 +214,7 @@ class Load:
             }
             try:
                 self._kube.create(
-                    resource.PODS, eviction, self.namespace, subresource="eviction", name=name
+                    gvr.PODS, eviction, self.namespace, subresource="eviction", name=name
                 )
             except errors.NotFound:
                 continue
@@ -225,7 +225,7 @@ class Load:
             work.complete, work.ran_at, work.made_at = False, None, self._time.monotonic()
         ending = work.ending
         # A pod that is made anew meanwhile would get a claim that then goes.
-        self._delete(resource.RESOURCE_CLAIMS, work.ask.claim)
+        self._delete(gvr.RESOURCE_CLAIMS, work.ask.claim)
         self.force_delete(work)
         work.ending, work.complete = ending, False
 

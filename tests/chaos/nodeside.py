@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from driver import errors
-from driver.devices import mps
-from driver.files import durable
-from driver.mps import daemon, processes
+from driver.devices import mps_files
+from driver.mps import processes
+from driver.mps.daemon import process as daemon_process
+from driver.runtime.files import atomic
 from hack.cluster import api, mounts
 from hack.cluster import layout as cluster_layout
 from simulator import layout, machine, store
@@ -77,7 +78,7 @@ class NodeSide:
         held = self.held()
         there = {one.uid for one in held}
         self._scars = {gpu: uids for gpu, uids in self._scars.items() if uids & there}
-        layout_of = mps.Layout(self.places.mps)
+        layout_of = mps_files.Layout(self.places.mps)
         wanted = _stems(layout_of.desired_dir)
         running, odd = self._daemons()
         return seen.Node(
@@ -120,24 +121,24 @@ class NodeSide:
             for pid in self._cluster.processes(component, self.name) - own:
                 words = processes.arguments(pid)
                 programs = {os.path.basename(one) for one in words[:2]}  # noqa: PTH119 - argv
-                if daemon.CONTROL in programs and "-f" in words:
+                if daemon_process.CONTROL in programs and "-f" in words:
                     pipe = processes.environment(pid).get(processes.PIPE, "")
                     running.add(Path(pipe).parent.name)
-                elif words and daemon.SERVER not in programs:
+                elif words and daemon_process.SERVER not in programs:
                     odd.append(f"process {pid} {' '.join(words[:3])}")
         return frozenset(running), odd
 
     def _mounted(self) -> frozenset[str]:
         return mounted(mounts.below(self.places.mps, mounts.read()))
 
-    def _files(self, of: mps.Layout, wanted: frozenset[str]) -> list[str]:
+    def _files(self, of: mps_files.Layout, wanted: frozenset[str]) -> list[str]:
         """Temporary and damaged files, and folders of daemons that nobody wants."""
         folders = (self.root / "state/claims", self.root / "cdi", of.desired_dir, of.status_dir)
         odd = [
             str(path.relative_to(self.root))
             for folder in folders
             for path in _listed(folder)
-            if durable.target_name(path.name) != path.name or ".damaged-" in path.name
+            if atomic.target_name(path.name) != path.name or ".damaged-" in path.name
         ]
         lying = {path.name for path in _listed(of.run_dir)} - wanted
         return [*odd, *(f"MPS run/{name}" for name in sorted(lying))]
@@ -157,11 +158,11 @@ def mounted(points: Iterable[Path]) -> frozenset[str]:
     )
 
 
-def _ready(of: mps.Layout) -> frozenset[str]:
+def _ready(of: mps_files.Layout) -> frozenset[str]:
     found = set()
     for path in _listed(of.status_dir):
         with contextlib.suppress(FileNotFoundError, errors.BadInput):
-            if mps.Status.parse(path.read_bytes(), path.name).state is mps.State.READY:
+            if mps_files.Status.parse(path.read_bytes(), path.name).state is mps_files.State.READY:
                 found.add(path.stem)
     return frozenset(found)
 

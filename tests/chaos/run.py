@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver import errors
-from driver.kube import resource
-from driver.resources import slices
+from driver.kube import gvr
+from driver.resources.dra import slices
 from hack.cluster import errors as cluster_errors
 from simulator import control as machines
 from tests.chaos import book, draw, faults, gather, invariants, load, logs, overlapping, patience
@@ -68,7 +68,7 @@ class Run:
         self._gather = gather.Gatherer(of, self.load)
         self._watch = overlapping.Overlapping(of.nodes, of.time, self._breach)
         self._patience = patience.Patience()
-        found = [slices.parse(one) for one in of.kube.list(resource.RESOURCE_SLICES).items]
+        found = [slices.parse(one) for one in of.kube.list(gvr.RESOURCE_SLICES).items]
         self._chronicle = chronicle.Chronicle(of.kube, found)
         self._logs = logs.Logs(dict(_logs(of)))
         self._acts: dict[draw.Kind, faults.Act] = {}
@@ -244,8 +244,8 @@ class Run:
         """At no version of any claim was anything given out twice."""
         kube = self._world.kube
         self.ground.create(playground.a_claim("the-last-word"))
-        version = int(kube.list(resource.RESOURCE_CLAIMS).version)
-        kube.delete(resource.RESOURCE_CLAIMS, "the-last-word", self.ground.namespace)
+        version = int(kube.list(gvr.RESOURCE_CLAIMS).version)
+        kube.delete(gvr.RESOURCE_CLAIMS, "the-last-word", self.ground.namespace)
         for _ in range(100):
             if self._chronicle.reaches(version):
                 break

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from driver.resources import claims as resource_claims
-from driver.resources import slices as resource_slices
+from driver.resources.dra import claims as resource_claims
+from driver.resources.dra import slices as resource_slices
 
 Raw = Mapping[str, Any]
 _EXCLUSIVE, _SLICE, _SERVE = "compute-exclusive", "time-slice", "mps-serve"

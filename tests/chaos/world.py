@@ -12,8 +12,8 @@ import urllib3
 import yaml
 
 from driver import clock
-from driver.kube import client, resource
-from driver.resources import slices
+from driver.kube import client, gvr
+from driver.resources.dra import slices
 from hack.cluster import api, layout, store
 from tests.chaos import clocks, disks, invariants, nodeside
 from tests.chaos.never import NEVER
@@ -48,7 +48,7 @@ class World:
 
     def holder(self) -> str:
         """The component that holds the Lease; "" when none of ours does."""
-        lease = self.kube.get(resource.LEASES, "ration-controller", "ration-system")
+        lease = self.kube.get(gvr.LEASES, "ration-controller", "ration-system")
         words = str(lease["spec"].get("holderIdentity") or "")
         return next((one for one in CONTROLLERS if words.startswith(one)), "")
 
@@ -63,11 +63,11 @@ class World:
 
     def patch_node(self, name: str, body: object) -> None:
         """Say something of a node."""
-        self.kube.patch(resource.NODES, name, body)
+        self.kube.patch(gvr.NODES, name, body)
 
     def published(self) -> invariants.Baseline:
         """What all nodes publish now."""
-        found = [slices.parse(one) for one in self.kube.list(resource.RESOURCE_SLICES).items]
+        found = [slices.parse(one) for one in self.kube.list(gvr.RESOURCE_SLICES).items]
         return invariants.Baseline(
             {
                 node.name: frozenset(

@@ -12,18 +12,22 @@ from pathlib import Path
 import pytest
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome
 from driver.devices import faces
 from driver.kubeletplugin import ports
-from driver.resources import claims, nodes, publish, slices
+from driver.resources.core import nodes
+from driver.resources.dra import claims, slices
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocation_result
+from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
 WORKLOADS = 1200
 NODE = ids.NodeName(builders.NODE)
-OWNER = publish.Owner(NODE, "uid")
+OWNER = slice_builder.Owner(NODE, "uid")
 
 
 @dataclass
@@ -32,8 +36,8 @@ class World:
 
     node: gpunode.GpuNode
     process: gpunode.Process = field(init=False)
-    view: picture.Picture = field(init=False)
-    allocator: allocate.Allocator = field(init=False)
+    view: cluster_state.Picture = field(init=False)
+    allocator: allocator_allocator.Allocator = field(init=False)
     running: list[workloads.Drawn] = field(default_factory=list)
     given: Counter[str] = field(default_factory=Counter)
     by_need: Counter[str] = field(default_factory=Counter)
@@ -41,8 +45,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.process = self.node.process()
-        self.allocator = allocate.Allocator(worlds.DECIDING)
-        self.view = picture.Picture(names.DRIVER)
+        self.allocator = allocator_allocator.Allocator(worlds.DECIDING)
+        self.view = cluster_state.Picture(names.DRIVER)
         raw = objects.a_node(builders.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
         self.view.put_node(NODE, nodes.parse(raw))
@@ -53,12 +57,12 @@ class World:
 
     def start(self, drawn: workloads.Drawn) -> None:
         """Allocate and prepare a pod's claims, if they fit."""
-        workload = outcome.Workload(drawn.pod, drawn.claims)
+        workload = allocator_types.Workload(drawn.pod, drawn.claims)
         answer = self.allocator.decide(self.view, workload)
-        if isinstance(answer, outcome.NoFit):
+        if isinstance(answer, allocator_types.NoFit):
             self.refused.update(reasons_of(answer))
             return
-        made = assemble.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
+        made = allocation_result.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
         self.view.fly(cluster.InFlight(drawn.pod, answer.node, made))
         self.view.land(cluster.InFlight(drawn.pod, answer.node, made))
         for claim in drawn.claims:
@@ -96,10 +100,10 @@ def published(process: gpunode.Process) -> list[slices.Slice]:
     """The slices of the node, as the API server would hold them."""
     found = process.gpus.refresh()
     offered = {gpu.uuid: faces.Offering() for gpu in found.known}
-    terms = publish.Terms(names.DRIVER, NODE, "controller", offered)
-    pool, refused = publish.pool_of(found, terms, {})
+    terms = slice_builder.Terms(names.DRIVER, NODE, "controller", offered)
+    pool, refused = slice_builder.pool_of(found, terms, {})
     assert not refused
-    return [slices.parse(one) for one in publish.render(pool, OWNER, 1)]
+    return [slices.parse(one) for one in slice_builder.render(pool, OWNER, 1)]
 
 
 def kind_of(device: str) -> str:
@@ -109,7 +113,7 @@ def kind_of(device: str) -> str:
     return "whole"
 
 
-def reasons_of(answer: outcome.NoFit) -> list[str]:
+def reasons_of(answer: allocator_types.NoFit) -> list[str]:
     if answer.blocker is not None:
         return [answer.blocker]
     return [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driver import clock
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.chaos import asks, load
 from tests.fakes.apiserver import server
 
@@ -28,10 +28,10 @@ def kube(fake: server.ApiServer) -> Iterator[client.KubeClient]:
 
 
 def runs(kube: client.KubeClient) -> None:
-    for one in kube.list(resource.PODS, namespace=NAMESPACE).items:
+    for one in kube.list(gvr.PODS, namespace=NAMESPACE).items:
         body = {"status": {"phase": "Running"}}
         name = one["metadata"]["name"]
-        kube.patch(resource.PODS, name, body, namespace=NAMESPACE, subresource="status")
+        kube.patch(gvr.PODS, name, body, namespace=NAMESPACE, subresource="status")
 
 
 def with_a_claim_of_its_own(kube: client.KubeClient) -> tuple[load.Load, load.Work]:
@@ -64,14 +64,12 @@ def test_a_claim_that_is_about_to_go_is_not_taken_for_the_new_one(
     made, work = with_a_claim_of_its_own(kube)
     name = work.ask.claim
     held = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
-    kube.patch(resource.RESOURCE_CLAIMS, name, held, namespace=NAMESPACE)
-    before = kube.get(resource.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"]
+    kube.patch(gvr.RESOURCE_CLAIMS, name, held, namespace=NAMESPACE)
+    before = kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"]
     made.recreate(work)
     made.tick()
     assert not work.complete
-    kube.patch(
-        resource.RESOURCE_CLAIMS, name, {"metadata": {"finalizers": None}}, namespace=NAMESPACE
-    )
+    kube.patch(gvr.RESOURCE_CLAIMS, name, {"metadata": {"finalizers": None}}, namespace=NAMESPACE)
     made.tick()
     assert work.complete
-    assert kube.get(resource.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"] != before
+    assert kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"] != before

@@ -10,7 +10,7 @@ import pytest
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.nvml import activity
+from driver.kubeletplugin.nvml.queries import process_utilization
 from simulator import codes, control, machine, wire
 from tests.fakes import nvml as fake_nvml
 from tests.fakes import simulated_node, waiting
@@ -64,7 +64,7 @@ def simulated(base: Path) -> Iterator[World]:
             with session.use():
                 pynvml.nvmlDeviceSetMigMode(pynvml.nvmlDeviceGetHandleByUUID(first), 1)
 
-        yield World(activity.Activity(session), (first, second), node.fault, mig_on)
+        yield World(process_utilization.Activity(session), (first, second), node.fault, mig_on)
         node.fault("restore", first)
 
 

@@ -10,7 +10,7 @@ import pytest
 from driver import errors
 from driver.devices import mig, model
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.nvml import instances
+from driver.kubeletplugin.nvml import mig_instances
 from simulator import control, machine, wire
 from tests.fakes import gpunode, partitioning, simulated_node
 from tests.fakes import nvml as fake_nvml
@@ -90,7 +90,7 @@ def world(
     if os.geteuid() != 0:
         pytest.skip("MIG is root's")
     with simulated_node.running(tmp_path, product) as node:
-        acts = instances.Instances(node.library.session, node.time, watch)
+        acts = mig_instances.Instances(node.library.session, node.time, watch)
         yield World(acts, node.library, node.fault)
 
 

@@ -13,18 +13,14 @@ import pytest
 
 from driver import ids
 from driver.devices import mig, model
-from driver.kubeletplugin import capabilities as opened
-from driver.kubeletplugin import (
-    checkpoint,
-    discovery,
-    driver_files,
-    driver_root,
-    injection,
-    metadata_files,
-    steps,
-)
-from driver.kubeletplugin.cdi import store
+from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
+from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import capabilities as opened
+from driver.kubeletplugin.host import discovery
 from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.plan import steps
+from driver.kubeletplugin.records import checkpoint
 from hack.cluster import shell
 from simulator import capabilities, control, layout, machine, profile
 from simulator import store as machines
@@ -180,11 +176,11 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     library = nvml.NvmlLibrary(at.driver_root, at.host_root)
     seen = discovery.Discovery(library)
     found = tuple(one for gpu in seen.refresh().gpus for one in devices(gpu))
-    root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
+    root = cdi_driver_files.DriverFiles(cdi_driver_root.DriverRoot(at.driver_root), at.host_root)
     opening = opened.Capabilities(at.host_root)
     told = metadata_files.MetadataFiles(base / "told")
-    files = injection.Files(store.Store(base, KIND), told)
-    writer = injection.Injection(KIND, seen, root, files, opening)
+    files = spec_writer.Files(store.Store(base, KIND), told)
+    writer = spec_writer.Injection(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
     text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
     library.close()

@@ -9,8 +9,8 @@ from hack.cluster import shell
 from tests.contract import toolkit
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE
-from tests.unit.kubeletplugin import test_prepare_own_mps as own
-from tests.unit.kubeletplugin import test_prepare_shares as shares
+from tests.unit.kubeletplugin.prepare import test_preparer_own_mps as own
+from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
 
 SERVED, LIMITED = own.OTHER, {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
 CLAIMS = {

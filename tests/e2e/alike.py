@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from driver import errors, names
-from driver.kube import resource
+from driver.kube import gvr
 from tests.e2e import playground
 
 Raw = dict[str, Any]
@@ -50,7 +50,7 @@ class Side:
         self.ground = ground
         self.node = node
         self.ours = ours
-        self._made: list[tuple[resource.Resource, str]] = []
+        self._made: list[tuple[gvr.Resource, str]] = []
         self._turn = 0
 
     def _fresh(self, name: str) -> str:
@@ -70,7 +70,7 @@ class Side:
             assert isinstance(spec, dict)
             selector = {"cel": {"expression": GPU}}
             spec.setdefault("selectors", [selector])
-            self._cluster_wide(resource.DEVICE_CLASSES, body)
+            self._cluster_wide(gvr.DEVICE_CLASSES, body)
         if one.rule:
             self._taint(one.rule)
         for name, devices in one.claims.items():
@@ -78,7 +78,7 @@ class Side:
                 "metadata": {"name": self._fresh(name)},
                 "spec": {"devices": self._meant(devices)},
             }
-            self.ground.kube.create(resource.RESOURCE_CLAIMS, claim, self.ground.namespace)
+            self.ground.kube.create(gvr.RESOURCE_CLAIMS, claim, self.ground.namespace)
 
     def start(self, pod: Raw) -> None:
         """Make a pod."""
@@ -116,9 +116,7 @@ class Side:
         return {
             "pods": {
                 self._told(one["metadata"]["name"]): one["status"].get("phase")
-                for one in self.ground.kube.list(
-                    resource.PODS, namespace=self.ground.namespace
-                ).items
+                for one in self.ground.kube.list(gvr.PODS, namespace=self.ground.namespace).items
             },
             "claims": {
                 self._told(one["metadata"]["name"]): self._claim(one)
@@ -147,17 +145,17 @@ class Side:
     def end(self) -> None:
         """Delete all that the scenario made; its devices are free when this returns."""
         kube, namespace = self.ground.kube, self.ground.namespace
-        for one in kube.list(resource.PODS, namespace=namespace).items:
-            kube.delete(resource.PODS, one["metadata"]["name"], namespace)
+        for one in kube.list(gvr.PODS, namespace=namespace).items:
+            kube.delete(gvr.PODS, one["metadata"]["name"], namespace)
         for one in self.ground.claims():
-            kube.delete(resource.RESOURCE_CLAIMS, one["metadata"]["name"], namespace)
+            kube.delete(gvr.RESOURCE_CLAIMS, one["metadata"]["name"], namespace)
         playground.until(self._is_empty, 60, f"the pods and claims on {self.node} go")
         while self._made:
             kind, name = self._made.pop()
             kube.delete(kind, name)
 
     def _is_empty(self) -> bool:
-        pods = self.ground.kube.list(resource.PODS, namespace=self.ground.namespace).items
+        pods = self.ground.kube.list(gvr.PODS, namespace=self.ground.namespace).items
         return not pods and not self.ground.claims()
 
     @property
@@ -171,13 +169,13 @@ class Side:
     def _label(self, *, admin: bool) -> None:
         label = {"resource.kubernetes.io/admin-access": "true" if admin else None}
         body = {"metadata": {"labels": label}}
-        self.ground.kube.patch(resource.NAMESPACES, self.ground.namespace, body)
+        self.ground.kube.patch(gvr.NAMESPACES, self.ground.namespace, body)
 
     def _taint(self, rule: Raw) -> None:
         """Taint a GPU of the node by its place among the GPUs."""
         devices = [
             device["name"]
-            for one in self.ground.kube.list(resource.RESOURCE_SLICES).items
+            for one in self.ground.kube.list(gvr.RESOURCE_SLICES).items
             if one["spec"].get("nodeName") == self.node
             for device in one["spec"].get("devices", ())
             if device["attributes"]["type"] == {"string": names.TYPE_GPU}
@@ -188,9 +186,9 @@ class Side:
             "metadata": {"name": f"{self.node}-slow"},
             "spec": {"deviceSelector": selector, "taint": taint},
         }
-        self._cluster_wide(resource.DEVICE_TAINT_RULES, body)
+        self._cluster_wide(gvr.DEVICE_TAINT_RULES, body)
 
-    def _cluster_wide(self, kind: resource.Resource, body: Raw) -> None:
+    def _cluster_wide(self, kind: gvr.Resource, body: Raw) -> None:
         self.ground.kube.create(kind, body)
         self._made.append((kind, body["metadata"]["name"]))
 

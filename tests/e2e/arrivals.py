@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from driver import errors, names
-from driver.kube import client, resource
-from driver.kubeletplugin import slice_plan
-from driver.resources import publish
+from driver.kube import client, gvr
+from driver.kubeletplugin.publish import slice_plan
+from driver.resources.publish import slice_builder
 from tests.fakes import simulated_pool
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -50,7 +50,7 @@ class Arrivals:
 
     def _look(self) -> None:
         now = time.monotonic()
-        for node in self._kube.list(resource.NODES).items:
+        for node in self._kube.list(gvr.NODES).items:
             meta = node["metadata"]
             machine = MACHINES.get(meta.get("labels", {}).get(INSTANCE_TYPE, ""))
             if machine is None or meta.get("deletionTimestamp") or not _is_ready(node):
@@ -63,10 +63,10 @@ class Arrivals:
     def _publish(self, name: str, uid: str, machine: str) -> None:
         pool = simulated_pool.of_machine(name, "controller", machine)
         mine = f"spec.driver={names.DRIVER},spec.nodeName={name}"
-        found = self._kube.list(resource.RESOURCE_SLICES, field_selector=mine).items
-        owner = publish.Owner(simulated_pool.node_name(name), uid)
+        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+        owner = slice_builder.Owner(simulated_pool.node_name(name), uid)
         for one in slice_plan.plan_writes(pool, owner, found).creates:
-            self._kube.create(resource.RESOURCE_SLICES, one)
+            self._kube.create(gvr.RESOURCE_SLICES, one)
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:

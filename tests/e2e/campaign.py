@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from driver.kube import resource
-from driver.resources import pods
+from driver.kube import gvr
+from driver.resources.core import pods
 from tests.e2e import chronicle, fleet, kubelets, load, playground, replicas
 
 _TOLD = (
@@ -108,12 +108,12 @@ class Campaign:
         """All claims are over, and at no version was anything given out beyond what there is."""
         kube = self.ground.kube
         playground.until(lambda: not self._left(), 60, "the claims are gone or free")
-        version = int(kube.list(resource.RESOURCE_CLAIMS).version)
+        version = int(kube.list(gvr.RESOURCE_CLAIMS).version)
         # Bookmarks are rare: a write of our own moves the chronicle on.
         last = playground.a_claim("the-last-word")
         self.ground.create(last)
         playground.until(lambda: self.chronicle.reaches(version), 30, "the whole history is told")
-        kube.delete(resource.RESOURCE_CLAIMS, "the-last-word", self.ground.namespace)
+        kube.delete(gvr.RESOURCE_CLAIMS, "the-last-word", self.ground.namespace)
         assert self.chronicle.gap is None
         assert self.broken == []
         assert self.load.failures == []

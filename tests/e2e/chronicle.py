@@ -10,8 +10,9 @@ import threading
 from typing import Any
 
 from driver import errors
-from driver.kube import client, resource, watching
-from driver.resources import slices
+from driver.kube import client, gvr
+from driver.kube.http import watch_stream
+from driver.resources.dra import slices
 from tests.fakes import history
 
 _WATCH_S = 3600
@@ -28,16 +29,16 @@ class Chronicle:
         self.judge = history.History(hardware)
         self.version = 0
         self.gap: Exception | None = None
-        self._stream: watching.Watch | None = None
+        self._stream: watch_stream.Watch | None = None
         self._there: dict[str, tuple[int, Any]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        listing = self._kube.list(resource.RESOURCE_CLAIMS)
+        listing = self._kube.list(gvr.RESOURCE_CLAIMS)
         self.version = int(listing.version)
-        for one in sorted(listing.items, key=resource.version_of):
-            self._see(resource.version_of(one), one)
+        for one in sorted(listing.items, key=gvr.version_of):
+            self._see(gvr.version_of(one), one)
         self._thread.start()
 
     def stop(self) -> None:
@@ -63,7 +64,7 @@ class Chronicle:
 
     def _follow(self) -> None:
         self._stream = self._kube.watch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             version=str(self.version),
             timeout_s=_WATCH_S,
             read_timeout_s=_SILENCE_S,
@@ -74,15 +75,15 @@ class Chronicle:
         finally:
             self._stream.close()
 
-    def _take(self, event: watching.WatchEvent) -> None:
-        version = resource.version_of(event.object)
-        assert version > self.version or event.type is watching.EventType.BOOKMARK
-        if event.type is not watching.EventType.BOOKMARK:
-            deleted = event.type is watching.EventType.DELETED
+    def _take(self, event: watch_stream.WatchEvent) -> None:
+        version = gvr.version_of(event.object)
+        assert version > self.version or event.type is watch_stream.EventType.BOOKMARK
+        if event.type is not watch_stream.EventType.BOOKMARK:
+            deleted = event.type is watch_stream.EventType.DELETED
             self._see(version, event.object, deleted=deleted)
         self.version = version
 
-    def _see(self, version: int, one: resource.Object, *, deleted: bool = False) -> None:
+    def _see(self, version: int, one: gvr.Object, *, deleted: bool = False) -> None:
         self.judge.see(version, one, deleted=deleted)
         uid = one["metadata"]["uid"]
         if deleted:
@@ -93,7 +94,7 @@ class Chronicle:
     def _catch_up(self) -> None:
         """Every version until now, one by one."""
         try:
-            until = int(self._kube.list(resource.RESOURCE_CLAIMS).version)
+            until = int(self._kube.list(gvr.RESOURCE_CLAIMS).version)
             for version in range(self.version + 1, until + 1):
                 self._at(version)
         except _AWAY:
@@ -104,12 +105,12 @@ class Chronicle:
 
     def _at(self, version: int) -> None:
         query = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
-        found = json.loads(self._kube.text(resource.RESOURCE_CLAIMS.path(None), query))["items"]
+        found = json.loads(self._kube.text(gvr.RESOURCE_CLAIMS.path(None), query))["items"]
         now = {one["metadata"]["uid"]: one for one in found}
         for uid in self._there.keys() - now.keys():
             self._see(version, self._there[uid][1], deleted=True)
         for uid, one in now.items():
-            changed = resource.version_of(one)
+            changed = gvr.version_of(one)
             if changed > self._there.get(uid, (0, None))[0]:
                 self._see(changed, one)
         self.version = version

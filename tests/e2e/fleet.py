@@ -11,9 +11,10 @@ from typing import Any
 
 from driver import errors, names
 from driver.devices import faces
-from driver.kube import client, resource
-from driver.kubeletplugin import slice_plan
-from driver.resources import publish, slices
+from driver.kube import client, gvr
+from driver.kubeletplugin.publish import slice_plan
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
 from tests.fakes import simulated_pool
 
 LANE = {"ration.dev/lane": "churn"}
@@ -53,29 +54,29 @@ class Fleet:
         self._beating.join(15)
         for name in self.names:
             for one in self._slices(name):
-                self._gone(resource.RESOURCE_SLICES, one["metadata"]["name"])
-            self._gone(resource.NODES, name)
-            self._gone(resource.LEASES, name, "kube-node-lease")
+                self._gone(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+            self._gone(gvr.NODES, name)
+            self._gone(gvr.LEASES, name, "kube-node-lease")
 
     def publish(self, name: str, allocator: str, *, handover: bool = False) -> int:
         """Write the node's slices as its plugin would; how many writes that took."""
         kinds = faces.EVERYDAY if name in self._full else faces.EVERYDAY - {faces.Kind.MIG}
         taints = (HANDOVER,) if handover else ()
         pool = simulated_pool.of_machine(name, allocator, kinds=kinds, taints=taints)
-        owner = publish.Owner(simulated_pool.node_name(name), self._uids[name])
+        owner = slice_builder.Owner(simulated_pool.node_name(name), self._uids[name])
         writes = slice_plan.plan_writes(pool, owner, self._slices(name))
         for one in writes.deletes:
-            self.kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+            self.kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
         for one in writes.updates:
-            self.kube.replace(resource.RESOURCE_SLICES, one["metadata"]["name"], one)
+            self.kube.replace(gvr.RESOURCE_SLICES, one["metadata"]["name"], one)
         for one in writes.creates:
-            self.kube.create(resource.RESOURCE_SLICES, one)
+            self.kube.create(gvr.RESOURCE_SLICES, one)
         return len(writes)
 
     def flip(self, name: str, before: str, after: str, handover_s: float) -> None:
         """Give the node to the other allocator, as D2 says: nobody's for a while, then its."""
         label = {"metadata": {"labels": {names.ALLOCATOR_LABEL: after}}}
-        self.kube.patch(resource.NODES, name, label)
+        self.kube.patch(gvr.NODES, name, label)
         self.publish(name, before, handover=True)
         if not self._stop.wait(handover_s):
             self.publish(name, after)
@@ -84,9 +85,9 @@ class Fleet:
         """All that the fleet shows now."""
         return [slices.parse(one) for name in self.names for one in self._slices(name)]
 
-    def _slices(self, name: str) -> list[resource.Object]:
+    def _slices(self, name: str) -> list[gvr.Object]:
         mine = f"spec.driver={names.DRIVER},spec.nodeName={name}"
-        return self.kube.list(resource.RESOURCE_SLICES, field_selector=mine).items
+        return self.kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
 
     def _make(self, name: str, zone: str, allocator: str) -> None:
         labels = {
@@ -96,7 +97,7 @@ class Fleet:
             names.ALLOCATOR_LABEL: allocator,
         }
         body = {"metadata": {"name": name, "labels": labels}, "spec": {"taints": [TAINT]}}
-        self._uids[name] = self.kube.create(resource.NODES, body)["metadata"]["uid"]
+        self._uids[name] = self.kube.create(gvr.NODES, body)["metadata"]["uid"]
         room = {"cpu": "64", "memory": "512Gi", "pods": "250", "ephemeral-storage": "100Gi"}
         ready = {
             "type": "Ready",
@@ -107,20 +108,20 @@ class Fleet:
             "lastTransitionTime": _stamp(),
         }
         status = {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}
-        self.kube.patch(resource.NODES, name, status, subresource="status")
+        self.kube.patch(gvr.NODES, name, status, subresource="status")
         lease = {"metadata": {"name": name}, "spec": _beat_of(name)}
-        self.kube.create(resource.LEASES, lease, "kube-node-lease")
+        self.kube.create(gvr.LEASES, lease, "kube-node-lease")
 
     def _beat(self) -> None:
         while not self._stop.wait(_BEAT_S):
             for name in self.names:
                 body = {"spec": _beat_of(name)}
                 try:
-                    self.kube.patch(resource.LEASES, name, body, namespace="kube-node-lease")
+                    self.kube.patch(gvr.LEASES, name, body, namespace="kube-node-lease")
                 except errors.ApiError:
                     continue  # the next one comes in time
 
-    def _gone(self, kind: resource.Resource, name: str, namespace: str | None = None) -> None:
+    def _gone(self, kind: gvr.Resource, name: str, namespace: str | None = None) -> None:
         try:
             self.kube.delete(kind, name, namespace)
         except errors.NotFound:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driver import clock, errors, ids
-from driver.kube import client, reflector, resource, store
+from driver.kube import client, gvr, reflector, store
 
 Raw = dict[str, Any]
 _AGAIN_S = 0.5
@@ -31,7 +31,7 @@ class Kubelets:
         self._namespace = namespace
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self.pods: store.Store[Raw] = store.Store()
-        source = reflector.ListWatch(kube, resource.PODS, namespace=namespace)
+        source = reflector.ListWatch(kube, gvr.PODS, namespace=namespace)
         self._reflector = reflector.Reflector(source, self.pods, dict, clock.SystemClock())
         self.pods.subscribe(self._changed)
         self.seen: collections.Counter[str] = collections.Counter()
@@ -103,7 +103,7 @@ class Kubelets:
 
     def _claim(self, name: str | None) -> Raw | None:
         try:
-            return self._kube.get(resource.RESOURCE_CLAIMS, name or "", self._namespace)
+            return self._kube.get(gvr.RESOURCE_CLAIMS, name or "", self._namespace)
         except errors.NotFound:
             return None
 
@@ -124,7 +124,7 @@ class Kubelets:
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"phase": phase}}
         body["status"]["conditions"] = [ready]
         self._kube.patch(
-            resource.PODS,
+            gvr.PODS,
             pod["metadata"]["name"],
             body,
             namespace=self._namespace,
@@ -176,6 +176,6 @@ def remove_pod(kube: client.KubeClient, name: str, namespace: str, uid: str, gra
         "deleteOptions": options,
     }
     try:
-        kube.create(resource.PODS, body, namespace, subresource="eviction", name=name)
+        kube.create(gvr.PODS, body, namespace, subresource="eviction", name=name)
     except (errors.NotFound, errors.Conflict):
         return

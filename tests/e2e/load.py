@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import errors
-from driver.kube import client, resource
-from driver.resources import claims, pods
+from driver.kube import client, gvr
+from driver.resources.core import pods
+from driver.resources.dra import claims
 from tests.e2e import fleet, kubelets
 
 Raw = dict[str, Any]
@@ -111,7 +112,7 @@ class Load:
         for name in names:
             body = [{"op": "remove", "path": "/spec/schedulingGates"}]
             kind = client.PatchType.JSON
-            self._kube.patch(resource.PODS, name, body, namespace=self._namespace, kind=kind)
+            self._kube.patch(gvr.PODS, name, body, namespace=self._namespace, kind=kind)
 
     def tidy(self, found: dict[str, pods.Pod]) -> None:
         """Clear up after pods that have finished or are gone; `found` are those there are."""
@@ -153,11 +154,11 @@ class Load:
     def _templates(self, measure: Measure) -> None:
         for ask in measure.mix:
             body = {"metadata": {"name": template_name(ask)}, "spec": {"spec": ask.spec()}}
-            self._kube.create(resource.RESOURCE_CLAIM_TEMPLATES, body, self._namespace)
+            self._kube.create(gvr.RESOURCE_CLAIM_TEMPLATES, body, self._namespace)
 
     def _claim(self, name: str, ask: Ask) -> None:
         body = {"metadata": {"name": name}, "spec": ask.spec()}
-        self._kube.create(resource.RESOURCE_CLAIMS, body, self._namespace)
+        self._kube.create(gvr.RESOURCE_CLAIMS, body, self._namespace)
 
     def _pod(
         self, name: str, entries: dict[str, Raw], zone: str | None = None, **spec: Any
@@ -184,7 +185,7 @@ class Load:
                 **spec,
             },
         }
-        self._kube.create(resource.PODS, body, self._namespace)
+        self._kube.create(gvr.PODS, body, self._namespace)
 
     def _close(self, name: str, pod: pods.Pod | None) -> None:
         try:
@@ -199,7 +200,7 @@ class Load:
 
     def _forget(self, claim: str) -> None:
         try:
-            self._kube.delete(resource.RESOURCE_CLAIMS, claim, self._namespace)
+            self._kube.delete(gvr.RESOURCE_CLAIMS, claim, self._namespace)
         except errors.NotFound:
             return
 
@@ -226,7 +227,7 @@ class Rogue:
     def run(self, kubelet: kubelets.Kubelets, stop: threading.Event) -> None:
         """Until told to stop; `kubelet` knows which pods are bound."""
         while not stop.wait(self._every_s):
-            listing = self._kube.list(resource.RESOURCE_CLAIMS, namespace=self._namespace)
+            listing = self._kube.list(gvr.RESOURCE_CLAIMS, namespace=self._namespace)
             bound = {
                 one["metadata"]["uid"]
                 for one in kubelet.pods.snapshot().values()
@@ -244,7 +245,7 @@ class Rogue:
         }
         try:
             self._kube.patch(
-                resource.RESOURCE_CLAIMS,
+                gvr.RESOURCE_CLAIMS,
                 claim.name,
                 body,
                 namespace=self._namespace,

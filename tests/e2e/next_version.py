@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from driver.kubeletplugin import checkpoint
+from driver.kubeletplugin.records import checkpoint
 from hack.image import build
 
 SCHEMA = checkpoint.VERSION + 1
@@ -28,11 +28,11 @@ _CHANGES = {
         r"^version: .+$": f"version: {_NUMBER}",
         r"^appVersion: .+$": f"appVersion: {_NUMBER}",
     },
-    "driver/kubeletplugin/checkpoint.py": {
+    "driver/kubeletplugin/records/checkpoint.py": {
         r"^VERSION = \d+$": f"VERSION = {SCHEMA}",
         r'^    pod_claim: str = ""$': '    pod_claim: str = ""\n    later: str = "a claim"',
     },
-    "driver/devices/mps.py": {
+    "driver/devices/mps_files.py": {
         r"^    shm_bytes: Mebibytes \| None = None$": (
             '    shm_bytes: Mebibytes | None = None\n    later: str = "a daemon"'
         ),

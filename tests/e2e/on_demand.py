@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from driver import names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api, karpenter, kwok
 from hack.cluster import errors as cluster_errors
@@ -27,8 +27,8 @@ from tests.e2e.conftest import ROOT, hack
 Raw = playground.Raw
 FOLDER = ROOT / "examples" / "karpenter"
 NODE_POOL = "karpenter.sh/nodepool"
-NODE_CLAIMS = resource.Resource("karpenter.sh", "v1", "nodeclaims", namespaced=False)
-NODE_POOLS = resource.Resource("karpenter.sh", "v1", "nodepools", namespaced=False)
+NODE_CLAIMS = gvr.Resource("karpenter.sh", "v1", "nodeclaims", namespaced=False)
+NODE_POOLS = gvr.Resource("karpenter.sh", "v1", "nodepools", namespaced=False)
 CONTROLLERS = ("controller-0", "controller-1")
 TTL_S = 40
 IDLE_S = 5
@@ -112,7 +112,7 @@ class Supply:
 
     def nodes(self) -> list[Raw]:
         """The nodes that it brought."""
-        return self.kube.list(resource.NODES, label_selector=NODE_POOL).items
+        return self.kube.list(gvr.NODES, label_selector=NODE_POOL).items
 
     def launched(self) -> int:
         """How many nodes it began to bring since this was made, by its own log."""
@@ -124,7 +124,7 @@ class Supply:
     def placeholders(self) -> list[Raw]:
         """The pods by which our controller asks."""
         found = self.kube.list(
-            resource.PODS, namespace=helm.NAMESPACE, label_selector=names.PLACEHOLDER_LABEL
+            gvr.PODS, namespace=helm.NAMESPACE, label_selector=names.PLACEHOLDER_LABEL
         )
         return found.items
 

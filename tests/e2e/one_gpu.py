@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from simulator import store as machines
 from tests.e2e import playground
@@ -24,12 +24,12 @@ def a_node(cluster: api.Cluster, kube: client.KubeClient, name: str, *flags: str
     selector = {"cel": {"expression": 'device.driver == "gpu.ration.dev"'}}
     body = {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
     try:
-        kube.create(resource.DEVICE_CLASSES, body)
+        kube.create(gvr.DEVICE_CLASSES, body)
         shared = ("--share-domain=cluster", *flags)
         playground.add_node(cluster, name, allocator="scheduler", plugin_flags=shared)
         yield
     finally:
-        kube.delete(resource.DEVICE_CLASSES, CLASS)
+        kube.delete(gvr.DEVICE_CLASSES, CLASS)
         if name in cluster.nodes():
             cluster.remove_node(name)
 
@@ -87,7 +87,7 @@ class OneGpu:
         """Delete the pods and their claims; they are gone when this returns."""
         for name in self.pods:
             self.field.delete_pod(name)
-            self.field.kube.delete(resource.RESOURCE_CLAIMS, name, self.field.namespace)
+            self.field.kube.delete(gvr.RESOURCE_CLAIMS, name, self.field.namespace)
         gone = lambda: not {one["metadata"]["name"] for one in self.field.claims()} & set(self.pods)  # noqa: E731 - read once
         playground.until(gone, 60, "the claims are gone")
         self.pods.clear()

@@ -4,7 +4,7 @@ import collections
 import itertools
 import threading
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.e2e import playground, release
 
 _PATIENCE_S = 60.0
@@ -86,5 +86,5 @@ class Passersby:
             playground.until(ended, _PATIENCE_S, f"pod {name} ends")
         except AssertionError as e:
             raise AssertionError("\n".join((str(e), *self._field.events(name)))) from e
-        self._field.kube.delete(resource.PODS, name, self._field.namespace)
+        self._field.kube.delete(gvr.PODS, name, self._field.namespace)
         playground.until(lambda: self._field.find(name) is None, _PATIENCE_S, f"pod {name} is gone")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 
 T = TypeVar("T")
@@ -106,9 +106,9 @@ def a_pod(name: str, *, claims: tuple[str, ...] = (), template: str = "", **spec
 
 
 _KINDS = {
-    "Pod": resource.PODS,
-    "ResourceClaim": resource.RESOURCE_CLAIMS,
-    "ResourceClaimTemplate": resource.RESOURCE_CLAIM_TEMPLATES,
+    "Pod": gvr.PODS,
+    "ResourceClaim": gvr.RESOURCE_CLAIMS,
+    "ResourceClaimTemplate": gvr.RESOURCE_CLAIM_TEMPLATES,
 }
 
 
@@ -124,21 +124,21 @@ class Playground:
     def open(cls, cluster: api.Cluster, kube: client.KubeClient, **labels: str) -> Self:
         """Make the namespace and wait for its service account, without which no pod is made."""
         name = f"e2e-{os.getpid()}-{next(_numbers)}"
-        kube.create(resource.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
-        accounts = resource.Resource("", "v1", "serviceaccounts", namespaced=True)
+        kube.create(gvr.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+        accounts = gvr.Resource("", "v1", "serviceaccounts", namespaced=True)
         ground = cls(cluster, kube, name)
         until(lambda: _found(kube, accounts, "default", name), 20, "the service account")
         return ground
 
     def close(self) -> None:
         """Delete everything; its devices are free when this returns, the rest goes by itself."""
-        for one in self.kube.list(resource.PODS, namespace=self.namespace).items:
-            self.kube.delete(resource.PODS, one["metadata"]["name"], self.namespace)
+        for one in self.kube.list(gvr.PODS, namespace=self.namespace).items:
+            self.kube.delete(gvr.PODS, one["metadata"]["name"], self.namespace)
         until(self._left, 60, f"the pods and devices of {self.namespace} are gone")
-        self.kube.delete(resource.NAMESPACES, self.namespace)
+        self.kube.delete(gvr.NAMESPACES, self.namespace)
 
     def _left(self) -> bool:
-        pods = self.kube.list(resource.PODS, namespace=self.namespace).items
+        pods = self.kube.list(gvr.PODS, namespace=self.namespace).items
         held = [one for one in self.claims() if one.get("status", {}).get("allocation")]
         return not pods and not held
 
@@ -149,24 +149,24 @@ class Playground:
 
     def delete_pod(self, name: str) -> None:
         """Delete a pod and wait until it is gone."""
-        self.kube.delete(resource.PODS, name, self.namespace)
+        self.kube.delete(gvr.PODS, name, self.namespace)
         until(lambda: self.find(name) is None, 60, f"pod {name} is gone")
 
     def find(self, name: str) -> Raw | None:
         """A pod, if it is there."""
-        return _found(self.kube, resource.PODS, name, self.namespace)
+        return _found(self.kube, gvr.PODS, name, self.namespace)
 
     def pod(self, name: str) -> Raw:
         """A pod that must be there."""
-        return self.kube.get(resource.PODS, name, self.namespace)
+        return self.kube.get(gvr.PODS, name, self.namespace)
 
     def claim(self, name: str) -> Raw:
         """A claim that must be there."""
-        return self.kube.get(resource.RESOURCE_CLAIMS, name, self.namespace)
+        return self.kube.get(gvr.RESOURCE_CLAIMS, name, self.namespace)
 
     def claims(self) -> list[Raw]:
         """All claims of the namespace."""
-        return self.kube.list(resource.RESOURCE_CLAIMS, namespace=self.namespace).items
+        return self.kube.list(gvr.RESOURCE_CLAIMS, namespace=self.namespace).items
 
     def running(self, name: str, within_s: float = 60) -> Raw:
         """Wait for a pod to run; its events in the error if it does not."""
@@ -192,7 +192,7 @@ class Playground:
 
     def events(self, name: str, reason: str = "") -> list[str]:
         """Notes of the events about an object of that name."""
-        found = self.kube.list(resource.EVENTS, namespace=self.namespace).items
+        found = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
         return [
             f"{one['reason']}: {one.get('note', '')}"
             for one in found
@@ -201,7 +201,7 @@ class Playground:
 
     def reasons(self) -> set[str]:
         """Of all events of the namespace."""
-        found = self.kube.list(resource.EVENTS, namespace=self.namespace).items
+        found = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
         return {one["reason"] for one in found}
 
     def told(self, name: str, reason: str, within_s: float = 20) -> list[str]:
@@ -239,7 +239,7 @@ class Playground:
 
 
 def _found(
-    kube: client.KubeClient, kind: resource.Resource, name: str, namespace: str | None = None
+    kube: client.KubeClient, kind: gvr.Resource, name: str, namespace: str | None = None
 ) -> Raw | None:
     try:
         return kube.get(kind, name, namespace)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.kube import client, resource
-from driver.resources import claims
+from driver.kube import client, gvr
+from driver.resources.dra import claims
 from hack.chart import helm
 from hack.cluster import api, errors, layout, state
 from hack.crds import kinds
@@ -179,5 +179,5 @@ def held(field: playground.Playground, node: str) -> str:
 
 def holds(field: playground.Playground) -> list[str]:
     """Claims of any namespace that carry a hold."""
-    found = map(claims.parse, field.kube.list(resource.RESOURCE_CLAIMS).items)
+    found = map(claims.parse, field.kube.list(gvr.RESOURCE_CLAIMS).items)
     return [one.name for one in found if any(user.is_hold for user in one.consumers)]

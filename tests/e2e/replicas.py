@@ -11,7 +11,7 @@ from typing import Any, Self
 import yaml
 
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api, argv
 from hack.cluster import errors as cluster_errors
 from tests.fakes.faultproxy import own_lease, plan, proxy
@@ -145,7 +145,7 @@ class Replicas:
         """Write into the true Lease who holds it, as its next leader would."""
         body = {"spec": {"holderIdentity": holder, "leaseTransitions": transitions}}
         namespace, name = _LEASE
-        self._kube.patch(resource.LEASES, name, body, namespace=namespace)
+        self._kube.patch(gvr.LEASES, name, body, namespace=namespace)
 
     def calm(self) -> None:
         """No more faults."""
@@ -154,7 +154,7 @@ class Replicas:
 
     def _lease(self) -> dict[str, Any]:
         try:
-            lease = self._kube.get(resource.LEASES, *reversed(_LEASE))
+            lease = self._kube.get(gvr.LEASES, *reversed(_LEASE))
         except errors.NotFound:
             return {}
         return dict(lease.get("spec") or {})

@@ -1,7 +1,7 @@
 """What nodes on demand do of all that they may, where no autoscaler is."""
 
 from driver import errors, names
-from driver.kube import resource
+from driver.kube import gvr
 from hack.chart import helm
 from tests.e2e import playground, release
 
@@ -20,13 +20,13 @@ def what_was_learned_is_spoilt(field: playground.Playground) -> None:
     """The next leader learns it anew. ConfigMaps: create, get."""
     playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept")
     spoilt = {"binaryData": dict.fromkeys(learned(field))}
-    field.kube.patch(resource.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
+    field.kube.patch(gvr.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
 
 
 def learned(field: playground.Playground) -> dict[str, str]:
     """What is kept of shapes."""
     try:
-        found = field.kube.get(resource.CONFIG_MAPS, SEEN, helm.NAMESPACE)
+        found = field.kube.get(gvr.CONFIG_MAPS, SEEN, helm.NAMESPACE)
     except errors.NotFound:
         return {}
     return dict(found.get("binaryData") or {})
@@ -44,7 +44,7 @@ def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> N
 
 def asking(field: playground.Playground) -> list[str]:
     """The pods that ask for nodes."""
-    found = field.kube.list(resource.PODS, namespace=helm.NAMESPACE).items
+    found = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE).items
     return [
         one["metadata"]["name"]
         for one in found
@@ -57,6 +57,6 @@ def marked(field: playground.Playground) -> list[str]:
     ours = {names.POOL_COMPLETE, names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
     return [
         one["metadata"]["name"]
-        for one in field.kube.list(resource.NODES).items
+        for one in field.kube.list(gvr.NODES).items
         if ours & {*one["metadata"].get("labels", {}), *one["metadata"].get("annotations", {})}
     ]

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from driver.devices import mps
-from driver.kube import resource
+from driver.devices import mps_files
+from driver.kube import gvr
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -15,7 +15,7 @@ WORK = "exec simclient --allocate 1Gi --hold forever"
 
 def slices(field: playground.Playground) -> dict[str, tuple[str, str]]:
     """UID and resourceVersion of every ResourceSlice: of one that is written the latter changes."""
-    found = field.kube.list(resource.RESOURCE_SLICES).items
+    found = field.kube.list(gvr.RESOURCE_SLICES).items
     metas = (one["metadata"] for one in found)
     return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
 
@@ -78,8 +78,8 @@ def _daemon(node: Path, proc: Path, said: Any) -> Any:
     """The MPS daemon and the server that the program works with."""
     if said["mps"] is None:
         return None
-    status = mps.Layout(node / "state/mps").status(said["devices"][0]["uuid"])
-    daemon = mps.Status.parse(status.read_bytes(), status.name)
-    assert daemon.state is mps.State.READY, daemon.problem
+    status = mps_files.Layout(node / "state/mps").status(said["devices"][0]["uuid"])
+    daemon = mps_files.Status.parse(status.read_bytes(), status.name)
+    assert daemon.state is mps_files.State.READY, daemon.problem
     assert daemon.pid is not None
     return process(proc, daemon.pid), process(proc, said["mps"]["server"])

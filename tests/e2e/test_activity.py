@@ -3,7 +3,7 @@
 import json
 
 from driver import names
-from driver.resources import claims
+from driver.resources.dra import claims
 from simulator import control
 from tests.e2e import playground
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from driver.controller import view as cluster
-from driver.kube import resource
-from driver.resources import claims
+from driver.kube import gvr
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import snapshot as cluster
 from hack.cluster import api
 from tests.e2e import playground
 from tests.e2e.playground import Raw
@@ -36,7 +36,7 @@ def apply(field: playground.Playground, *objects: Raw) -> None:
 
 
 def pods_of(field: playground.Playground, app: str) -> list[Raw]:
-    listed = field.kube.list(resource.PODS, namespace=field.namespace).items
+    listed = field.kube.list(gvr.PODS, namespace=field.namespace).items
     return [pod for pod in listed if pod["metadata"].get("labels", {}).get("app") == app]
 
 

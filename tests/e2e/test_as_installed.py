@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.kube import resource
+from driver.kube import gvr
 from hack.chart import helm
 from hack.cluster import api, errors
 from hack.image import build, oci
@@ -138,7 +138,7 @@ def taints(field: playground.Playground, node: str) -> dict[str, set[str]]:
     """The taints of ill health, by device, of a node."""
     return {
         one["name"]: keys
-        for found in field.kube.list(resource.RESOURCE_SLICES).items
+        for found in field.kube.list(gvr.RESOURCE_SLICES).items
         if found["spec"].get("nodeName") == node
         for one in found["spec"].get("devices", ())
         if (keys := {taint["key"] for taint in one.get("taints", ())} - names.OWN_TAINTS)

@@ -9,8 +9,8 @@ import pytest
 
 from driver import names
 from driver.api import crd
-from driver.kube import client, resource
-from driver.resources import claims
+from driver.kube import client, gvr
+from driver.resources.dra import claims
 from hack.chart import helm
 from hack.cluster import api
 from tests.e2e import playground, release
@@ -63,12 +63,12 @@ def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_mad
 
     name = f"{field.namespace}-kept"
     queue = {"apiVersion": crd.VERSION, "kind": "Queue", "metadata": {"name": name}, "spec": {}}
-    field.kube.create(resource.QUEUES, queue)
+    field.kube.create(gvr.QUEUES, queue)
     code, words = release.uninstall()
     assert code == 0, words
     assert "Every node is cleared." in words
     only_the_kinds_in_the_api(cluster)
-    field.kube.delete(resource.QUEUES, name)
+    field.kube.delete(gvr.QUEUES, name)
     assert release.left_on(cluster) == []
     assert release.holds(field) == []
     freed = claims.parse(field.claim(waiting))

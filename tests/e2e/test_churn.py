@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import campaign, fleet, load, playground, replicas
 from tests.fakes.faultproxy import plan
@@ -87,7 +87,7 @@ def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground
     """A namespace; its pods are the campaign's to end."""
     opened = playground.Playground.open(cluster, kube)
     yield opened
-    opened.kube.delete(resource.NAMESPACES, opened.namespace)
+    opened.kube.delete(gvr.NAMESPACES, opened.namespace)
 
 
 def begun(

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from driver.kube import credentials, resource, transport
+from driver.kube import gvr
+from driver.kube.http import credentials, transport
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -32,7 +33,7 @@ def test_parameters_written_with_spaces_are_no_hindrance(
     field: playground.Playground, cluster: api.Cluster
 ) -> None:
     wire = transport.Transport(credentials.Credentials(cluster.kubeconfig), "somebody-else")
-    path = resource.RESOURCE_CLAIMS.path(field.namespace)
+    path = gvr.RESOURCE_CLAIMS.path(field.namespace)
     written = json.dumps(a_configured_claim("spaced"), indent=2).encode()
     wire.read(transport.Call("POST", path, (5, 10), body=written))
     field.create(playground.a_pod("spaced", claims=("spaced",)))

@@ -8,9 +8,10 @@ import pytest
 
 from driver import ids
 from driver.devices import faces, model
-from driver.kube import client, resource
-from driver.kubeletplugin import slice_plan
-from driver.resources import publish, slices
+from driver.kube import client, gvr
+from driver.kubeletplugin.publish import slice_plan
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
 from hack.cluster import api
 from simulator import machine, profile
 from tests.e2e import playground
@@ -30,19 +31,19 @@ def test_the_api_server_takes_every_machine_and_drops_nothing(
 ) -> None:
     inventory = nvml.FakeNvml(machine.build(name, seed=name)).inventory()
     driver, (node, *_) = f"{name}.test.ration.dev", cluster.nodes()
-    uid = kube.get(resource.NODES, node)["metadata"]["uid"]
-    owner = publish.Owner(ids.NodeName(node), uid)
-    terms = publish.Terms(driver, owner.node, "controller", _each(inventory))
-    pool, refused = publish.pool_of(inventory, terms, {})
+    uid = kube.get(gvr.NODES, node)["metadata"]["uid"]
+    owner = slice_builder.Owner(ids.NodeName(node), uid)
+    terms = slice_builder.Terms(driver, owner.node, "controller", _each(inventory))
+    pool, refused = slice_builder.pool_of(inventory, terms, {})
     assert not refused
-    wanted = publish.render(pool, owner, 1)
-    assert wanted == publish.render(publish.pool_of(inventory, terms, {})[0], owner, 1)
+    wanted = slice_builder.render(pool, owner, 1)
+    assert wanted == slice_builder.render(slice_builder.pool_of(inventory, terms, {})[0], owner, 1)
     try:
-        kept = [kube.create(resource.RESOURCE_SLICES, dict(one)) for one in wanted]
+        kept = [kube.create(gvr.RESOURCE_SLICES, dict(one)) for one in wanted]
     finally:
-        for one in kube.list(resource.RESOURCE_SLICES).items:
+        for one in kube.list(gvr.RESOURCE_SLICES).items:
             if one["spec"]["driver"] == driver:
-                kube.delete(resource.RESOURCE_SLICES, one["metadata"]["name"])
+                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
     for asked, answer in zip(wanted, kept, strict=True):
         assert slice_plan.dropped(dict(asked), answer) == ()
     read = [slices.parse(one) for one in kept]
@@ -79,7 +80,7 @@ class Walk:
         self.held: set[str] = set()
 
     def _first_uuid(self) -> str:
-        found = self.field.kube.list(resource.RESOURCE_SLICES).items
+        found = self.field.kube.list(gvr.RESOURCE_SLICES).items
         uuids: Iterable[tuple[str, str]] = (
             (device["name"], device["attributes"]["uuid"]["string"])
             for one in found
@@ -118,7 +119,7 @@ class Walk:
 
     def _delete(self, name: str) -> None:
         self.field.delete_pod(name)
-        kind, namespace = resource.RESOURCE_CLAIMS, self.field.namespace
+        kind, namespace = gvr.RESOURCE_CLAIMS, self.field.namespace
         self.field.kube.delete(kind, name, namespace)
         names = {name}
         playground.until(
@@ -167,7 +168,7 @@ class Walk:
 def test_the_real_scheduler_gives_what_the_hardware_takes(
     field: playground.Playground, kube: client.KubeClient, shared_node: str
 ) -> None:
-    classes = resource.DEVICE_CLASSES
+    classes = gvr.DEVICE_CLASSES
     selector = {"cel": {"expression": 'device.driver == "gpu.ration.dev"'}}
     kube.create(classes, {"metadata": {"name": "e2e-any"}, "spec": {"selectors": [selector]}})
     try:

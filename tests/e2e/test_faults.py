@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from driver import names
-from driver.kube import resource
+from driver.kube import gvr
 from hack.cluster import errors
 from simulator import control
 from tests.e2e import playground
@@ -38,7 +38,7 @@ def a_job(name: str, size: int, **annotations: str) -> Raw:
 def members(field: playground.Playground, name: str) -> dict[str, str]:
     """The pods that run, by name, with the GPU of each."""
     found = field.kube.list(
-        resource.PODS, namespace=field.namespace, label_selector=f"{names.GANG_LABEL}={name}"
+        gvr.PODS, namespace=field.namespace, label_selector=f"{names.GANG_LABEL}={name}"
     ).items
     alive = [
         one["metadata"]["name"]
@@ -57,7 +57,7 @@ def _gpu(field: playground.Playground, name: str) -> str:
 
 def start(field: playground.Playground, name: str, size: int, **annotations: str) -> dict[str, str]:
     body = a_job(name, size, **annotations)
-    field.kube.create(resource.JOBS, body, field.namespace)
+    field.kube.create(gvr.JOBS, body, field.namespace)
     return playground.until(
         lambda: found if len(found := members(field, name)) == size else {},
         90,
@@ -79,7 +79,7 @@ def recovers(field: playground.Playground, node: str, uuid: str) -> None:
 
 
 def evicted(field: playground.Playground) -> dict[str, str]:
-    events: Any = field.kube.list(resource.EVENTS, namespace=field.namespace).items
+    events: Any = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
     return {
         one["regarding"]["name"]: one["note"]
         for one in events

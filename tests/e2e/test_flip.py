@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
 from tests.fakes import handing
@@ -35,7 +35,7 @@ class Observer:
     def devices(self) -> dict[str, playground.Raw]:
         """All that the node publishes now, by name."""
         mine = f"spec.nodeName={NODE}"
-        found = self._kube.list(resource.RESOURCE_SLICES, field_selector=mine).items
+        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
         return {one["name"]: one for each in found for one in each["spec"].get("devices") or ()}
 
     def givers(self) -> set[str | None]:
@@ -61,7 +61,7 @@ class Observer:
             mine = f"spec.nodeName={NODE}"
             found = {
                 one["metadata"]["name"]: one
-                for one in self._kube.list(resource.RESOURCE_SLICES, field_selector=mine).items
+                for one in self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
             }
             for name in self._shown.keys() | found.keys():
                 if found.get(name) != self._shown.get(name):
@@ -95,7 +95,7 @@ def slices(
 
 def label(field: playground.Playground, allocator: str | None) -> None:
     body = {"metadata": {"labels": {LABEL: allocator}}}
-    field.kube.patch(resource.NODES, NODE, body)
+    field.kube.patch(gvr.NODES, NODE, body)
 
 
 def a_pod_comes(field: playground.Playground, name: str) -> None:
@@ -111,7 +111,7 @@ def ours(field: playground.Playground, claim: str) -> bool:
 
 def told(field: playground.Playground) -> set[str]:
     """The reasons of the events on the node."""
-    found = field.kube.list(resource.EVENTS).items
+    found = field.kube.list(gvr.EVENTS).items
     return {one["reason"] for one in found if one["regarding"]["name"] == NODE}
 
 

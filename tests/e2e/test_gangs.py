@@ -5,8 +5,9 @@ import time
 import pytest
 
 from driver import names
-from driver.kube import resource
-from driver.resources import claims, pods
+from driver.kube import gvr
+from driver.resources.core import pods
+from driver.resources.dra import claims
 from tests.e2e import playground
 from tests.e2e.test_leadership import CONTROLLERS, holder, leader
 
@@ -167,7 +168,7 @@ def test_members_are_evicted_by_nobody(field: playground.Playground) -> None:
         field.running(name)
     preempted = [
         one
-        for one in field.kube.list(resource.EVENTS, namespace=field.namespace).items
+        for one in field.kube.list(gvr.EVENTS, namespace=field.namespace).items
         if one.get("reason") == "Preempted"
     ]
     assert preempted == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from driver import errors, names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -34,11 +34,11 @@ def foreign_class(kube: client.KubeClient) -> Iterator[str]:
     """A class of devices that no driver here publishes."""
     selector = {"cel": {"expression": 'device.driver == "nic.example.com"'}}
     body = {"metadata": {"name": FOREIGN_CLASS}, "spec": {"selectors": [selector]}}
-    kube.create(resource.DEVICE_CLASSES, body)
+    kube.create(gvr.DEVICE_CLASSES, body)
     try:
         yield FOREIGN_CLASS
     finally:
-        kube.delete(resource.DEVICE_CLASSES, FOREIGN_CLASS)
+        kube.delete(gvr.DEVICE_CLASSES, FOREIGN_CLASS)
 
 
 def gates(field: playground.Playground, name: str = "pod") -> list[str]:
@@ -53,7 +53,7 @@ def scheduled(field: playground.Playground, name: str = "pod") -> str:
 
 def made(field: playground.Playground, pod: dict[str, Any]) -> list[str]:
     """The gates of a pod as the API server answers its creation."""
-    answer = field.kube.create(resource.PODS, pod, field.namespace)
+    answer = field.kube.create(gvr.PODS, pod, field.namespace)
     return [one["name"] for one in answer["spec"].get("schedulingGates", ())]
 
 
@@ -132,9 +132,9 @@ def take_away(
     kube: client.KubeClient, field: playground.Playground, gate: str, **more: Any
 ) -> None:
     """Remove a gate of the pod, and change what `more` says of its spec; under the true term."""
-    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")["spec"]
+    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")["spec"]
     kube.patch(
-        resource.PODS,
+        gvr.PODS,
         "pod",
         {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}], **more}},
         namespace=field.namespace,
@@ -180,7 +180,7 @@ def test_a_stale_leader_takes_no_gate_away(gated: playground.Playground) -> None
     ours = {"$patch": "delete", "name": names.ALLOCATION_GATE}
     with pytest.raises(errors.Forbidden, match="does not hold the Lease"):
         kube.patch(
-            resource.PODS,
+            gvr.PODS,
             "pod",
             {"spec": {"schedulingGates": [ours]}},
             namespace=gated.namespace,

@@ -7,7 +7,7 @@ import pytest
 
 from driver import names
 from driver.devices import faces
-from driver.kube import resource
+from driver.kube import gvr
 from simulator import control
 from tests.e2e import playground
 
@@ -51,7 +51,7 @@ class Patient:
     def taints(self) -> dict[str, set[str]]:
         """The taints of ill health, by device, of the whole node."""
         found: dict[str, set[str]] = {}
-        for one in self.field.kube.list(resource.RESOURCE_SLICES).items:
+        for one in self.field.kube.list(gvr.RESOURCE_SLICES).items:
             if one["spec"]["nodeName"] != self.node:
                 continue
             for device in one["spec"].get("devices", ()):
@@ -61,7 +61,7 @@ class Patient:
         return found
 
     def condition(self) -> Any:
-        node = self.field.kube.get(resource.NODES, self.node)
+        node = self.field.kube.get(gvr.NODES, self.node)
         conditions = node["status"]["conditions"]
         return next(one for one in conditions if one["type"] == names.NODE_CONDITION)
 
@@ -75,7 +75,7 @@ class Patient:
         ]
 
     def node_events(self) -> list[str]:
-        found = self.field.kube.list(resource.EVENTS).items
+        found = self.field.kube.list(gvr.EVENTS).items
         return [
             f"{one['reason']}: {one.get('note', '')}"
             for one in found

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from driver import errors
-from driver.kube import resource
-from driver.resources import claims
+from driver.kube import gvr
+from driver.resources.dra import claims
 from tests.e2e import playground
 
 A, B = "e2e-a", "e2e-b"
@@ -124,10 +124,10 @@ def test_with_the_cpu_taken_the_gpu_is_free_again_and_nobody_is_preempted_in_vai
 def urgent(field: playground.Playground) -> Iterator[str]:
     name = f"urgent-{field.namespace}"
     body = {"metadata": {"name": name}, "value": 1000}
-    field.kube.create(resource.PRIORITY_CLASSES, body)
+    field.kube.create(gvr.PRIORITY_CLASSES, body)
     yield name
     with contextlib.suppress(errors.NotFound):
-        field.kube.delete(resource.PRIORITY_CLASSES, name)
+        field.kube.delete(gvr.PRIORITY_CLASSES, name)
 
 
 def test_a_preemptible_pod_makes_room_and_ours_runs_there(
@@ -145,7 +145,7 @@ def test_a_preemptible_pod_makes_room_and_ours_runs_there(
 
 
 def leader(field: playground.Playground) -> str:
-    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")
+    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")
     return "-".join(str(lease["spec"]["holderIdentity"]).split("-")[:2])
 
 
@@ -156,7 +156,7 @@ def test_holds_of_a_killed_leader_are_not_forgotten(field: playground.Playground
         allocated(field, "gone")
         killed = leader(field)
         field.cluster.kill(killed)
-        field.kube.delete(resource.PODS, "leaves", field.namespace)
+        field.kube.delete(gvr.PODS, "leaves", field.namespace)
     field.running("pod")
     assert any(one.is_hold for one in claim(field, bound).consumers)
     field.cluster.start(killed)

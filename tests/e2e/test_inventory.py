@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from driver.devices import faces
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from simulator import control
 from tests.e2e import playground
 
@@ -49,7 +49,7 @@ class Node:
 
     def devices(self) -> dict[str, Any]:
         """Every device of the node, by name, without what the server adds."""
-        found = self.field.kube.list(resource.RESOURCE_SLICES).items
+        found = self.field.kube.list(gvr.RESOURCE_SLICES).items
         return {
             device["name"]: {**device, "taints": [one["key"] for one in device["taints"]]}
             for one in found

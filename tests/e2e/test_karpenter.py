@@ -15,9 +15,9 @@ import yaml
 
 from driver import names
 from driver.api import crd, node_shapes
-from driver.controller.provisioning import placeholder, shape
-from driver.kube import client, resource
-from driver.resources import pods
+from driver.kube import client, gvr
+from driver.resources.core import pods
+from driver.scheduling.provisioning import node_template, placeholder
 from hack.cluster import api
 from tests.e2e import arrivals, manifest, on_demand, playground
 
@@ -60,7 +60,7 @@ def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str
     (one,) = yaml.safe_load((on_demand.FOLDER / "install" / "values.yaml").read_text())[
         "controller"
     ]["nodes"]["shapes"]
-    h100 = shape.of_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
+    h100 = node_template.of_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
     sizes = {"requests": {"cpu": "8", "memory": "32Gi"}}
     spec = {"containers": [{"name": "main", "resources": sizes}], "tolerations": [POOL_TAINT]}
     raw = {
@@ -70,7 +70,7 @@ def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str
     asks = [placeholder.Ask(h100, ("pod/team/train",), at, (pods.parse(raw),)) for at in places]
     made = [placeholder.render(one, field.namespace, "pause:1") for one in asks]
     for pod in made:
-        field.kube.create(resource.PODS, pod, field.namespace)
+        field.kube.create(gvr.PODS, pod, field.namespace)
     return [str(pod["metadata"]["name"]) for pod in made]
 
 
@@ -196,7 +196,7 @@ def test_a_gang_of_sixteen_gpus_brings_two_nodes_of_eight_and_starts_whole(
 def slices(supply: on_demand.Supply) -> list[Raw]:
     """What the nodes of Karpenter's publish."""
     there = {one["metadata"]["name"] for one in supply.nodes()}
-    found = supply.kube.list(resource.RESOURCE_SLICES).items
+    found = supply.kube.list(gvr.RESOURCE_SLICES).items
     return [one for one in found if one["spec"].get("nodeName") in there]
 
 
@@ -241,7 +241,7 @@ def test_a_queue_at_its_limit_brings_no_node(
         "metadata": {"name": machines.namespace},
         "spec": {"limit": {"gpus": "8"}, "members": [{"namespace": machines.namespace}]},
     }
-    supply.kube.create(resource.QUEUES, queue)
+    supply.kube.create(gvr.QUEUES, queue)
     try:
         with arrivals.arriving(supply.kube, SOON_S):
             for name in ("first", "second"):
@@ -255,7 +255,7 @@ def test_a_queue_at_its_limit_brings_no_node(
             assert supply.launched() == 1
         machines.delete_pod("second")
     finally:
-        supply.kube.delete(resource.QUEUES, machines.namespace)
+        supply.kube.delete(gvr.QUEUES, machines.namespace)
 
 
 def test_controllers_killed_while_nodes_are_on_their_way_ask_for_no_second(
@@ -321,7 +321,7 @@ def test_a_reservation_brings_its_node_and_keeps_it_though_nothing_is_on_it(
             "devices": {"requests": [request]},
         },
     }
-    supply.kube.create(resource.RESERVATIONS, body, machines.namespace)
+    supply.kube.create(gvr.RESERVATIONS, body, machines.namespace)
     with arrivals.arriving(supply.kube, SOON_S):
         playground.until(lambda: phase(machines) == "Held", 90, "its devices are held")
     playground.until(lambda: not supply.placeholders(), 20, "the placeholder is gone")
@@ -332,12 +332,12 @@ def test_a_reservation_brings_its_node_and_keeps_it_though_nothing_is_on_it(
     assert machines.running("nightly")["spec"]["nodeName"] == node["metadata"]["name"]
     assert supply.launched() == 1
     machines.delete_pod("nightly")
-    supply.kube.delete(resource.RESERVATIONS, "nightly", machines.namespace)
+    supply.kube.delete(gvr.RESERVATIONS, "nightly", machines.namespace)
     supply.until_nodes(0, on_demand.GOES_S)
 
 
 def phase(field: playground.Playground) -> str:
-    one = field.kube.get(resource.RESERVATIONS, "nightly", field.namespace)
+    one = field.kube.get(gvr.RESERVATIONS, "nightly", field.namespace)
     return str(one.get("status", {}).get("phase", ""))
 
 

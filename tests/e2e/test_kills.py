@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.fakes import battering
 
@@ -23,12 +23,12 @@ def a_node(
     cluster: api.Cluster, kube: client.KubeClient, name: str, program: str
 ) -> Iterator[battering.Battered]:
     taint = {"key": "ration.dev/lane", "value": "e2e", "effect": "NoSchedule"}
-    kube.create(resource.NODES, {"metadata": {"name": name}, "spec": {"taints": [taint]}})
+    kube.create(gvr.NODES, {"metadata": {"name": name}, "spec": {"taints": [taint]}})
     try:
         with battering.battered(kube, cluster.kubeconfig, name, program) as made:
             yield made
     finally:
-        kube.delete(resource.NODES, name)
+        kube.delete(gvr.NODES, name)
 
 
 @pytest.fixture

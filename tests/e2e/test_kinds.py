@@ -10,7 +10,7 @@ import pytest
 
 from driver import errors
 from driver.api import crd
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.resources import queues, reservations
 from hack.cluster import api
 from hack.cluster.errors import CommandFailedError
@@ -78,7 +78,7 @@ class Kinds:
             self.make(kind, "e2e-refused", spec)
         return str(refused.value.output)
 
-    def says(self, kind: resource.Resource, name: str, status: Spec) -> None:
+    def says(self, kind: gvr.Resource, name: str, status: Spec) -> None:
         """Write a status, as the controller does."""
         namespace = NAMESPACE if kind.namespaced else None
         body = {"status": status}
@@ -103,9 +103,9 @@ def world(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[Kinds]:
         for one in stopped:
             cluster.start(one)
         cluster.kubectl("delete", "namespace", NAMESPACE)
-        found = (one["metadata"]["name"] for one in kube.list(resource.QUEUES).items)
+        found = (one["metadata"]["name"] for one in kube.list(gvr.QUEUES).items)
         for name in [one for one in found if one.startswith("e2e-")]:
-            kube.delete(resource.QUEUES, name)
+            kube.delete(gvr.QUEUES, name)
 
 
 def test_the_api_server_serves_the_kinds_as_they_are_on_file(world: Kinds) -> None:
@@ -289,14 +289,14 @@ def test_the_columns_of_queues_tell_what_each_has_and_waits_for(world: Kinds) ->
     usage = {"at": "2026-11-22T10:00:00Z", "gpuSeconds": "12.5"}
     more = {"waiting": 3, "oldestWait": "12m", "usage": usage, "observedGeneration": 1}
     accepted = {"conditions": [condition("Accepted", "True")]}
-    world.says(resource.QUEUES, "e2e-shown", {**texts, **more, **accepted})
+    world.says(gvr.QUEUES, "e2e-shown", {**texts, **more, **accepted})
     head, row = world.shown("rq", "e2e-shown")
     assert " ".join(head) == (
         "NAME PARENT WEIGHT DESERVED USED FAIR BORROWED WAITING OLDEST ACCEPTED AGE"
     )
     values = "e2e-shown e2e-research 2 12GPU 14GPU 13GPU 2GPU 3 12m True"
     assert row[:-1] == values.split()
-    found = queues.parse(world.kube.get(resource.QUEUES, "e2e-shown"))
+    found = queues.parse(world.kube.get(gvr.QUEUES, "e2e-shown"))
     assert found.usage == queues.Usage(usage["at"], 12.5)
 
 
@@ -305,11 +305,11 @@ def test_the_columns_of_reservations_tell_what_is_held_and_where(world: Kinds) -
     device = {"pod": 0, "node": "node-0", "driver": "gpu.ration.dev", "pool": "node-0"}
     devices = [{**device, "device": "gpu-0", "consumedCapacity": {"memory": "10Gi"}}]
     texts = {"for": "pod/train", "nodes": "node-0", "message": "held", "phase": "Held", "count": 1}
-    world.says(resource.RESERVATIONS, "shown", {**texts, "devices": devices})
+    world.says(gvr.RESERVATIONS, "shown", {**texts, "devices": devices})
     head, row = world.shown("rsv", "shown")
     assert head == ["NAME", "FOR", "START", "PHASE", "DEVICES", "NODES", "AGE"]
     assert row[:-1] == f"shown pod/train {HELD['start']} Held 1 node-0".split()
-    found = reservations.parse(world.kube.get(resource.RESERVATIONS, "shown", NAMESPACE))
+    found = reservations.parse(world.kube.get(gvr.RESERVATIONS, "shown", NAMESPACE))
     assert reservations.render_held(found.held) == devices
     assert found.phase == "Held"
     names = [row[0] for row in world.shown("ration", "--all-namespaces", "--no-headers")]
@@ -319,7 +319,7 @@ def test_the_columns_of_reservations_tell_what_is_held_and_where(world: Kinds) -
 def test_a_status_is_held_to_its_schema_and_a_write_of_it_changes_no_spec(world: Kinds) -> None:
     made = world.make(kinds.QUEUE, "e2e-said", {})
     body = {"spec": {"weight": 9}, "status": {"waiting": 1}}
-    world.kube.patch(resource.QUEUES, "e2e-said", body, subresource="status")
-    assert world.kube.get(resource.QUEUES, "e2e-said")["spec"] == made["spec"]
+    world.kube.patch(gvr.QUEUES, "e2e-said", body, subresource="status")
+    assert world.kube.get(gvr.QUEUES, "e2e-said")["spec"] == made["spec"]
     with pytest.raises(errors.Invalid, match=r"status\.waiting"):
-        world.says(resource.QUEUES, "e2e-said", {"waiting": -1})
+        world.says(gvr.QUEUES, "e2e-said", {"waiting": -1})

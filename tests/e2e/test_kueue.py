@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api, kueue
 from hack.cluster import errors as cluster_errors
 from tests.e2e import playground
@@ -23,7 +23,7 @@ Raw = playground.Raw
 QUOTA = "ration.dev/gpu"
 KUEUES_GATES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
-WORKLOADS = resource.Resource("kueue.x-k8s.io", "v1beta2", "workloads", namespaced=True)
+WORKLOADS = gvr.Resource("kueue.x-k8s.io", "v1beta2", "workloads", namespaced=True)
 QUIET_S = 3.0
 COUNTER, COUNTED = "multiprocessors", "ration.dev/multiprocessors"
 CONFIGURATION = {
@@ -142,12 +142,12 @@ def a_job(field: playground.Playground, name: str, template: str = "gpu", **spec
         },
         "spec": {"template": {"spec": made}, **spec},
     }
-    field.kube.create(resource.JOBS, body, field.namespace)
+    field.kube.create(gvr.JOBS, body, field.namespace)
 
 
 def pods(field: playground.Playground, job: str) -> list[Raw]:
     label = f"batch.kubernetes.io/job-name={job}"
-    return field.kube.list(resource.PODS, namespace=field.namespace, label_selector=label).items
+    return field.kube.list(gvr.PODS, namespace=field.namespace, label_selector=label).items
 
 
 def running(field: playground.Playground, *jobs: str) -> list[Raw]:
@@ -160,7 +160,7 @@ def running(field: playground.Playground, *jobs: str) -> list[Raw]:
 
 
 def suspended(field: playground.Playground, job: str) -> bool:
-    return bool(field.kube.get(resource.JOBS, job, field.namespace)["spec"].get("suspend"))
+    return bool(field.kube.get(gvr.JOBS, job, field.namespace)["spec"].get("suspend"))
 
 
 def workload(field: playground.Playground, owner: str) -> Raw:
@@ -392,7 +392,7 @@ def charge(field: playground.Playground, profile: str) -> int:
     """What the driver publishes that a part of a profile takes of the counter."""
     devices = [
         device
-        for one in field.kube.list(resource.RESOURCE_SLICES).items
+        for one in field.kube.list(gvr.RESOURCE_SLICES).items
         for device in one["spec"].get("devices", ())
         if device.get("attributes", {}).get("profile", {}).get("string") == profile
     ]

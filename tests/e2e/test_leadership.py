@@ -5,16 +5,18 @@ import time
 import pytest
 
 from driver import errors
-from driver.controller import turn, view
-from driver.kube import client, resource
-from driver.resources import claims, pods
+from driver.kube import client, gvr
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.lifecycle import actions
+from driver.scheduling.snapshot import snapshot
 from tests.e2e import playground
 
 CONTROLLERS = ("controller-0", "controller-1")
 
 
 def holder(field: playground.Playground) -> str:
-    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")
+    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")
     return str(lease["spec"].get("holderIdentity") or "")
 
 
@@ -81,7 +83,7 @@ def test_a_new_leader_takes_back_at_once_what_was_refused_before_it_led(
         playground.until(lambda: allocated(field, "mine"), 20, "the claim is allocated")
         for name in CONTROLLERS:
             field.cluster.kill(name)
-        node = view.pinned_node(claims.parse(field.claim("mine")))
+        node = snapshot.pinned_node(claims.parse(field.claim("mine")))
         assert node is not None
         field.cluster.kubectl("cordon", node)
         time.sleep(1)  # moments are whole seconds
@@ -95,7 +97,7 @@ def test_a_new_leader_takes_back_at_once_what_was_refused_before_it_led(
         playground.until(lambda: holder(field) not in {term, ""}, 30, "another controller leads")
         led = time.monotonic()
         playground.until(lambda: "AllocationCleared" in field.reasons(), 30, "it is taken back")
-        assert time.monotonic() - led < turn.Patience().unchanged_s / 2
+        assert time.monotonic() - led < actions.Patience().unchanged_s / 2
         assert field.running("pod")["spec"]["nodeName"] != node
     finally:
         field.cluster.kubectl("uncordon", node)
@@ -122,7 +124,7 @@ def test_a_write_under_an_old_term_is_refused_by_the_api_server(
 
     def write(manager: str) -> playground.Raw:
         return kube.patch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             "mine",
             {"status": {"reservedFor": None}},
             namespace=field.namespace,
@@ -130,7 +132,7 @@ def test_a_write_under_an_old_term_is_refused_by_the_api_server(
             field_manager=manager,
         )
 
-    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")["spec"]
+    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")["spec"]
     holder_now, transitions = lease["holderIdentity"], lease["leaseTransitions"]
     assert write(f"ration-controller/{holder_now}/{transitions}")
     old = (f"ration-controller/{holder_now}/{transitions - 1}", "ration-controller/other/0", "any")

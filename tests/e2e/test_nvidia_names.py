@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from driver import errors, names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api, chart, layout
 from hack.cluster import errors as cluster_errors
@@ -316,7 +316,7 @@ def test_what_the_webhook_converts_is_gated_as_well(cluster: api.Cluster) -> Non
     ground = playground.Playground.open(cluster, kube, **{names.GATE_LABEL: "true"})
     try:
         pod = as_for_a_plugin("whole", "nvidia.com/gpu")
-        answer = kube.create(resource.PODS, pod, ground.namespace)
+        answer = kube.create(gvr.PODS, pod, ground.namespace)
         assert answer["spec"]["schedulingGates"] == [{"name": names.ALLOCATION_GATE}]
         assert "schedulingGates" not in ground.running("whole")["spec"]
     finally:

@@ -14,7 +14,7 @@ import yaml
 
 from driver import names
 from driver.devices import faces
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -49,7 +49,7 @@ class Ration:
 def ration(cluster: api.Cluster, field: playground.Playground) -> Iterator[Ration]:
     made = Ration(cluster)
     yield made
-    node = field.kube.get(resource.NODES, NODE)["metadata"]
+    node = field.kube.get(gvr.NODES, NODE)["metadata"]
     made("uncordon", NODE)
     for gpu in filter(None, node.get("annotations", {}).get(names.CORDON, "").split(",")):
         made("uncordon", f"{NODE}/{gpu}")
@@ -58,7 +58,7 @@ def ration(cluster: api.Cluster, field: playground.Playground) -> Iterator[Ratio
 def published(kube: client.KubeClient) -> dict[str, set[str]]:
     """The keys of the taints of every device of the node."""
     mine = f"spec.driver={names.DRIVER},spec.nodeName={NODE}"
-    found = kube.list(resource.RESOURCE_SLICES, field_selector=mine).items
+    found = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
     return {
         device["name"]: {taint["key"] for taint in device.get("taints", ())}
         for one in found
@@ -67,14 +67,14 @@ def published(kube: client.KubeClient) -> dict[str, set[str]]:
 
 
 def condition(kube: client.KubeClient) -> str:
-    conditions = kube.get(resource.NODES, NODE)["status"]["conditions"]
+    conditions = kube.get(gvr.NODES, NODE)["status"]["conditions"]
     return next(str(one["status"]) for one in conditions if one["type"] == names.NODE_CONDITION)
 
 
 def rules(kube: client.KubeClient, cluster: api.Cluster) -> list[dict[str, Any]]:
     if cluster.kubernetes == "1.36":
         return []  # served there on request only, and not used
-    return kube.list(resource.DEVICE_TAINT_RULES).items
+    return kube.list(gvr.DEVICE_TAINT_RULES).items
 
 
 @pytest.mark.smoke
@@ -89,7 +89,7 @@ def test_a_cordoned_node_takes_nothing_new_until_it_is_uncordoned(
     assert (answer.returncode, answer.stdout) == (0, f"{NODE} cordoned\n"), answer.stderr
     made = rules(kube, cluster)
     assert [one["metadata"]["name"] for one in made] == ([RULE] if made else [])
-    noted = kube.get(resource.NODES, NODE)["metadata"].get("annotations", {})
+    noted = kube.get(gvr.NODES, NODE)["metadata"].get("annotations", {})
     assert (names.CORDON in noted) == (cluster.kubernetes == "1.36")
 
     field.create(playground.a_claim("after"))
@@ -146,7 +146,7 @@ def test_draining_evicts_what_would_be_made_again_and_waits_until_nothing_is_hel
             "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
         },
     }
-    kube.create(resource.DEPLOYMENTS, deployment, field.namespace)
+    kube.create(gvr.DEPLOYMENTS, deployment, field.namespace)
     playground.until(lambda: len(_running(field)) == 2, 60, "both pods run")
 
     dry = ration("drain", NODE, "--dry-run", "-o", "json")
@@ -165,8 +165,8 @@ def test_draining_evicts_what_would_be_made_again_and_waits_until_nothing_is_hel
     playground.until(lambda: "NoFit" in field.reasons(), 20, "their successors wait")
     assert not _running(field)
 
-    kube.delete(resource.DEPLOYMENTS, "web", field.namespace)
-    kind = resource.PODS
+    kube.delete(gvr.DEPLOYMENTS, "web", field.namespace)
+    kind = gvr.PODS
     playground.until(lambda: not kube.list(kind, namespace=field.namespace).items, 60, "no pods")
 
 
@@ -224,7 +224,7 @@ def test_all_that_a_maintainer_needs_is_gathered(
 
 
 def _running(field: playground.Playground) -> set[str]:
-    found = field.kube.list(resource.PODS, namespace=field.namespace).items
+    found = field.kube.list(gvr.PODS, namespace=field.namespace).items
     return {
         str(one["metadata"]["name"])
         for one in found

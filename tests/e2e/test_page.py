@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 
 from driver.api import crd
 from driver.controller.web import views
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack import browser as browsers
 from hack.chart import helm
 from hack.cluster import api
@@ -86,7 +86,7 @@ def forwarded(pod: str) -> Iterator[str]:
 
 def leader(field: playground.Playground) -> str:
     def held() -> str:
-        lease = field.kube.get(resource.LEASES, "ration-controller", helm.NAMESPACE)
+        lease = field.kube.get(gvr.LEASES, "ration-controller", helm.NAMESPACE)
         return str(lease["spec"].get("holderIdentity") or "").rpartition("-")[0]
 
     def leads() -> str:
@@ -98,7 +98,7 @@ def leader(field: playground.Playground) -> str:
 
 def replicas(field: playground.Playground) -> list[str]:
     selector = "app.kubernetes.io/component=controller"
-    found = field.kube.list(resource.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
+    found = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
     return [
         one["metadata"]["name"] for one in found if not one["metadata"].get("deletionTimestamp")
     ]
@@ -190,15 +190,15 @@ def test_every_page_is_reached_by_links_and_none_has_an_error(
     queue["spec"] = {"members": [{"namespace": field.namespace}]}
     kept = {**_OURS, "kind": "Reservation", "metadata": {"name": "e2e-page"}}
     kept["spec"] = {"for": {"gang": "later"}, "devices": {"requests": [_ONE_GPU]}}
-    field.kube.create(resource.QUEUES, queue)
+    field.kube.create(gvr.QUEUES, queue)
     try:
-        field.kube.create(resource.RESERVATIONS, kept, field.namespace)
+        field.kube.create(gvr.RESERVATIONS, kept, field.namespace)
         field.running(release.of_mode(field, "gpu-mps"))
         with forwarded(leader(field)) as base, browsers.opened() as browser:
             found = kinds_of({"/nodes", *crawled(browser, base, field.namespace)})
         assert found == {view.name for view in views.VIEWS} - {views.FLEET.name}
     finally:
-        field.kube.delete(resource.QUEUES, "e2e-page")
+        field.kube.delete(gvr.QUEUES, "e2e-page")
 
 
 def test_a_standby_says_who_leads(field: playground.Playground) -> None:

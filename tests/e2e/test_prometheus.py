@@ -16,7 +16,7 @@ import pytest
 from rich import console, table
 
 from driver.api import crd
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api
 from tests import queries
@@ -86,7 +86,7 @@ class Churn:
 
     def _go(self, which: int) -> None:
         name = self._there.pop(which)
-        self._field.kube.delete(resource.PODS, name, self._field.namespace)
+        self._field.kube.delete(gvr.PODS, name, self._field.namespace)
 
 
 _HOLD = "simclient --allocate 1Gi --hold forever"
@@ -101,7 +101,7 @@ def a_queue(field: playground.Playground) -> None:
         "limit": {"gpus": "16"},
     }
     body = {"apiVersion": crd.VERSION, "kind": "Queue", "metadata": {"name": QUEUE}, "spec": spec}
-    field.kube.create(resource.QUEUES, body)
+    field.kube.create(gvr.QUEUES, body)
 
 
 def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
@@ -118,8 +118,8 @@ def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
         time.sleep(PACE_S)
     lacking = missing(watch, began)
     churn.end()
-    field.kube.delete(resource.PODS, "never", field.namespace)
-    field.kube.delete(resource.QUEUES, QUEUE)
+    field.kube.delete(gvr.PODS, "never", field.namespace)
+    field.kube.delete(gvr.QUEUES, QUEUE)
     playground.until(lambda: not field.claims(), 120, "all claims are gone")
     playground.until(lambda: watch.number(OURS) <= before, 90, "the series are as at first")
     fired = alerts(watch, began)

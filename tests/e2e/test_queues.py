@@ -12,8 +12,8 @@ import pytest
 
 from driver import names
 from driver.api import crd
-from driver.kube import client, resource
-from driver.resources import claims
+from driver.kube import client, gvr
+from driver.resources.dra import claims
 from hack.cluster import api
 from hack.cluster import errors as cluster_errors
 from tests.e2e import manifest, playground
@@ -59,7 +59,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
 
 
 def _owned(ground: playground.Playground) -> list[Raw]:
-    found = ground.kube.list(resource.PODS, namespace=ground.namespace).items
+    found = ground.kube.list(gvr.PODS, namespace=ground.namespace).items
     return [one for one in found if one["metadata"].get("ownerReferences")]
 
 
@@ -76,9 +76,7 @@ def a_queue(field: playground.Playground, name: str, **spec: Any) -> None:
     member = {"namespace": field.namespace, "labels": {"team": name}}
     kind = {"apiVersion": crd.VERSION, "kind": "Queue"}
     meta = {"name": f"{field.namespace}-{name}"}
-    field.kube.create(
-        resource.QUEUES, {**kind, "metadata": meta, "spec": {"members": [member], **spec}}
-    )
+    field.kube.create(gvr.QUEUES, {**kind, "metadata": meta, "spec": {"members": [member], **spec}})
 
 
 def a_pod(template: str = "gpu", **spec: Any) -> Raw:
@@ -107,12 +105,12 @@ def a_team(
             "template": {"metadata": meta, "spec": {**a_pod(), **spec}},
         },
     }
-    field.kube.create(resource.DEPLOYMENTS, body, field.namespace)
+    field.kube.create(gvr.DEPLOYMENTS, body, field.namespace)
 
 
 def running(field: playground.Playground, team: str) -> int:
     found = field.kube.list(
-        resource.PODS, namespace=field.namespace, label_selector=f"team={team}"
+        gvr.PODS, namespace=field.namespace, label_selector=f"team={team}"
     ).items
     return sum(
         1
@@ -172,7 +170,7 @@ def test_a_priority_gang_takes_borrowed_gpus_and_a_budget_is_respected(
         "metadata": {"name": "batch"},
         "spec": {"minAvailable": 8, "selector": {"matchLabels": {"team": "batch"}}},
     }
-    field.kube.create(resource.PDBS, budget, field.namespace)
+    field.kube.create(gvr.PDBS, budget, field.namespace)
     time.sleep(2)
     members = []
     for number in range(4):
@@ -193,7 +191,7 @@ def test_a_priority_gang_takes_borrowed_gpus_and_a_budget_is_respected(
 
 
 def _events(field: playground.Playground) -> list[Raw]:
-    return list(field.kube.list(resource.EVENTS, namespace=field.namespace).items)
+    return list(field.kube.list(gvr.EVENTS, namespace=field.namespace).items)
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.3, 1.0, 2.5])
@@ -213,7 +211,7 @@ def test_a_leader_killed_in_the_middle_of_a_preemption_is_followed_by_one_that_e
     time.sleep(3)
     assert running(field, "low") == 12
     assert given_twice(field) == []
-    left = field.kube.list(resource.RESERVATIONS, namespace=field.namespace).items
+    left = field.kube.list(gvr.RESERVATIONS, namespace=field.namespace).items
     assert left == []
     field.cluster.start(first)
 
@@ -233,10 +231,10 @@ def test_a_reservation_is_honoured_at_its_time_and_short_work_ran_before(
         },
     }
     body = {**kind, "metadata": {"name": "nightly"}, "spec": spec}
-    field.kube.create(resource.RESERVATIONS, body, field.namespace)
+    field.kube.create(gvr.RESERVATIONS, body, field.namespace)
     playground.until(
         lambda: (
-            field.kube.get(resource.RESERVATIONS, "nightly", field.namespace)
+            field.kube.get(gvr.RESERVATIONS, "nightly", field.namespace)
             .get("status", {})
             .get("phase")
             == "Held"
@@ -339,7 +337,7 @@ def test_what_does_not_go_together_is_told_with_its_field_and_nothing_else_is_di
     first, second = f"{field.namespace}-one", f"{field.namespace}-two"
     for name, parent in ((first, second), (second, first)):
         field.kube.create(
-            resource.QUEUES, {**kind, "metadata": {"name": name}, "spec": {"parent": parent}}
+            gvr.QUEUES, {**kind, "metadata": {"name": name}, "spec": {"parent": parent}}
         )
     unknown = {"name": "g", "exactly": {"deviceClassName": "none.example.com"}}
     body = {
@@ -348,17 +346,17 @@ def test_what_does_not_go_together_is_told_with_its_field_and_nothing_else_is_di
         "metadata": {"name": "odd"},
         "spec": {"for": {"pod": "any"}, "devices": {"requests": [unknown]}},
     }
-    field.kube.create(resource.RESERVATIONS, body, field.namespace)
+    field.kube.create(gvr.RESERVATIONS, body, field.namespace)
 
-    def refused(of: resource.Resource, name: str, namespace: str | None = None) -> str:
+    def refused(of: gvr.Resource, name: str, namespace: str | None = None) -> str:
         status = field.kube.get(of, name, namespace).get("status", {})
         found = [one for one in status.get("conditions", ()) if one["type"] == "Accepted"]
         return str(found[0]["message"]) if found and found[0]["status"] == "False" else ""
 
-    words = playground.until(lambda: refused(resource.QUEUES, first), 20, "the circle is told")
+    words = playground.until(lambda: refused(gvr.QUEUES, first), 20, "the circle is told")
     assert words.startswith("spec.parent: the queue is its own ancestor")
     words = playground.until(
-        lambda: refused(resource.RESERVATIONS, "odd", field.namespace), 20, "the class is told"
+        lambda: refused(gvr.RESERVATIONS, "odd", field.namespace), 20, "the class is told"
     )
     path = "spec.devices.requests[0].exactly.deviceClassName"
     assert words == f"{path}: DeviceClass none.example.com does not exist"
@@ -373,7 +371,7 @@ def test_the_examples_run_as_they_stand(cluster: api.Cluster, name: str) -> None
     wanted = {"two-teams": 4, "gang": 4, "reservation": 1}[name]
 
     def started() -> bool:
-        found = kube.list(resource.PODS, namespace=one.namespace).items
+        found = kube.list(gvr.PODS, namespace=one.namespace).items
         return (
             sum(pod["status"].get("phase") in {"Running", "Succeeded"} for pod in found) == wanted
         )

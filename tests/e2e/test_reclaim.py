@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from simulator import store as machines
 from tests.e2e import playground
 
@@ -48,7 +48,7 @@ def without_api(field: playground.Playground) -> Iterator[None]:
 
 def answers(kube: client.KubeClient) -> bool:
     try:
-        kube.list(resource.NODES)
+        kube.list(gvr.NODES)
     except Exception:  # noqa: BLE001 - whatever it says, it is not back yet
         return False
     return True
@@ -91,7 +91,7 @@ def test_a_claim_that_is_gone_is_reclaimed_without_a_kubelet_and_not_while_the_a
         end_processes(field.cluster.node_dir(NODE) / "gpu", gpu)
         force = ("--force", "--grace-period=0")
         field.cluster.kubectl("delete", "pod", "pod", f"--namespace={field.namespace}", *force)
-        field.kube.delete(resource.RESOURCE_CLAIMS, "mine", field.namespace)
+        field.kube.delete(gvr.RESOURCE_CLAIMS, "mine", field.namespace)
         playground.until(lambda: not field.claims(), 60, "the claim is gone")
         with without_api(field):
             time.sleep(AWAY_S)
@@ -102,7 +102,7 @@ def test_a_claim_that_is_gone_is_reclaimed_without_a_kubelet_and_not_while_the_a
     field.create(playground.a_claim("other"))
     field.create(playground.a_pod("next", claims=("other",), nodeSelector=playground.on(NODE)))
     field.running("next", 150)
-    events = field.kube.list(resource.EVENTS, namespace="default").items
+    events = field.kube.list(gvr.EVENTS, namespace="default").items
     told = [one["regarding"]["name"] for one in events if one["reason"] == "ClaimReclaimed"]
     assert NODE in told
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
 
@@ -150,7 +150,7 @@ def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
 
 def evictions(field: playground.Playground) -> list[str]:
     """What was told on pods that were evicted, one a pod."""
-    found = field.kube.list(resource.EVENTS, namespace=field.namespace).items
+    found = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
     told = {
         one["regarding"]["uid"]: str(one["note"])
         for one in found
@@ -165,7 +165,7 @@ def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotatio
     field.create(playground.a_pod("pod", command="sleep 3600"))
     pod = field.running("pod")
     kube = client.KubeClient.connect(field.cluster.controller_kubeconfig, "ration-e2e")
-    lease = field.kube.get(resource.LEASES, "ration-controller", "ration-system")["spec"]
+    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")["spec"]
     term = f"ration-controller/{lease['holderIdentity']}/{lease['leaseTransitions']}"
     eviction = {
         "apiVersion": "policy/v1",
@@ -175,7 +175,7 @@ def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotatio
 
     def evict(manager: str) -> None:
         kube.create(
-            resource.PODS,
+            gvr.PODS,
             eviction,
             field.namespace,
             subresource="eviction",
@@ -184,7 +184,7 @@ def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotatio
         )
 
     def write(body: Raw) -> None:
-        kube.patch(resource.PODS, "pod", body, namespace=field.namespace, field_manager=term)
+        kube.patch(gvr.PODS, "pod", body, namespace=field.namespace, field_manager=term)
 
     nudge = {"metadata": {"annotations": {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}}}
     for manager in ("ration-controller/other/0", "any"):
@@ -228,7 +228,7 @@ def test_a_plugin_may_say_nothing_of_claims_on_other_nodes_nor_of_other_drivers(
     # The right to write on every node is what it lacks; the server answers 422 for it.
     with pytest.raises(errors.Invalid, match="arbitrary-node:patch"):
         kube.patch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             "there",
             body,
             namespace=field.namespace,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.e2e import playground
 
 NODE = "e2e-a"
@@ -20,7 +20,7 @@ def specs(field: playground.Playground) -> dict[str, str]:
 
 def slices_of(field: playground.Playground, node: str) -> list[playground.Raw]:
     found = field.kube.list(
-        resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+        gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     )
     return found.items
 
@@ -75,7 +75,7 @@ def test_a_claim_left_with_only_the_finalizer_is_allocated_by_the_next_leader(
     field.create(playground.a_claim("half"))
     body = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
     field.kube.patch(
-        resource.RESOURCE_CLAIMS,
+        gvr.RESOURCE_CLAIMS,
         "half",
         body,
         namespace=field.namespace,

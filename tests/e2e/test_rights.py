@@ -12,7 +12,7 @@ import pytest
 
 from driver import names
 from driver.api import crd
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.kube.client import PatchType
 from hack.cluster import api
 from tests.e2e import playground, release, thief
@@ -20,7 +20,7 @@ from tests.e2e.thief import Call, Raw, Thief, patch
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 ACCOUNT = "ration-kubeletplugin"
-SLICES = resource.RESOURCE_SLICES.path()
+SLICES = gvr.RESOURCE_SLICES.path()
 OTHERS = "other.test.ration.dev"
 cluster = release.cluster
 NOT_MINE = "may only write slices of its own node"
@@ -42,7 +42,7 @@ class World:
     def slice_of(self, node: str) -> Raw:
         """The first slice that a node publishes, as it is now."""
         found = self.field.kube.list(
-            resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={node}"
+            gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={node}"
         ).items
         return min(found, key=lambda one: str(one["metadata"]["name"]))
 
@@ -58,7 +58,7 @@ class World:
         }
 
     def claim_path(self, name: str, below: str = "status") -> str:
-        return resource.RESOURCE_CLAIMS.path(self.field.namespace, name, below)
+        return gvr.RESOURCE_CLAIMS.path(self.field.namespace, name, below)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def allocation(driver: str, node: str) -> Raw:
 
 def write(field: playground.Playground, name: str, status: Raw) -> None:
     """As the administrator."""
-    kind, body = resource.RESOURCE_CLAIMS, {"status": status}
+    kind, body = gvr.RESOURCE_CLAIMS, {"status": status}
     field.kube.patch(kind, name, body, namespace=field.namespace, subresource="status")
 
 
@@ -116,14 +116,14 @@ def test_the_token_of_a_node_makes_changes_and_deletes_its_own_slices(world: Wor
 
     def rewritten() -> bool:
         mine = world.slice_of(world.a)
-        path = resource.RESOURCE_SLICES.path(name=mine["metadata"]["name"])
+        path = gvr.RESOURCE_SLICES.path(name=mine["metadata"]["name"])
         return bool(world.of_a.asks(Call("PUT", path, mine))["metadata"]["name"])
 
     assert rewritten()
 
 
 def names_of(world: World) -> str:
-    found = world.field.kube.list(resource.RESOURCE_SLICES).items
+    found = world.field.kube.list(gvr.RESOURCE_SLICES).items
     return " ".join(one["metadata"]["name"] for one in found)
 
 
@@ -148,7 +148,7 @@ PATCHES: dict[str, tuple[PatchType, object]] = {
 def test_no_verb_changes_the_slice_of_another_node(world: World) -> None:
     before = world.slice_of(world.b)
     name = before["metadata"]["name"]
-    path = resource.RESOURCE_SLICES.path(name=name)
+    path = gvr.RESOURCE_SLICES.path(name=name)
     pool = {**before["spec"]["pool"], "generation": 99}
     world.of_a.is_refused(Call("PUT", path, changed(before, pool=pool)), NOT_MINE)
     world.of_a.is_refused(Call("DELETE", path), NOT_MINE)
@@ -194,8 +194,8 @@ def test_no_slice_is_made_that_is_not_of_its_own_node_driver_and_pool(
     make, words = NEW[case]
     body = make(world)
     world.of_a.is_refused(Call("POST", SLICES, body), words)
-    world.field.kube.create(resource.RESOURCE_SLICES, body)  # it was no mistake in the slice
-    world.field.kube.delete(resource.RESOURCE_SLICES, body["metadata"]["name"])
+    world.field.kube.create(gvr.RESOURCE_SLICES, body)  # it was no mistake in the slice
+    world.field.kube.delete(gvr.RESOURCE_SLICES, body["metadata"]["name"])
 
 
 @pytest.mark.parametrize("name", ["{b}-gpu.ration.dev-00077", "any", "{a}-gpu.ration.dev-0", "{a}"])
@@ -215,14 +215,14 @@ def test_a_slice_is_not_moved_to_another_node_nor_from_it_nor_to_all(world: Worl
         (theirs, {"nodeName": world.a}),
         (theirs, {"nodeName": world.a, "pool": mine["spec"]["pool"]}),
     ):
-        path = resource.RESOURCE_SLICES.path(name=found["metadata"]["name"])
+        path = gvr.RESOURCE_SLICES.path(name=found["metadata"]["name"])
         world.of_a.is_refused(Call("PUT", path, changed(found, **spec)), immutable, NOT_MINE)
 
 
 def test_a_token_without_a_node_writes_no_slice(world: World) -> None:
     for name in (world.a, world.b):
         found = world.slice_of(name)
-        path = resource.RESOURCE_SLICES.path(name=found["metadata"]["name"])
+        path = gvr.RESOURCE_SLICES.path(name=found["metadata"]["name"])
         world.of_none.is_refused(Call("PUT", path, found), NOT_MINE)
         world.of_none.is_refused(Call("DELETE", path), NOT_MINE)
     world.of_none.is_refused(Call("POST", SLICES, world.own()), NOT_MINE)
@@ -331,7 +331,7 @@ def test_nothing_is_said_of_the_devices_of_another_driver(world: World) -> None:
         "resourceclaims/driver",
     )
     world.field.kube.patch(
-        resource.RESOURCE_CLAIMS,
+        gvr.RESOURCE_CLAIMS,
         "others",
         body,
         namespace=world.field.namespace,
@@ -349,7 +349,7 @@ def test_a_claim_itself_is_not_changed_nor_deleted_on_its_own_node_either(
         world.of_a.is_refused(patch(path, label, kind), "cannot patch resource")
     world.of_a.is_refused(Call("PUT", path, world.field.claim(name)), "cannot update resource")
     world.of_a.is_refused(Call("DELETE", path), "cannot delete resource")
-    everything = resource.RESOURCE_CLAIMS.path(world.field.namespace)
+    everything = gvr.RESOURCE_CLAIMS.path(world.field.namespace)
     world.of_a.is_refused(Call("DELETE", everything), "cannot deletecollection resource")
     world.of_a.is_refused(Call("GET", everything), "cannot list resource")
 
@@ -360,9 +360,9 @@ def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world:
     for account in (ACCOUNT, "ration-controller"):
         call = Call("POST", f"{accounts}/{account}/token", wanted)
         world.of_a.is_refused(call, "cannot create resource")
-    for kind in (resource.PODS, resource.SECRETS, resource.LEASES, resource.NODES):
+    for kind in (gvr.PODS, gvr.SECRETS, gvr.LEASES, gvr.NODES):
         world.of_a.is_refused(Call("GET", kind.path(thief.NAMESPACE)), "cannot list resource")
-    world.of_a.asks(Call("GET", resource.NODES.path(name=world.a)))
+    world.of_a.asks(Call("GET", gvr.NODES.path(name=world.a)))
 
 
 # The controller and the webhook
@@ -370,7 +370,7 @@ def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world:
 
 def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: World) -> None:
     controller = world.of_controller
-    path = resource.NODES.path(name=world.a, subresource="status")
+    path = gvr.NODES.path(name=world.a, subresource="status")
     at = "2026-11-22T00:00:00Z"
     words = {"reason": "Thief", "message": "", "lastHeartbeatTime": at, "lastTransitionTime": at}
 
@@ -390,7 +390,7 @@ def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: W
     for body in refused:
         call = patch(path, body, PatchType.STRATEGIC)
         controller.is_refused(call, "no more of a node than its condition")
-    of_node = resource.NODES.path(name=world.a)
+    of_node = gvr.NODES.path(name=world.a)
     label = {"metadata": {"labels": {"nvidia.com/gpu.product": "b"}}}
     controller.is_refused(patch(of_node, label, PatchType.MERGE), "cannot patch resource")
     mine = condition(names.NODE_CONDITION, "True")
@@ -400,8 +400,8 @@ def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: W
 def test_of_a_pods_status_the_controller_writes_why_it_waits_and_nothing_else(world: World) -> None:
     controller, field = world.of_controller, world.field
     field.create(playground.a_pod("idle", command="exec sleep 3600"))
-    path = resource.PODS.path(field.namespace, "idle", "status")
-    spec = field.kube.get(resource.LEASES, "ration-controller", thief.NAMESPACE)["spec"]
+    path = gvr.PODS.path(field.namespace, "idle", "status")
+    spec = field.kube.get(gvr.LEASES, "ration-controller", thief.NAMESPACE)["spec"]
     leads = f"ration-controller/{spec['holderIdentity']}/{spec['leaseTransitions']}"
     at = "2026-11-22T00:00:00Z"
     words = {"reason": "Thief", "message": "", "lastTransitionTime": at}
@@ -427,9 +427,9 @@ def test_of_a_pods_status_the_controller_writes_why_it_waits_and_nothing_else(wo
     assert controller.asks(replace(mine, manager=leads))["metadata"]["name"] == "idle"
 
 
-@pytest.mark.parametrize("kind", [resource.VALIDATING_WEBHOOKS, resource.MUTATING_WEBHOOKS])
+@pytest.mark.parametrize("kind", [gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS])
 def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_else(
-    world: World, kind: resource.Resource
+    world: World, kind: gvr.Resource
 ) -> None:
     path = kind.path(name="ration-admission")
     first, *_ = world.field.kube.get(kind, "ration-admission")["webhooks"]
@@ -463,7 +463,7 @@ def test_of_secrets_the_webhook_makes_none_but_its_certificates(world: World, ki
     account = {"kubernetes.io/service-account.name": "ration-controller"}
     meta = {"name": "mine", "annotations": account}
     body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": meta}
-    call = Call("POST", resource.SECRETS.path(thief.NAMESPACE), body)
+    call = Call("POST", gvr.SECRETS.path(thief.NAMESPACE), body)
     world.of_webhook.is_refused(call, "no other Secret than that of its own certificate")
 
 
@@ -475,16 +475,16 @@ def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
     queue: Raw = {**version, "kind": "Queue", "metadata": {"name": f"{namespace}-q"}, "spec": {}}
     mine: Raw = {**version, "kind": "Reservation", "metadata": {"name": "mine"}}
     mine["spec"] = {"for": {"gang": "a"}}
-    kube.create(resource.QUEUES, queue)
-    kube.create(resource.RESERVATIONS, mine, namespace)
+    kube.create(gvr.QUEUES, queue)
+    kube.create(gvr.RESERVATIONS, mine, namespace)
     try:
-        of_queue = resource.QUEUES.path(name=queue["metadata"]["name"])
+        of_queue = gvr.QUEUES.path(name=queue["metadata"]["name"])
         label = {"metadata": {"labels": {"a": "b"}}}
         merge = PatchType.MERGE
         controller.is_refused(patch(of_queue, label, merge), "cannot patch resource")
         controller.is_refused(Call("DELETE", of_queue), "cannot delete resource")
-        whole = resource.RESERVATIONS.path(namespace)
-        one = resource.RESERVATIONS.path(namespace, "mine")
+        whole = gvr.RESERVATIONS.path(namespace)
+        one = gvr.RESERVATIONS.path(namespace, "mine")
         controller.is_refused(patch(one, label, merge), "cannot patch resource")
         for call in (
             Call("POST", whole, {**mine, "metadata": {"name": "another"}}),
@@ -493,4 +493,4 @@ def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
         ):
             controller.is_refused(call, "does not hold the Lease")
     finally:
-        kube.delete(resource.QUEUES, queue["metadata"]["name"])
+        kube.delete(gvr.QUEUES, queue["metadata"]["name"])

@@ -14,7 +14,8 @@ import yaml
 
 from driver import clock, errors, names
 from driver.api import crd
-from driver.kube import client, credentials, resource, transport
+from driver.kube import client, gvr
+from driver.kube.http import credentials, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
@@ -80,7 +81,7 @@ def the_lease_and_the_secret_come_back(field: playground.Playground) -> None:
         field.cluster.kubectl("delete", "lease", name, "-n", helm.NAMESPACE)
 
         def held(name: str = name) -> bool:
-            found = field.kube.list(resource.LEASES, namespace=helm.NAMESPACE).items
+            found = field.kube.list(gvr.LEASES, namespace=helm.NAMESPACE).items
             return any(
                 one["metadata"]["name"] == name and one["spec"].get("holderIdentity")
                 for one in found
@@ -88,7 +89,7 @@ def the_lease_and_the_secret_come_back(field: playground.Playground) -> None:
 
         playground.until(held, 60, f"Lease {name} is there again")
     spoilt = {"data": {"tls.crt": base64.b64encode(b"spoilt").decode()}}
-    kind, name = resource.SECRETS, "ration-admission-tls"
+    kind, name = gvr.SECRETS, "ration-admission-tls"
     field.kube.patch(kind, name, spoilt, namespace=helm.NAMESPACE)
 
     def whole() -> bool:
@@ -105,10 +106,10 @@ def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
         "nodeName": node,
         "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
     }
-    field.kube.create(resource.RESOURCE_SLICES, {"metadata": {"name": "left-over"}, "spec": spec})
+    field.kube.create(gvr.RESOURCE_SLICES, {"metadata": {"name": "left-over"}, "spec": spec})
 
     def gone() -> bool:
-        found = field.kube.list(resource.RESOURCE_SLICES).items
+        found = field.kube.list(gvr.RESOURCE_SLICES).items
         return all(one["metadata"]["name"] != "left-over" for one in found)
 
     playground.until(gone, 20, "the left-over slice is deleted")
@@ -117,7 +118,7 @@ def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
 def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
     """ResourceClaims: update, where no patch can be made."""
     wire = transport.Transport(credentials.Credentials(field.cluster.kubeconfig), "somebody-else")
-    path = resource.RESOURCE_CLAIMS.path(field.namespace)
+    path = gvr.RESOURCE_CLAIMS.path(field.namespace)
     written = json.dumps(test_clients.a_configured_claim("spaced"), indent=2).encode()
     wire.read(transport.Call("POST", path, (5, 10), body=written))
     field.create(release.a_pod("spaced", claims=("spaced",)))
@@ -140,7 +141,7 @@ def what_happens_again_is_counted_on(field: playground.Playground) -> None:
     """Events: patch, by the plugin and by the controller."""
 
     def counted(reporter: str) -> bool:
-        found = field.kube.list(resource.EVENTS).items
+        found = field.kube.list(gvr.EVENTS).items
         return any(one.get("series") for one in found if one.get("reportingController") == reporter)
 
     for reporter in ("ration-kubeletplugin", "ration-controller"):
@@ -152,7 +153,7 @@ def a_gpu_is_lost_twice(field: playground.Playground, node: str) -> None:
 
     def slices() -> list[playground.Raw]:
         selector = f"spec.nodeName={node}"
-        return field.kube.list(resource.RESOURCE_SLICES, field_selector=selector).items
+        return field.kube.list(gvr.RESOURCE_SLICES, field_selector=selector).items
 
     def tainted() -> bool:
         return "ration.dev/gpu-lost" in json.dumps(slices())
@@ -210,7 +211,7 @@ def half_a_decision_is_taken_back(field: playground.Playground) -> None:
     def refuses() -> bool:
         try:
             field.kube.patch(
-                resource.RESOURCE_CLAIMS,
+                gvr.RESOURCE_CLAIMS,
                 "refused",
                 {},
                 namespace=field.namespace,
@@ -264,7 +265,7 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
         at = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         entry["conditions"].append({"type": SHARE, "status": "False", **words, **at})
         field.kube.patch(
-            resource.RESOURCE_CLAIMS,
+            gvr.RESOURCE_CLAIMS,
             name,
             {"status": {"devices": [entry]}},
             namespace=field.namespace,
@@ -295,7 +296,7 @@ def a_template_is_swept(field: playground.Playground, template: str) -> None:
 
 
 def listed(field: playground.Playground) -> list[playground.Raw]:
-    kind, selector = resource.RESOURCE_CLAIM_TEMPLATES, f"{names.CONVERTED}=true"
+    kind, selector = gvr.RESOURCE_CLAIM_TEMPLATES, f"{names.CONVERTED}=true"
     return field.kube.list(kind, namespace=field.namespace, label_selector=selector).items
 
 
@@ -312,7 +313,7 @@ def age_s(field: playground.Playground, template: str) -> float:
 def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
     """Namespaces: get."""
     label = {"metadata": {"labels": {names.CONVERT_LABEL: "false"}}}
-    field.kube.patch(resource.NAMESPACES, field.namespace, label)
+    field.kube.patch(gvr.NAMESPACES, field.namespace, label)
 
     def unconverted() -> bool:
         release.converted(field)
@@ -325,7 +326,7 @@ def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
     field.told("converted", "NotConverted", 60)
     field.delete_pod("converted")
     field.kube.patch(
-        resource.NAMESPACES, field.namespace, {"metadata": {"labels": {names.CONVERT_LABEL: None}}}
+        gvr.NAMESPACES, field.namespace, {"metadata": {"labels": {names.CONVERT_LABEL: None}}}
     )
 
     def converts() -> bool:
@@ -374,7 +375,7 @@ def a_more_important_gang_makes_room(field: playground.Playground, node: str) ->
         field.running("high", 90)
 
         def none_held() -> bool:
-            return not field.kube.list(resource.RESERVATIONS, namespace=field.namespace).items
+            return not field.kube.list(gvr.RESERVATIONS, namespace=field.namespace).items
 
         playground.until(none_held, 30, "the Reservation is deleted")
     finally:
@@ -393,7 +394,7 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     playground.until(lambda: shapes_used.asking(field), 30, "a pod asks for a node")
     waiting = {"namespace": field.namespace, "name": "gone", "uid": "gone"}
     field.kube.create(
-        resource.RESERVATIONS,
+        gvr.RESERVATIONS,
         {
             "apiVersion": crd.VERSION,
             "kind": "Reservation",
@@ -410,7 +411,7 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     assert not waits(field, "never")
     assert (shapes_used.asking(field), shapes_used.marked(field)) == ([], [])
     with pytest.raises(errors.NotFound):
-        field.kube.get(resource.CONFIG_MAPS, shapes_used.SEEN, helm.NAMESPACE)
+        field.kube.get(gvr.CONFIG_MAPS, shapes_used.SEEN, helm.NAMESPACE)
 
 
 def waits(field: playground.Playground, name: str) -> bool:

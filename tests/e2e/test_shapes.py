@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api, chart, layout
 from hack.cluster import errors as cluster_errors
@@ -67,7 +67,7 @@ def published(cluster: api.Cluster) -> promises.Published:
         (one["spec"]["pool"]["name"], device["name"]): {
             name: next(iter(value.values())) for name, value in device["attributes"].items()
         }
-        for one in kube.list(resource.RESOURCE_SLICES).items
+        for one in kube.list(gvr.RESOURCE_SLICES).items
         for device in one["spec"].get("devices", ())
     }
 
@@ -178,7 +178,7 @@ def shared_faces(field: playground.Playground, node: str) -> list[Any]:
     """The attributes of what is shared of a node."""
     return [
         device["attributes"]
-        for one in field.kube.list(resource.RESOURCE_SLICES).items
+        for one in field.kube.list(gvr.RESOURCE_SLICES).items
         if one["spec"].get("nodeName") == node
         for device in one["spec"].get("devices", ())
         if device["attributes"]["type"]["string"] == "gpu-share"

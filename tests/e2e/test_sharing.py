@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from simulator import control
 from tests.e2e import one_gpu, playground
@@ -25,7 +25,7 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
 
 def configuration(field: playground.Playground, others: Iterable[str]) -> Any:
     """What nobody touched meanwhile: the node, the plugin's process, and the other GPUs' pods."""
-    found = field.kube.get(resource.NODES, NODE)
+    found = field.kube.get(gvr.NODES, NODE)
     spec = (found["metadata"]["labels"], found["spec"])
     containers = {
         name: [one["containerID"] for one in field.pod(name)["status"]["containerStatuses"]]
@@ -231,7 +231,7 @@ def test_the_pod_after_a_force_deleted_one_gets_its_gpu_once_nothing_runs_on_it(
         assert field.device_of(name) is None
         flags = ("--force", "--grace-period=0", "--wait=false")
         field.cluster.kubectl("delete", "pod", "-n", field.namespace, last, *flags)
-        field.kube.delete(resource.RESOURCE_CLAIMS, last, field.namespace)
+        field.kube.delete(gvr.RESOURCE_CLAIMS, last, field.namespace)
         gpu.pods.remove(last)
         # Within the wait for a leaving claim: a refusal would be tried again a minute later.
         playground.until(functools.partial(alone_and_running, name), 45, f"{name} runs alone")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import campaign, fleet, load, playground, replicas
 from tests.fakes.faultproxy import own_lease, plan
@@ -33,7 +33,7 @@ NOBODY = "nobody"
 def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground.Playground]:
     opened = playground.Playground.open(cluster, kube)
     yield opened
-    opened.kube.delete(resource.NAMESPACES, opened.namespace)
+    opened.kube.delete(gvr.NAMESPACES, opened.namespace)
 
 
 @contextlib.contextmanager

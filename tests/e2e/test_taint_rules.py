@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from driver import errors, names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api
 from tests import objects
 from tests.e2e import playground
@@ -14,10 +14,10 @@ NODE = "e2e-a"
 RULE = "e2e-hot"
 
 
-def rules(cluster: api.Cluster) -> resource.Resource:
+def rules(cluster: api.Cluster) -> gvr.Resource:
     """1.36 serves them as v1beta2 only, and kube-scheduler there does not look at them."""
     version = "v1beta2" if cluster.kubernetes == "1.36" else "v1"
-    return dataclasses.replace(resource.DEVICE_TAINT_RULES, version=version)
+    return dataclasses.replace(gvr.DEVICE_TAINT_RULES, version=version)
 
 
 def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
@@ -25,7 +25,7 @@ def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
 ) -> None:
     device = min(
         one["name"]
-        for found in kube.list(resource.RESOURCE_SLICES).items
+        for found in kube.list(gvr.RESOURCE_SLICES).items
         for one in found["spec"].get("devices", ())
         if found["spec"]["nodeName"] == NODE
     )
@@ -49,7 +49,7 @@ def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
 
 
 def _condition(kube: client.KubeClient) -> str:
-    conditions = kube.get(resource.NODES, NODE)["status"]["conditions"]
+    conditions = kube.get(gvr.NODES, NODE)["status"]["conditions"]
     return next(str(one["status"]) for one in conditions if one["type"] == names.NODE_CONDITION)
 
 
@@ -64,4 +64,4 @@ def test_the_api_server_refuses_a_ninth_counter_set_with_words(
         {"name": f"gpu-{index}", "counters": {"gpu": {"value": "1"}}} for index in range(9)
     ]
     with pytest.raises(errors.Invalid, match=r"spec\.sharedCounters: Too many: 9"):
-        kube.create(resource.RESOURCE_SLICES, one)
+        kube.create(gvr.RESOURCE_SLICES, one)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from driver.kube import client
-from driver.kubeletplugin import checkpoint
+from driver.kubeletplugin.records import checkpoint
 from hack.chart import helm
 from hack.cluster import api, chart
 from hack.image import build

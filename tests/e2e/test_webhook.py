@@ -20,8 +20,8 @@ import pytest
 import yaml
 
 from driver import errors
-from driver.controller.admission import issuing
-from driver.kube import client, resource
+from driver.kube import client, gvr
+from driver.webhook.tls import ca
 from hack.chart import helm
 from tests.e2e import playground, release
 
@@ -123,37 +123,37 @@ def test_a_namespace_of_pods_for_a_device_plugin_runs_unchanged(
 # Certificates.
 
 
-def bundle(field: playground.Playground) -> issuing.Bundle:
-    secret = field.kube.get(resource.SECRETS, SECRET, helm.NAMESPACE)
-    return issuing.of_data({key: base64.b64decode(one) for key, one in secret["data"].items()})
+def bundle(field: playground.Playground) -> ca.Bundle:
+    secret = field.kube.get(gvr.SECRETS, SECRET, helm.NAMESPACE)
+    return ca.of_data({key: base64.b64decode(one) for key, one in secret["data"].items()})
 
 
 def announce(field: playground.Playground, trusted: bytes) -> None:
     """Have the API server believe authorities, as the hour before one signs does."""
     text = base64.b64encode(trusted).decode()
-    for kind in (resource.VALIDATING_WEBHOOKS, resource.MUTATING_WEBHOOKS):
+    for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
         names = [one["name"] for one in field.kube.get(kind, NAME)["webhooks"]]
         body = {"webhooks": [{"name": one, "clientConfig": {"caBundle": text}} for one in names]}
         field.kube.patch(kind, NAME, body, kind=client.PatchType.STRATEGIC)
 
 
-def put(field: playground.Playground, wanted: issuing.Bundle) -> None:
-    data = {key: base64.b64encode(one).decode() for key, one in issuing.to_data(wanted).items()}
-    field.kube.patch(resource.SECRETS, SECRET, {"data": data}, namespace=helm.NAMESPACE)
+def put(field: playground.Playground, wanted: ca.Bundle) -> None:
+    data = {key: base64.b64encode(one).decode() for key, one in ca.to_data(wanted).items()}
+    field.kube.patch(gvr.SECRETS, SECRET, {"data": data}, namespace=helm.NAMESPACE)
 
 
-def next_authority(before: issuing.Bundle) -> issuing.Bundle:
+def next_authority(before: ca.Bundle) -> ca.Bundle:
     """The same bundle with an authority that was announced two hours ago: it is to sign now."""
-    then = dt.datetime.now(dt.UTC) - 2 * issuing.ANNOUNCED
-    renewed = issuing.kept(None, [NAME], then)
-    return issuing.Bundle(before.authority, before.leaf, following=renewed.authority)
+    then = dt.datetime.now(dt.UTC) - 2 * ca.ANNOUNCED
+    renewed = ca.kept(None, [NAME], then)
+    return ca.Bundle(before.authority, before.leaf, following=renewed.authority)
 
 
 def refused(field: playground.Playground, number: int) -> bool:
     """Whether the webhook refuses what it must; it is asked on behalf of a dry run."""
     odd = configured(f"odd-{number}", {"kind": "GpuConfig", "shape": "round"})
     try:
-        field.kube.create(resource.RESOURCE_CLAIMS, odd, field.namespace)
+        field.kube.create(gvr.RESOURCE_CLAIMS, odd, field.namespace)
     except errors.ApiError as error:
         return "shape: is not a field" in str(error)
     return False
@@ -219,7 +219,7 @@ def given(field: playground.Playground, name: str, pod: Raw, like: Raw) -> None:
     user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
     body = {"status": {"allocation": allocation, "reservedFor": [user]}}
     field.kube.patch(
-        resource.RESOURCE_CLAIMS, name, body, namespace=field.namespace, subresource="status"
+        gvr.RESOURCE_CLAIMS, name, body, namespace=field.namespace, subresource="status"
     )
 
 

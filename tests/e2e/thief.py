@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from driver import errors
-from driver.kube import client, credentials, resource, transport
+from driver.kube import client, gvr
+from driver.kube.http import credentials, transport
 from hack.cluster import api
 
 NAMESPACE = "ration-system"
@@ -70,7 +71,7 @@ def token(cluster: api.Cluster, account: str, pod: str = "") -> str:
 def plugin_pod(kube: client.KubeClient, node: str) -> str:
     """The name of a node's plugin pod."""
     (pod,) = kube.list(
-        resource.PODS,
+        gvr.PODS,
         namespace=NAMESPACE,
         label_selector="app.kubernetes.io/component=kubeletplugin",
         field_selector=f"spec.nodeName={node}",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from driver import clock, ids
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from simulator import layout, store
 from tests.fakes import kubelet as fake_kubelet
@@ -173,7 +173,7 @@ class Battered:
     def forget(self, refs: Iterable[ports.ClaimRef]) -> None:
         """Have the claims gone from the API."""
         for ref in refs:
-            self._kube.delete(resource.RESOURCE_CLAIMS, ref.name, ref.namespace)
+            self._kube.delete(gvr.RESOURCE_CLAIMS, ref.name, ref.namespace)
 
     def survive(self, refs: tuple[ports.ClaimRef, ...], within_s: tuple[float, float]) -> None:
         """Prepare and unprepare, with a kill within so long of either's start; then the retry."""
@@ -262,7 +262,7 @@ class Battered:
 
         def names() -> list[str] | None:
             listed = self._kube.list(
-                resource.RESOURCE_SLICES, field_selector=f"spec.nodeName={self._name}"
+                gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={self._name}"
             ).items
             if not listed or len(listed) != listed[0]["spec"]["pool"]["resourceSliceCount"]:
                 return None
@@ -286,7 +286,7 @@ class Battered:
         """A new claim that is allocated a device; of a shared one, `share`: a quarter."""
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
         body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
-        made = self._kube.create(resource.RESOURCE_CLAIMS, body, NAMESPACE)
+        made = self._kube.create(gvr.RESOURCE_CLAIMS, body, NAMESPACE)
         uid = made["metadata"]["uid"]
         result: dict[str, Any] = {
             "request": "gpu",
@@ -301,9 +301,7 @@ class Battered:
             opaque = {"driver": DRIVER, "parameters": LONG}
             devices["config"] = [{"source": "FromClaim", "opaque": opaque}]
         body = {"status": {"allocation": {"devices": devices}}}
-        self._kube.patch(
-            resource.RESOURCE_CLAIMS, name, body, namespace=NAMESPACE, subresource="status"
-        )
+        self._kube.patch(gvr.RESOURCE_CLAIMS, name, body, namespace=NAMESPACE, subresource="status")
         return ports.ClaimRef(NAMESPACE, name, ids.ClaimUid(uid))
 
 

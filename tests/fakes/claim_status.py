@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from driver import errors, names
-from driver.kube import resource
+from driver.kube import gvr
 from driver.kubeletplugin import ports
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests.fakes.apiserver import rules, storage
 
 Raw = dict[str, Any]
-KIND = (resource.RESOURCE_CLAIMS.group, resource.RESOURCE_CLAIMS.plural)
+KIND = (gvr.RESOURCE_CLAIMS.group, gvr.RESOURCE_CLAIMS.plural)
 _ERRORS = {404: errors.NotFound, 409: errors.Conflict, 422: errors.Invalid}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from driver import names
 from driver.devices import faces, mig
 from driver.kubeletplugin import ports
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests import builders
 from tests.fakes import gpunode, partitioning
 

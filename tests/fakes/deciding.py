@@ -10,36 +10,20 @@ import prometheus_client
 
 from driver import clock, errors, ids, names
 from driver.api import node_shapes
-from driver.controller import (
-    commit,
-    config,
-    hold,
-    metrics,
-    reconcile,
-    saying,
-    stores,
-    telling,
-    triggers,
-    writers,
-)
-from driver.controller import view as cluster
-from driver.controller.provisioning import terms
-from driver.controller.waiting import planned
-from driver.kube import events, resource, workqueue
-from driver.resources import (
-    budgets,
-    claims,
-    classes,
-    namespaces,
-    nodes,
-    pod_groups,
-    pods,
-    queues,
-    reservations,
-    slices,
-    taint_rules,
-    volumes,
-)
+from driver.controller import config, metrics
+from driver.controller.commit import allocations, pod_conditions, write_pool
+from driver.controller.commit import events as commit_events
+from driver.controller.informers import handlers, stores
+from driver.controller.scheduler import loop as scheduler_loop
+from driver.kube import gvr, workqueue
+from driver.kube.events import recorder
+from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.core import namespaces, nodes, pods, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.provisioning import settings as provisioning_settings
+from driver.scheduling.snapshot import allocation_hold
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 from tests.fakes import clock as clocks
 from tests.fakes import server_side
@@ -71,10 +55,10 @@ class Inline(futures.Executor):
         return done
 
 
-def on_demand_of(*shapes: node_shapes.NodeShape) -> terms.OnDemand:
+def on_demand_of(*shapes: node_shapes.NodeShape) -> provisioning_settings.OnDemand:
     """Nodes on demand, as the controller's settings say by default."""
     given = {name: field.default for name, field in config.ControllerConfig.model_fields.items()}
-    return terms.OnDemand(
+    return provisioning_settings.OnDemand(
         node_shapes.NodeShapes(shapes=shapes),
         given["namespace"],
         given["placeholder_image"],
@@ -98,12 +82,12 @@ class Told:
 
     def event(
         self,
-        regarding: events.ObjectRef,
+        regarding: recorder.ObjectRef,
         reason: str,
         message: str,
         *,
         warning: bool,
-        related: events.ObjectRef | None = None,
+        related: recorder.ObjectRef | None = None,
     ) -> None:
         assert related is None
         assert warning is (reason not in _GOOD)
@@ -118,8 +102,8 @@ class World:
         self,
         *gpus_by_node: int,
         evict_over_share: bool = False,
-        demanded: terms.OnDemand | None = None,
-        backfill: planned.Rules | None = None,
+        demanded: provisioning_settings.OnDemand | None = None,
+        backfill: backfill_plan.Rules | None = None,
     ) -> None:
         self.clock = clocks.FakeClock()
         self.stale = False
@@ -128,19 +112,21 @@ class World:
         self.told = Told()
         self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
-        self.items = workqueue.WorkQueue[writers.Item](self.clock, lambda: 0.0, writers.RETRIES)
-        self.saying = saying.Saying(self.server, self.clock)
+        self.items = workqueue.WorkQueue[write_pool.Item](
+            self.clock, lambda: 0.0, write_pool.RETRIES
+        )
+        self.saying = pod_conditions.Saying(self.server, self.clock)
         self._read()
-        triggers.Triggers(self.items, on_demand=demanded is not None).attach(self.stores)
+        handlers.Triggers(self.items, on_demand=demanded is not None).attach(self.stores)
         self.registry = prometheus_client.CollectorRegistry()
         self.metrics = metrics.Metrics(self.registry)
-        self._settings = reconcile.Settings(
+        self._settings = scheduler_loop.Settings(
             names.DRIVER,
             worlds.DECIDING,
             lambda: self.stale,
             evict_over_share=evict_over_share,
             on_demand=demanded,
-            backfill=backfill or planned.Rules(),
+            backfill=backfill or backfill_plan.Rules(),
         )
         self.decider = self.make_decider()
         self.stores.classes.apply(objects.a_class())
@@ -149,22 +135,22 @@ class World:
             self.stores.nodes.apply(self.server.nodes[f"node-{index}"])
             self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
 
-    def make_decider(self) -> reconcile.Reconciler:
+    def make_decider(self) -> scheduler_loop.Reconciler:
         """One that remembers nothing yet."""
-        tools = writers.Tools(
+        tools = write_pool.Tools(
             self.server,
-            commit.Commit(self.server, self.stores.observe_claim),
+            allocations.Commit(self.server, self.stores.observe_claim),
             self.pool,
-            telling.Teller(self.told, self.saying),
+            commit_events.Teller(self.told, self.saying),
             self.metrics,
         )
-        return reconcile.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
+        return scheduler_loop.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
 
     def _read(self) -> None:
         found = self.stores
         found.nodes.read_with(nodes.parse, _bad)
         found.slices.read_with(slices.parse, _bad)
-        found.classes.read_with(classes.parse, _bad)
+        found.classes.read_with(device_classes.parse, _bad)
         found.claims.read_with(claims.parse, _bad)
         found.pods.read_with(pods.parse, _bad)
         found.bound_volumes.read_with(volumes.parse_claim, _bad)
@@ -179,13 +165,13 @@ class World:
         self.server.said_of_pods = self._said_of_pods
         self.server.read_pod = self._read_pod
         self.server.now = lambda: clock.rfc3339(self.clock.now())
-        found.guards.read_with(budgets.parse, _bad)
+        found.guards.read_with(disruption_budgets.parse, _bad)
         found.groups.read_with(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
             if one.get("kind") in {"Queue", "Reservation"}:
-                self.server._keep_own(str(resource.key_of(one)), one)
+                self.server._keep_own(str(gvr.key_of(one)), one)
             elif one.get("kind") == "PodDisruptionBudget":
                 self.stores.guards.apply(self._newer(one))
             elif "minMember" in one["spec"]:
@@ -237,7 +223,7 @@ class World:
 
     def scheduled(self, name: str = "pod", node: str = "node-0", *found: str) -> None:
         """Do as kube-scheduler does: reserve the pod's claims (PreBind), then bind it."""
-        entry = claims.render_consumer(hold.pod_entry(objects.pod(name)))
+        entry = claims.render_consumer(allocation_hold.pod_entry(objects.pod(name)))
         for claim in found or ("claim",):
             body = {"status": {"reservedFor": [entry]}}
             raw = self.server.claims[f"default/{claim}"]

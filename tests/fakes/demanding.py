@@ -6,7 +6,7 @@ from typing import Any
 
 from driver import clock, names
 from driver.api import node_shapes
-from driver.controller import writers
+from driver.controller.commit import write_pool
 from tests import objects, shapes
 from tests.fakes import deciding
 
@@ -81,4 +81,4 @@ class Cluster(deciding.World):
         self.decider = self.make_decider()
         for kind, store in (("pod", self.stores.pods), ("claim", self.stores.claims)):
             for key in store.snapshot():
-                self.items.add(writers.Item(kind, key))
+                self.items.add(write_pool.Item(kind, key))

@@ -8,8 +8,8 @@ from typing import Any
 import trustme
 
 from driver import names
-from driver.cli import checks
-from driver.cli.checks import facts, findings
+from driver.cli.doctor import checks
+from driver.cli.doctor.checks import facts, findings
 from tests import objects
 
 NOW = dt.datetime(2026, 11, 22, 12, 0, tzinfo=dt.UTC)

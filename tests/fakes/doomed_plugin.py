@@ -13,14 +13,15 @@ import threading
 from pathlib import Path
 
 from driver import clock
-from driver.files import observer
 from driver.kube import client
-from driver.kubeletplugin import app, claim_reader, wiring
+from driver.kubeletplugin import app, composition
 from driver.kubeletplugin.config import PluginConfig
-from driver.telemetry import logs
+from driver.kubeletplugin.records import claims_api
+from driver.runtime import logs
+from driver.runtime.files import failpoints
 
 
-class Bomb(observer.Observer):
+class Bomb(failpoints.Observer):
     """Counts the points that are passed while the file is there."""
 
     def __init__(self, file: Path) -> None:
@@ -46,7 +47,7 @@ def main() -> int:
     time = clock.SystemClock()
     kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
     bomb = Bomb(Path(os.environ["RATION_TEST_BOMB"]))
-    core = wiring.core(config, claim_reader.KubeClaimReader(kube), time, watch=bomb)
+    core = composition.core(config, claims_api.KubeClaimReader(kube), time, watch=bomb)
     return app.App(config, core, app.Outside(kube, secrets.SystemRandom().random, time)).run()
 
 

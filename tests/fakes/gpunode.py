@@ -12,33 +12,24 @@ from pathlib import Path
 
 from driver import clock, errors, ids
 from driver.api import offerings
-from driver.files import observer
-from driver.kubeletplugin import (
-    capabilities,
-    checkpoint,
+from driver.kubeletplugin import composition, ports
+from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
+from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import capabilities, discovery, locks
+from driver.kubeletplugin.prepare import (
     compute_modes,
-    discovery,
-    driver_files,
-    driver_root,
     executor,
-    injection,
-    locks,
-    metadata_files,
-    mig_acts,
-    mig_owed,
-    mode_refusals,
-    ports,
-    prepare,
-    recovery,
-    settings_owed,
-    share_acts,
-    shared_settings,
+    mig_mode_refusals,
+    mig_steps,
+    share_steps,
     time_slices,
-    tombstones,
-    wiring,
 )
-from driver.kubeletplugin.cdi import model, store
-from driver.resources import claims
+from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.records import checkpoint, tombstones
+from driver.kubeletplugin.recovery import mps_reconcile, pending_mig, pending_settings, recovery
+from driver.resources.dra import claims
+from driver.runtime.files import failpoints
 from simulator import capabilities as opened
 from simulator import machine
 from tests import builders
@@ -80,7 +71,7 @@ class Killed(BaseException):
     """The process ends here: no handler of ours may see it."""
 
 
-class DiesAt(observer.Observer):
+class DiesAt(failpoints.Observer):
     """Ends the process at the n-th point it passes; `passed` lists them."""
 
     def __init__(self, number: int | None = None) -> None:
@@ -101,9 +92,9 @@ class Process:
     executor: executor.Executor
     locks: locks.Locks
     gpus: discovery.Discovery
-    settings: shared_settings.SharedSettings | None = None
-    owed: mig_owed.Settling | None = None
-    left: settings_owed.SettingsOwed | None = None
+    settings: mps_reconcile.SharedSettings | None = None
+    owed: pending_mig.Settling | None = None
+    left: pending_settings.SettingsOwed | None = None
 
     def recover(self) -> recovery.Report:
         return recovery.recover(self.executor, self.locks)
@@ -126,7 +117,7 @@ class GpuNode:
         self.rules = offerings.NodeOfferings()
         self.boot = boot
         self.time = fake_clock.FakeClock()
-        self.mode_refusals = mode_refusals.ModeRefusals(self.time)
+        self.mode_refusals = mig_mode_refusals.ModeRefusals(self.time)
         self.driver_load = 1
         self.slices = sharing.FakeSlices(self.nvml.machine)
         self.modes = sharing.FakeModes(self.nvml.machine)
@@ -173,22 +164,22 @@ class GpuNode:
 
     def process(
         self,
-        watch: observer.Observer = observer.NOBODY,
+        watch: failpoints.Observer = failpoints.NOBODY,
         acts: Mapping[str, executor.Act] = executor.NO_ACTS,
     ) -> Process:
         records = checkpoint.Checkpoint(self.records, self.boot, watch)
-        gpus = discovery.Discovery(self.nvml, lambda: wiring.parts_of(records))
+        gpus = discovery.Discovery(self.nvml, lambda: composition.parts_of(records))
         if not self.nvml.absent:
             gpus.refresh()
-        specs = injection.Injection(
+        specs = spec_writer.Injection(
             KIND,
             gpus,
-            driver_files.DriverFiles(
-                driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
+            cdi_driver_files.DriverFiles(
+                cdi_driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
                 self.host,
                 ask=toolkits.ask,
             ),
-            injection.Files(
+            spec_writer.Files(
                 store.Store(self.cdi, KIND, watch),
                 metadata_files.MetadataFiles(self.told, watch),
             ),
@@ -199,26 +190,26 @@ class GpuNode:
         setting = compute_modes.Remembered(
             self.modes, self.base / "state/compute-modes", self._load
         )
-        shares = share_acts.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
+        shares = share_steps.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
-        owed = mig_owed.Owed(self.base / "state/mig-owed", self.boot, watch)
-        parts = mig_acts.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)
+        owed = pending_mig.Owed(self.base / "state/mig-owed", self.boot, watch)
+        parts = mig_steps.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
-        left = settings_owed.SettingsOwed(
+        left = pending_settings.SettingsOwed(
             shares.table(),
-            lambda act: mig_owed.Owed(self.base / "state/settings-owed" / act, self.boot, watch),
+            lambda act: pending_mig.Owed(self.base / "state/settings-owed" / act, self.boot, watch),
             holding,
             self._hung,
         )
         known = {**parts.table(), **left.table(), **acts}
         acting = executor.Executor(records, specs, known, watch, left.settle)
-        place = prepare.Place(builders.NODE, rules=self.rules)
+        place = prepare_preparer.Place(builders.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
-        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding, let_go)
-        settings = shared_settings.SharedSettings(
+        preparer = prepare_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        settings = mps_reconcile.SharedSettings(
             records.all, shares, self.daemons, holding, acting.unaccounted
         )
-        settling = mig_owed.Settling(owed, records.all, partitions, gpus.again, holding)
+        settling = pending_mig.Settling(owed, records.all, partitions, gpus.again, holding)
         return Process(preparer, acting, holding, gpus, settings, settling, left)
 
     def _load(self) -> str:
@@ -265,9 +256,9 @@ def a_driver_root(root: Path, version: str = VERSION) -> None:
     (root / "usr/bin/nvidia-smi").write_bytes(b"\x7fELF")
 
 
-def with_control_nodes(root: Path) -> driver_root.DriverRoot:
+def with_control_nodes(root: Path) -> cdi_driver_root.DriverRoot:
     """A driver root on a machine that has the control devices, and no GPU's."""
-    return driver_root.DriverRoot(root, lambda path: CONTROL.get(path.name))
+    return cdi_driver_root.DriverRoot(root, lambda path: CONTROL.get(path.name))
 
 
 def never() -> bool:

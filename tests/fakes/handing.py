@@ -13,20 +13,16 @@ import prometheus_client
 from driver import ids, names
 from driver.api import offerings
 from driver.kube import backoff
-from driver.kubeletplugin import (
-    handover,
-    metrics,
-    node_allocator,
-    slice_plan,
-    supply,
-    telling,
-)
-from driver.resources import nodes, publish
+from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import metrics
+from driver.kubeletplugin.publish import handover, node_allocator, pool_builder, slice_plan
+from driver.resources.core import nodes
+from driver.resources.publish import slice_builder
 from tests.fakes import clock as fake_clock
 from tests.fakes import plugin_shell
 
 NODE = ids.NodeName("node-a")
-OWNER = publish.Owner(NODE, "node-uid")
+OWNER = slice_builder.Owner(NODE, "node-uid")
 APART_S = 30.0
 EVERY_FACE = {
     "rules": [{"gpus": {}, "faces": ["whole", "mps", "time-slicing", "monitor"]}],
@@ -167,12 +163,12 @@ class Plugin:
         self.allocator = node_allocator.NodeAllocator(
             flag,
             on.folder / "allocator",
-            node_allocator.Tools(telling.Teller(on.told), on.metrics, on.clock),
+            node_allocator.Tools(kubeletplugin_events.Teller(on.told), on.metrics, on.clock),
         )
         rules = offerings.read(EVERY_FACE, "offerings")
-        sources = supply.Sources(on.gpus.look, rules, held=lambda: frozenset(on.holding))
+        sources = pool_builder.Sources(on.gpus.look, rules, held=lambda: frozenset(on.holding))
         looking = backoff.Backoff(backoff.Pace(1.0, 1.0), lambda: 0.0)
-        self._supply = supply.Supply(sources, 0.0, looking, on.clock)
+        self._supply = pool_builder.Supply(sources, 0.0, looking, on.clock)
         self._generation = 0
 
     def turn(self) -> handover.Shown:
@@ -182,7 +178,7 @@ class Plugin:
         self._supply.refresh()
         stored = list(on.objects.values())
         shown = self.allocator.choose(stored)
-        pool = self._supply.offer(supply.Place(names.DRIVER, NODE, shown), stored).pool
+        pool = self._supply.offer(pool_builder.Place(names.DRIVER, NODE, shown), stored).pool
         assert pool is not None
         self.allocator.begin(shown)
         self._generation = max(self._generation, slice_plan.generation_of(stored))

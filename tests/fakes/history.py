@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from driver.resources import claims, slices
+from driver.resources.dra import claims, slices
 
 Raw = Mapping[str, Any]
 Pool = tuple[str, str]

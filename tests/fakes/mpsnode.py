@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from driver.devices import mps
-from driver.files import boot, durable, mounts, observer
-from driver.mps import daemon, processes
+from driver.devices import mps_files
+from driver.mps import processes
+from driver.mps.daemon import process as daemon_process
+from driver.runtime.files import atomic, boot_id, failpoints, mounts
 from simulator import builder, control, layout, store
 from tests.fakes import packaged, waiting
 
@@ -23,7 +24,7 @@ HERE = Path(__file__).parents[2]
 GIB = 1 << 30
 WITHIN_S = 20
 Process = subprocess.Popen[bytes]
-BOOT_ID = boot.boot_id(Path("/"))
+BOOT_ID = boot_id.boot_id(Path("/"))
 
 
 @contextlib.contextmanager
@@ -59,7 +60,7 @@ class Node:
         self.base = base
         self.own = Path(tempfile.mkdtemp(prefix="n-", dir=base.parent))
         self.own.chmod(0o755)
-        self.layout = mps.Layout(self.own / "s")
+        self.layout = mps_files.Layout(self.own / "s")
         self.driver_root = layout.Layout(base).driver_root
         self.supervisors: list[Process] = []
         self._clients: list[tuple[int, subprocess.Popen[str]]] = []
@@ -93,34 +94,34 @@ class Node:
         """Have a daemon for a GPU wanted; the digest of the file."""
         uuid = self.uuid(minor)
         given = {"key": uuid, "devices": (uuid,), "pinned_memory": (gib * GIB,), **more}
-        return self.write(mps.Desired(active_thread_percentage=percentage, **given))
+        return self.write(mps_files.Desired(active_thread_percentage=percentage, **given))
 
-    def write(self, wanted: mps.Desired) -> str:
+    def write(self, wanted: mps_files.Desired) -> str:
         data = wanted.render()
-        durable.replace(self.layout.desired(wanted.key), data, 0o600, observer.NOBODY)
-        return mps.digest(data)
+        atomic.replace(self.layout.desired(wanted.key), data, 0o600, failpoints.NOBODY)
+        return mps_files.digest(data)
 
     def unwant(self, minor: int) -> None:
         self.layout.desired(self.uuid(minor)).unlink()
 
-    def status(self, minor: int) -> mps.Status | None:
+    def status(self, minor: int) -> mps_files.Status | None:
         path = self.layout.status(self.uuid(minor))
         try:
-            return mps.Status.parse(path.read_bytes(), path.name)
+            return mps_files.Status.parse(path.read_bytes(), path.name)
         except FileNotFoundError:
             return None
 
-    def serving(self, minor: int, digest: str) -> mps.Status:
+    def serving(self, minor: int, digest: str) -> mps_files.Status:
         """The status, once the daemon serves with that file."""
         return self.told(minor, lambda status: status.serves(digest, BOOT_ID))
 
-    def told(self, minor: int, holds: "waiting.Holds[mps.Status]") -> mps.Status:
+    def told(self, minor: int, holds: "waiting.Holds[mps_files.Status]") -> mps_files.Status:
         """The first status that `holds`."""
         return waiting.value(lambda: self.status(minor), holds, WITHIN_S)
 
     def daemons(self, minor: int) -> tuple[int, ...]:
         """Pids of the control daemons of a GPU's key."""
-        found = processes.with_pipe(daemon.CONTROL, self.layout.pipe(self.uuid(minor)))
+        found = processes.with_pipe(daemon_process.CONTROL, self.layout.pipe(self.uuid(minor)))
         return tuple(pid for pid in found if "-f" in processes.arguments(pid))
 
     def control_log(self, minor: int) -> str:
@@ -138,7 +139,7 @@ class Node:
     def ask(self, minor: int, command: str) -> str:
         """What the daemon answers, with nobody in between."""
         done = subprocess.run(
-            [str(self.driver_root / "usr/bin" / daemon.CONTROL)],
+            [str(self.driver_root / "usr/bin" / daemon_process.CONTROL)],
             env=self.environment(minor),
             input=f"{command}\n",
             capture_output=True,
@@ -152,7 +153,7 @@ class Node:
     def shell(self, minor: int) -> "Iterator[subprocess.Popen[bytes]]":
         """Have a control program that says nothing connected to the daemon."""
         process = subprocess.Popen(
-            [str(self.driver_root / "usr/bin" / daemon.CONTROL)],
+            [str(self.driver_root / "usr/bin" / daemon_process.CONTROL)],
             env=self.environment(minor),
             stdin=subprocess.PIPE,
         )
@@ -207,7 +208,7 @@ class Node:
         for minor in range(8):
             self._end_clients(minor)
         for run in self.layout.run_dir.glob("*/pipe"):
-            for pid in processes.with_pipe(daemon.CONTROL, run):
+            for pid in processes.with_pipe(daemon_process.CONTROL, run):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         for mounted in (*self.own.glob("s/shm/*/shm"), *self.layout.run_dir.glob("*/pipe")):

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from driver import errors, ids
 from driver.devices import mig
-from driver.files import observer
+from driver.runtime.files import failpoints
 from simulator import client, codes, geometry, library, mig_calls
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class FakePartitions:
         self,
         ask: library.Library,
         changed: Callable[[], None] = lambda: None,
-        watch: observer.Observer = observer.NOBODY,
+        watch: failpoints.Observer = failpoints.NOBODY,
     ) -> None:
         self._ask = ask
         self._changed = changed

@@ -13,19 +13,14 @@ from driver.api import offerings
 from driver.devices import health as domain
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import (
-    activity_watch,
-    app,
-    locks,
-    mode_refusals,
-    reclaim,
-    reset_watch,
-    resetting,
-    usage_watch,
-    wiring,
-)
+from driver.kubeletplugin import app, composition
 from driver.kubeletplugin.config import PluginConfig
-from driver.telemetry import logs
+from driver.kubeletplugin.health import reset_policy, reset_watch
+from driver.kubeletplugin.host import locks
+from driver.kubeletplugin.prepare import mig_mode_refusals
+from driver.kubeletplugin.recovery import claim_gc
+from driver.kubeletplugin.usage import activity_watch, usage_watch
+from driver.runtime import logs
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, health, plugin_shell, preparation, sharing, users
 
@@ -51,7 +46,7 @@ def main() -> int:
             threading.Thread(target=_fail, name="library").start()
         return gpus.look()
 
-    core = wiring.Core(
+    core = composition.Core(
         preparation.Preparation(),
         look,
         tuple,
@@ -60,7 +55,7 @@ def main() -> int:
         offerings.NodeOfferings(),
         sharing.FakeDaemons(config.mps_dir),
         tuple,
-        reclaim.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
+        claim_gc.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
         usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
         activity_watch.Node(
             tuple,
@@ -71,11 +66,11 @@ def main() -> int:
             users.Idle(),
         ),
         reset_watch.Node(
-            lambda _: resetting.Use(domain.Signs()),
+            lambda _: reset_policy.Use(domain.Signs()),
             lambda _: None,
             locks.Locks(config.state_dir / "locks", clock.SystemClock()),
         ),
-        mode_refusals.ModeRefusals(clock.SystemClock()),
+        mig_mode_refusals.ModeRefusals(clock.SystemClock()),
     )
     time = fake_clock.Swift() if mode == "swift" else clock.SystemClock()
     outside = app.Outside(kube, lambda: 0.5, time)

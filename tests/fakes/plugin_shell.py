@@ -7,8 +7,10 @@ import grpc
 
 from driver import clock, errors, ids
 from driver.devices import model
-from driver.kube import events
-from driver.kubeletplugin import health_stream, metrics, registration, rpc, server, sockets
+from driver.kube.events import recorder
+from driver.kubeletplugin import metrics
+from driver.kubeletplugin.host import sockets
+from driver.kubeletplugin.rpc import dra_service, health_stream, registration, unix_server
 
 DRIVER = "gpu.ration.dev"
 
@@ -22,12 +24,12 @@ class Events:
 
     def event(
         self,
-        regarding: events.ObjectRef,
+        regarding: recorder.ObjectRef,
         reason: str,
         message: str,
         *,
         warning: bool,
-        related: events.ObjectRef | None = None,
+        related: recorder.ObjectRef | None = None,
     ) -> None:
         assert related is None
         told = self.told if warning else self.good_news
@@ -40,7 +42,7 @@ class Shell:
     def __init__(
         self,
         root: Path,
-        service: server.DraService,
+        service: dra_service.DraService,
         streams: health_stream.HealthStreams,
         counters: metrics.Metrics,
     ) -> None:
@@ -53,12 +55,12 @@ class Shell:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        settings = rpc.Settings(self.workers, 0.2, clock.SystemClock())
+        settings = unix_server.Settings(self.workers, 0.2, clock.SystemClock())
         for name, path, add in (
             ("dra", self.paths.service, self._add_to),
             ("registration", self.paths.registration, self.registration.add_to),
         ):
-            one = rpc.UnixServer(name, path, add, settings)
+            one = unix_server.UnixServer(name, path, add, settings)
             thread = threading.Thread(target=one.run, args=(self._stop,))
             thread.start()
             assert one.serving.wait(5)

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from driver.kube import resource
-from driver.kubeletplugin import newest, publisher
+from driver.kube import gvr
+from driver.kubeletplugin.publish import publisher, publisher_election
 from tests.fakes import clock as fake_clock
 from tests.fakes import handing, plugin_shell, waiting
 from tests.fakes.apiserver import faults
@@ -15,7 +15,7 @@ from tests.fakes.apiserver import server as api_server
 class Running:
     """A publisher on its threads."""
 
-    def __init__(self, made: publisher.Publisher, turn: newest.Newest) -> None:
+    def __init__(self, made: publisher.Publisher, turn: publisher_election.Newest) -> None:
         self.publisher = made
         self._turn = turn
         self._stop = threading.Event()
@@ -57,15 +57,13 @@ def writes(api: api_server.ApiServer) -> list[str]:
 
 def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
     """The one slice with devices; counters have theirs."""
-    (found,) = (
-        one for one in api.all(resource.RESOURCE_SLICES) if "sharedCounters" not in one["spec"]
-    )
+    (found,) = (one for one in api.all(gvr.RESOURCE_SLICES) if "sharedCounters" not in one["spec"])
     return found
 
 
 def devices(api: api_server.ApiServer) -> list[dict[str, Any]]:
     """All that are published, in the slices' order."""
-    slices = api.all(resource.RESOURCE_SLICES)
+    slices = api.all(gvr.RESOURCE_SLICES)
     return [one for each in slices for one in each["spec"].get("devices") or ()]
 
 

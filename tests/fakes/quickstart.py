@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from driver.resources import publish
+from driver.resources.publish import slice_builder
 from hack.chart import helm
 from tests import objects
 from tests.fakes import simulated_pool
@@ -44,8 +44,8 @@ def pod_names() -> tuple[str, ...]:
 
 def _slices(node: str) -> Iterable[Raw]:
     pool = simulated_pool.of_machine(node, "controller")
-    owner = publish.Owner(simulated_pool.node_name(node), objects.uid_of(node))
-    for number, one in enumerate(publish.render(pool, owner, 2)):
+    owner = slice_builder.Owner(simulated_pool.node_name(node), objects.uid_of(node))
+    for number, one in enumerate(slice_builder.render(pool, owner, 2)):
         made = dict(one)
         made["metadata"] = {"name": f"{node}-{number}", "resourceVersion": "2"}
         yield made

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driver import errors, names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests import objects
 from tests.fakes.apiserver import applying, patches, rules
 
@@ -63,28 +63,28 @@ class Server:
     said_of_pods: Callable[[str, dict[str, Any]], None] = lambda _name, _body: None
 
     def create(
-        self, kind_of: resource.Resource, body: dict[str, Any], namespace: str | None = None
+        self, kind_of: gvr.Resource, body: dict[str, Any], namespace: str | None = None
     ) -> dict[str, Any]:
         name = body["metadata"]["name"]
         if "create" in self.refuse:
             raise self.refuse.pop("create")
-        if kind_of is resource.PODS:
+        if kind_of is gvr.PODS:
             return self._create_pod(name, body, namespace)
-        if kind_of is resource.CONFIG_MAPS:
+        if kind_of is gvr.CONFIG_MAPS:
             self.maps[f"{namespace}/{name}"] = body
             return body
-        assert kind_of is resource.RESERVATIONS
+        assert kind_of is gvr.RESERVATIONS
         if f"{namespace}/{name}" in self.own:
             raise errors.AlreadyExists(409, "AlreadyExists", name)
         return self._keep_own(f"{namespace}/{name}", a_reservation_of(body, namespace, self.now()))
 
     def delete(
-        self, kind_of: resource.Resource, name: str, namespace: str | None = None, *, uid: str
+        self, kind_of: gvr.Resource, name: str, namespace: str | None = None, *, uid: str
     ) -> None:
-        if kind_of is resource.PODS:
+        if kind_of is gvr.PODS:
             self._delete_pod(name, namespace, uid)
             return
-        assert kind_of is resource.RESERVATIONS
+        assert kind_of is gvr.RESERVATIONS
         gone = self.own.pop(f"{namespace}/{name}")
         assert gone["metadata"]["uid"] == uid
         self.version += 1
@@ -143,14 +143,12 @@ class Server:
             raise self.refuse.pop(f"evict {name}")
         self.evicted.append(name)
 
-    def get(
-        self, kind_of: resource.Resource, name: str, namespace: str | None = None
-    ) -> dict[str, Any]:
-        if kind_of is resource.CONFIG_MAPS:
+    def get(self, kind_of: gvr.Resource, name: str, namespace: str | None = None) -> dict[str, Any]:
+        if kind_of is gvr.CONFIG_MAPS:
             return self._map(name, namespace)
-        if kind_of is resource.PODS:
+        if kind_of is gvr.PODS:
             return self.read_pod(name)
-        assert kind_of is resource.RESOURCE_CLAIMS
+        assert kind_of is gvr.RESOURCE_CLAIMS
         return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
 
     def _map(self, name: str, namespace: str | None) -> dict[str, Any]:
@@ -161,7 +159,7 @@ class Server:
 
     def patch(
         self,
-        kind_of: resource.Resource,
+        kind_of: gvr.Resource,
         name: str,
         body: Mapping[str, Any],
         /,
@@ -171,24 +169,24 @@ class Server:
         kind: client.PatchType = client.PatchType.MERGE,
         force: bool = False,
     ) -> dict[str, Any]:
-        if kind_of is resource.PODS:
+        if kind_of is gvr.PODS:
             return self._patch_pod(name, body, subresource, kind)
-        if kind_of is resource.CONFIG_MAPS:
+        if kind_of is gvr.CONFIG_MAPS:
             found: dict[str, Any] = patches.merge(self._map(name, namespace), dict(body))
             self.maps[f"{namespace}/{name}"] = found
             return found
-        if kind_of in {resource.RESERVATIONS, resource.QUEUES}:
+        if kind_of in {gvr.RESERVATIONS, gvr.QUEUES}:
             assert subresource == "status"
             key = f"{namespace}/{name}" if namespace else name
             found = self.own[key]
             assert body["metadata"]["uid"] == found["metadata"]["uid"]
             return self._keep_own(key, patches.merge(found, dict(body)))
-        if kind_of is resource.NODES:
+        if kind_of is gvr.NODES:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
             (condition,) = body["status"]["conditions"]
             self.conditions.append({"node": name, **condition})
             return dict(body)
-        assert kind_of is resource.RESOURCE_CLAIMS
+        assert kind_of is gvr.RESOURCE_CLAIMS
         if subresource and name in self.refuse:
             raise self.refuse.pop(name)
         if not subresource and name in self.unpatchable:
@@ -237,10 +235,10 @@ class Server:
         return dict(body)
 
     def apply(
-        self, kind_of: resource.Resource, name: str, body: Mapping[str, Any], *, manager: str
+        self, kind_of: gvr.Resource, name: str, body: Mapping[str, Any], *, manager: str
     ) -> dict[str, Any]:
         """Server-side apply without force, of Nodes."""
-        assert kind_of is resource.NODES
+        assert kind_of is gvr.NODES
         if "apply" in self.refuse:
             raise self.refuse.pop("apply")
         if name not in self.nodes:
@@ -266,14 +264,14 @@ class Server:
 
     def add_finalizer(
         self,
-        kind_of: resource.Resource,
+        kind_of: gvr.Resource,
         name: str,
         finalizer: str,
         *,
         namespace: str | None = None,
         version: str,
     ) -> dict[str, Any]:
-        assert kind_of is resource.RESOURCE_CLAIMS
+        assert kind_of is gvr.RESOURCE_CLAIMS
         found = self.claims[f"{namespace}/{name}"]
         if version != found["metadata"]["resourceVersion"]:
             raise errors.Conflict(409, "Conflict", "changed")

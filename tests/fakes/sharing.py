@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from driver import errors, ids
-from driver.devices import mps
+from driver.devices import mps_files
 from driver.kubeletplugin import ports
 from simulator import machine, state
 
@@ -73,11 +73,11 @@ class FakeDaemons:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.desired: dict[str, mps.Desired] = {}
+        self.desired: dict[str, mps_files.Desired] = {}
         self.fail = ""
         self.stuck = ""
 
-    def want(self, desired: mps.Desired) -> None:
+    def want(self, desired: mps_files.Desired) -> None:
         if self.fail:
             raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
         self.put(desired)
@@ -85,13 +85,13 @@ class FakeDaemons:
     def answered(self, _key: str) -> int | None:
         return None
 
-    def put(self, desired: mps.Desired) -> None:
+    def put(self, desired: mps_files.Desired) -> None:
         self.desired[desired.key] = desired
 
     def wanted(self) -> tuple[str, ...]:
         return tuple(sorted(self.desired))
 
-    def read(self, key: str) -> mps.Desired | None:
+    def read(self, key: str) -> mps_files.Desired | None:
         return self.desired.get(key)
 
     def forget(self, key: str) -> None:
@@ -99,13 +99,13 @@ class FakeDaemons:
             raise errors.NodeFault("end", f"MPS daemon {key}", self.stuck)
         self.desired.pop(key, None)
 
-    def status(self, key: str) -> mps.Status | None:
+    def status(self, key: str) -> mps_files.Status | None:
         if key not in self.desired:
             return None
-        files = mps.Layout(self.root)
-        return mps.Status(
+        files = mps_files.Layout(self.root)
+        return mps_files.Status(
             key=key,
-            state=mps.State.READY,
+            state=mps_files.State.READY,
             boot_id="boot-1",
             since="2026-11-21T09:00:00Z",
             pipe_dir=str(files.pipe(key)),

@@ -6,32 +6,27 @@ from pathlib import Path
 
 from driver import clock, ids
 from driver.devices import mig, model
-from driver.files import boot as boots
-from driver.files import observer
-from driver.kubeletplugin import (
-    capabilities,
-    checkpoint,
-    compute_modes,
-    discovery,
-    driver_files,
-    driver_root,
-    executor,
-    injection,
-    locks,
-    metadata_files,
-    mig_acts,
-    mig_owed,
-    mode_refusals,
-    ports,
-    prepare,
-    processes,
-    share_acts,
-    tombstones,
-    wiring,
-)
-from driver.kubeletplugin.cdi import store
-from driver.kubeletplugin.nvml import instances, modes
+from driver.kubeletplugin import composition, ports
+from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
+from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import capabilities, discovery, locks
 from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.nvml import mig_instances
+from driver.kubeletplugin.nvml.queries import compute_mode
+from driver.kubeletplugin.prepare import (
+    compute_modes,
+    executor,
+    mig_mode_refusals,
+    mig_steps,
+    nvidia_smi,
+    share_steps,
+)
+from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.records import checkpoint, tombstones
+from driver.kubeletplugin.recovery import pending_mig
+from driver.runtime.files import boot_id as boots
+from driver.runtime.files import failpoints
 from simulator import builder, control, layout
 from simulator import node as machine_node
 from simulator import store as machines
@@ -67,9 +62,9 @@ class SimulatedNode:
     def fault(self, call: str, *words: object) -> None:
         control.send(self.at.base, call, *map(str, words))
 
-    def hands(self) -> instances.Instances:
+    def hands(self) -> mig_instances.Instances:
         """Somebody else's, on the same GPUs."""
-        return instances.Instances(self.library.session, self.time)
+        return mig_instances.Instances(self.library.session, self.time)
 
     def by_hand(self, place: mig.Place) -> ids.MigUuid:
         """Have an instance there that is nobody's claim."""
@@ -79,35 +74,35 @@ class SimulatedNode:
         assert uuid is not None
         return uuid
 
-    def process(self, watch: observer.Observer = observer.NOBODY) -> gpunode.Process:
+    def process(self, watch: failpoints.Observer = failpoints.NOBODY) -> gpunode.Process:
         boot = boots.boot_id(self.at.host_root)
         records = checkpoint.Checkpoint(self.claims, boot, watch)
-        gpus = discovery.Discovery(self.library, lambda: wiring.parts_of(records))
+        gpus = discovery.Discovery(self.library, lambda: composition.parts_of(records))
         gpus.refresh()
-        specs = injection.Injection(
+        specs = spec_writer.Injection(
             gpunode.KIND,
             gpus,
-            driver_files.DriverFiles(
-                driver_root.DriverRoot(self.at.driver_root), self.at.host_root
+            cdi_driver_files.DriverFiles(
+                cdi_driver_root.DriverRoot(self.at.driver_root), self.at.host_root
             ),
-            injection.Files(
+            spec_writer.Files(
                 store.Store(self.cdi, gpunode.KIND, watch),
                 metadata_files.MetadataFiles(self.told, watch),
             ),
             capabilities.Capabilities(self.at.host_root),
             self.daemons,
         )
-        partitions = instances.Instances(self.library.session, self.time, watch)
-        owed = mig_owed.Owed(self.at.base / "mig-owed", boot, watch)
-        parting = mig_acts.MigActs(
-            partitions, gpus.again, owed.add, mode_refusals.ModeRefusals(self.time)
+        partitions = mig_instances.Instances(self.library.session, self.time, watch)
+        owed = pending_mig.Owed(self.at.base / "mig-owed", boot, watch)
+        parting = mig_steps.MigActs(
+            partitions, gpus.again, owed.add, mig_mode_refusals.ModeRefusals(self.time)
         )
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = prepare.Place(builders.NODE)
+        place = prepare_preparer.Place(builders.NODE)
         let_go = tombstones.Tombstones(self.time)
-        preparer = prepare.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        preparer = prepare_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)
 
     def _sharing(
@@ -115,12 +110,12 @@ class SimulatedNode:
     ) -> Mapping[str, executor.Act]:
         if self.daemons is None:
             return {}
-        slices = processes.Smi(driver_root.DriverRoot(self.at.driver_root))
-        knob = modes.Modes(self.library.session)
+        slices = nvidia_smi.Smi(cdi_driver_root.DriverRoot(self.at.driver_root))
+        knob = compute_mode.Modes(self.library.session)
         setting = compute_modes.Remembered(
             knob, self.at.base / "compute-modes", lambda: str(self.at.base)
         )
-        acts = share_acts.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
+        acts = share_steps.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
         return acts.table()
 
     def files(self) -> list[Path]:

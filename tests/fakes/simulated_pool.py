@@ -2,8 +2,9 @@
 
 from driver import ids, names
 from driver.devices import faces
-from driver.kubeletplugin import discovery
-from driver.resources import publish, slices
+from driver.kubeletplugin.host import discovery
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
 from simulator import machine
 from tests.fakes import nvml
 
@@ -18,7 +19,7 @@ def of_machine(
     product: str = "hgx-h100",
     kinds: frozenset[faces.Kind] = faces.EVERYDAY,
     taints: tuple[slices.Taint, ...] = (),
-) -> publish.Pool:
+) -> slice_builder.Pool:
     """The pool of a node of that product: every face of its GPUs, tainted as D2 says.
 
     `taints` are put on every device beside those.
@@ -26,8 +27,8 @@ def of_machine(
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
     found = gpus.refresh()
     offered = {gpu.uuid: faces.Offering(kinds) for gpu in found.known}
-    terms = publish.Terms(names.DRIVER, node_name(node), allocator, offered)
+    terms = slice_builder.Terms(names.DRIVER, node_name(node), allocator, offered)
     ailing = {face.name: taints for gpu in found.known for face in faces.every(gpu) if taints}
-    pool, refused = publish.pool_of(found, terms, ailing)
+    pool, refused = slice_builder.pool_of(found, terms, ailing)
     assert not refused
     return pool

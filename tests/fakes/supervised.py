@@ -4,8 +4,9 @@ import contextlib
 from collections.abc import Iterator
 
 from driver import clock
-from driver.kubeletplugin import patience, ports, wiring
+from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.prepare import release_wait
 from simulator import layout
 from tests import builders
 from tests.fakes import loading, mpsnode
@@ -23,8 +24,8 @@ def node() -> Iterator[mpsnode.Node]:
 
 @contextlib.contextmanager
 def core(
-    on: mpsnode.Node, reader: ports.ClaimReader, wait_s: float = patience.WAIT_S
-) -> Iterator[wiring.Core]:
+    on: mpsnode.Node, reader: ports.ClaimReader, wait_s: float = release_wait.WAIT_S
+) -> Iterator[composition.Core]:
     """The core as the plugin wires it, in this process."""
     at = layout.Layout(on.base)
     config = PluginConfig(
@@ -35,7 +36,7 @@ def core(
         driver_root=at.driver_root,
         host_root=at.host_root,
     )
-    made = wiring.core(config, reader, clock.SystemClock(), wait_s)
+    made = composition.core(config, reader, clock.SystemClock(), wait_s)
     try:
         yield made
     finally:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from driver import names
-from driver.resources import claims, classes, pods
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.resources.dra import device_classes as dra_device_classes
 from hack.chart import helm
 from tests import objects
 
@@ -27,13 +29,13 @@ class Drawn:
     claims: tuple[claims.Claim, ...]
 
 
-def device_classes() -> list[classes.DeviceClass]:
+def device_classes() -> list[dra_device_classes.DeviceClass]:
     """Those that are installed, and one that lets namespaces meet."""
-    found = [classes.parse(one) for one in helm.usual("DeviceClass")]
+    found = [dra_device_classes.parse(one) for one in helm.usual("DeviceClass")]
     mps = next(one for one in found if one.name == MPS)
     opened = {"apiVersion": names.CONFIG_VERSION, "kind": "GpuConfig", "crossNamespace": True}
     config = {"driver": names.DRIVER, "parameters": opened}
-    return [*found, classes.DeviceClass(OPEN, mps.selectors, (config,))]
+    return [*found, dra_device_classes.DeviceClass(OPEN, mps.selectors, (config,))]
 
 
 def draw(rng: random.Random, number: int) -> Drawn:

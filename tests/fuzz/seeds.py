@@ -9,7 +9,7 @@ from typing import Any
 
 from driver import names
 from driver.api import nvidia
-from driver.controller.admission import review
+from driver.webhook import admission_review
 from tests import objects as made
 
 DATA = Path(__file__).parents[1] / "data"
@@ -161,7 +161,11 @@ def reviews() -> Sequence[bytes]:
             "namespace": "default",
             "object": obj,
         }
-        return {"apiVersion": review.API_VERSION, "kind": "AdmissionReview", "request": asked}
+        return {
+            "apiVersion": admission_review.API_VERSION,
+            "kind": "AdmissionReview",
+            "request": asked,
+        }
 
     asking = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     claim = made.a_claim("one", config=[made.a_config("GpuConfig", "gpu")])

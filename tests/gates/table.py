@@ -73,7 +73,7 @@ GATES = (
                 "tests/properties/test_mig_claims.py",
                 RATION_EXAMPLES="1000",
             ),
-            tests(1, "tests/component/kubeletplugin/test_reuse.py", RATION_REUSES="63"),
+            tests(1, "tests/component/kubeletplugin/prepare/test_reuse.py", RATION_REUSES="63"),
             Command(("make", "chaos"), 50),
         ),
     ),
@@ -85,8 +85,8 @@ GATES = (
             tests(8, *LONG, "tests/e2e/test_upgrade.py"),
             tests(
                 1,
-                "tests/unit/kubeletplugin/test_checkpoint.py",
-                "tests/component/kubeletplugin/test_rolling.py",
+                "tests/unit/kubeletplugin/records/test_checkpoint.py",
+                "tests/component/kubeletplugin/publish/test_rolling_update.py",
             ),
         ),
     ),
@@ -103,8 +103,8 @@ GATES = (
             tests(
                 1,
                 "tests/properties/test_reclaim.py",
-                "tests/unit/kubeletplugin/test_reclaim.py",
-                "tests/component/kubeletplugin/test_reclaim.py",
+                "tests/unit/kubeletplugin/recovery/test_claim_gc.py",
+                "tests/component/kubeletplugin/recovery/test_claim_gc.py",
             ),
             tests(4, *LONG, "tests/e2e/test_reclaim.py"),
         ),
@@ -115,8 +115,8 @@ GATES = (
         (
             tests(
                 1,
-                "tests/unit/kubeletplugin/test_prepare.py",
-                "tests/unit/kubeletplugin/test_prepare_mig.py",
+                "tests/unit/kubeletplugin/prepare/test_preparer.py",
+                "tests/unit/kubeletplugin/prepare/test_preparer_mig.py",
                 "-k",
                 "needs_no_api",
             ),
@@ -154,9 +154,9 @@ GATES = (
         (
             tests(
                 1,
-                "tests/unit/kubeletplugin/test_prepare_shares.py",
-                "tests/unit/sharing/test_terms.py",
-                "tests/unit/controller/allocation/test_filters.py",
+                "tests/unit/kubeletplugin/prepare/test_preparer_shares.py",
+                "tests/unit/resources/sharing/test_compatibility.py",
+                "tests/unit/scheduling/allocator/sharing_rules/test_device_filter.py",
             ),
             tests(2, *LONG, "tests/e2e/test_namespaces.py"),
         ),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from benchmarks.placement import streams
-from driver.controller.allocation.policies import base
+from driver.scheduling.allocator.policies import base
 from tests.oracle import layouts
 
 Counts = tuple[int, ...]

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from driver.controller.queueing import amounts, engine, fair, tree
-from driver.controller.simulation import desk, turns
+from driver.cli.simulation import scheduler, turns
 from driver.resources import queues
+from driver.scheduling.queues import engine, fair_share, tree
+from driver.scheduling.queues import resources as queue_resources
 from tests import replays, worlds
 from tests.queues import queue, some
 
@@ -36,7 +37,7 @@ class Forest:
         """The exact weighted max-min shares of the leaves, in GPUs."""
         made = tree.build(self.queues)
         demand = {leaf: Fraction(count, GPUS) for leaf, count in self.wants.items()}
-        shares = fair.shares(made, some(GPUS), demand)
+        shares = fair_share.shares(made, some(GPUS), demand)
         return {leaf: float(shares[leaf] * GPUS) for leaf in self.wants}
 
 
@@ -107,14 +108,14 @@ class Watch:
         seconds = min(until, self.until) - max(since, self.since)
         if seconds > 0:
             for name in self.by.tree.accepted:
-                used = self.by.used(name).gpus / amounts.FULL
+                used = self.by.used(name).gpus / queue_resources.FULL
                 self.sums[name] = self.sums.get(name, 0.0) + used * seconds
 
     def mean(self, name: str) -> float:
         return self.sums.get(name, 0.0) / (self.until - self.since)
 
 
-def seated(forest: Forest) -> tuple[desk.Desk, engine.Engine]:
+def seated(forest: Forest) -> tuple[scheduler.Desk, engine.Engine]:
     """Two nodes of eight GPUs, and the engine with the queues."""
     made = engine.Engine(worlds.DRIVER)
     for one in forest.queues:

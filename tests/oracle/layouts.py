@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.placement import streams
-from driver.controller.allocation.policies import base
+from driver.scheduling.allocator.policies import base
 
 Layout = frozenset[int]
 """The slices of each instance on a GPU, as bit masks."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import highspy
 
-from driver.controller.allocation.gangs import result
+from driver.scheduling.gangs import types as gang_types
 from tests import gangs
 
 BLOCK, RACK, NODE = 10_000, 100, 1
@@ -67,7 +67,7 @@ def ours(case: Case) -> int | None:
     members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
     required = gangs.BLOCK if case.required else None
     answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
-    if isinstance(answer, result.Unseated):
+    if isinstance(answer, gang_types.Unseated):
         return None
     found = [str(one.node).split("-") for one in answer.placements]
     return cost([(int(b), int(r), int(n)) for _, b, r, n in found])

@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from driver import ids
-from driver.controller import picture
-from driver.controller.allocation import allocate, assemble, outcome, ranking, settings, words
-from driver.resources import claims, classes, nodes, slices, taint_rules
+from driver.resources.core import nodes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.scheduling.allocator import allocation_result, allocator, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import ranking
+from driver.scheduling.snapshot import cluster_state
 from tests import objects
 from tests.oracle import differential, scenarios
 
@@ -32,23 +36,23 @@ def within_budget(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> different
 def _decide(
     cluster: scenarios.Cluster, asked: Sequence[Raw], deciding: settings.Settings
 ) -> differential.Answer:
-    view = picture.build("", _caches(cluster))
+    view = cluster_state.build("", _caches(cluster))
     wanted = tuple(claims.parse(_stated(one)) for one in asked)
-    workload = outcome.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
-    found = allocate.allocate(view, workload, deciding)
-    if isinstance(found, outcome.NoFit):
+    workload = allocator_types.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
+    found = allocator.allocate(view, workload, deciding)
+    if isinstance(found, allocator_types.NoFit):
         if found.given_up:
-            return differential.GaveUp(words.no_fit(found))
-        return words.no_fit(found)
-    written = assemble.allocations(view, workload, found, STAMP)
+            return differential.GaveUp(allocator_messages.no_fit(found))
+        return allocator_messages.no_fit(found)
+    written = allocation_result.allocations(view, workload, found, STAMP)
     return found.node, [claims.render_allocation(written[one.key]) for one in wanted]
 
 
-def _caches(cluster: scenarios.Cluster) -> picture.Caches:
-    return picture.Caches(
+def _caches(cluster: scenarios.Cluster) -> cluster_state.Caches:
+    return cluster_state.Caches(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
         slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
-        classes={ids.Key(one.name): one for one in map(classes.parse, cluster.classes)},
+        classes={ids.Key(one.name): one for one in map(device_classes.parse, cluster.classes)},
         claims={one.key: one for one in map(claims.parse, cluster.allocated)},
         pods={},
         rules={ids.Key(one.name): one for one in map(taint_rules.parse, cluster.rules)},

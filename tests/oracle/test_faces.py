@@ -12,7 +12,7 @@ import pytest
 
 from driver import ids
 from driver.devices import faces, mig, model
-from driver.resources import publish
+from driver.resources.publish import slice_builder
 from simulator import machine
 from tests import objects
 from tests.fakes import nvml
@@ -77,10 +77,10 @@ def a_world(asked: oracle.Oracle, name: str) -> World:
         for one in made.gpus:
             made.board(one).mig = made.board(one).mig_pending = True
     gpu = nvml.FakeNvml(made).inventory().gpus[0]
-    terms = publish.Terms("gpu.ration.dev", NODE, "scheduler", {})
-    pool, refused = publish.pool_of(model.Inventory((gpu,)), terms, {})
+    terms = slice_builder.Terms("gpu.ration.dev", NODE, "scheduler", {})
+    pool, refused = slice_builder.pool_of(model.Inventory((gpu,)), terms, {})
     assert not refused
-    written = publish.render(pool, publish.Owner(NODE, "uid"), 1)
+    written = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     return World(asked, gpu, hardware.Gpu(made, made.find(gpu.uuid)), written)
 
 
@@ -173,15 +173,15 @@ def test_nvidias_expression_for_a_gpu_yields_whole_gpus_only_and_all_of_them(
 ) -> None:
     inventory = nvml.FakeNvml(machine.build(profile, seed="all")).inventory()
     every = {gpu.uuid: faces.Offering(kinds=frozenset(faces.Kind)) for gpu in inventory.gpus}
-    terms = publish.Terms("gpu.nvidia.com", NODE, "scheduler", every)
-    pool, _ = publish.pool_of(inventory, terms, {})
+    terms = slice_builder.Terms("gpu.nvidia.com", NODE, "scheduler", every)
+    pool, _ = slice_builder.pool_of(inventory, terms, {})
     expression = (
         "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
     )
     request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}
     found = asked.allocate(
         oracle.Scenario(
-            slices=publish.render(pool, publish.Owner(NODE, "uid"), 1),
+            slices=slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1),
             classes=[objects.a_class("gpu.nvidia.com", expression)],
             claims=[objects.a_claim("all", {"name": "gpus", "exactly": request})],
             node=NODE,

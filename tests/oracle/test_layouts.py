@@ -6,7 +6,8 @@ import random  # noqa: TID251 - a drawing that anyone can repeat
 import pytest
 
 from benchmarks.placement import streams
-from driver.controller.allocation import policies, ranking
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
 from tests.oracle import batches, layouts
 
 LEAST = 0.98

@@ -9,8 +9,10 @@ import pytest
 
 from driver import ids
 from driver.devices import model
-from driver.kubeletplugin import checkpoint, device_metadata, steps
-from driver.sharing import terms
+from driver.kubeletplugin.cdi import device_metadata
+from driver.kubeletplugin.plan import steps
+from driver.kubeletplugin.records import checkpoint
+from driver.resources.sharing import compatibility
 from tests import builders
 from tests.fakes import gpunode
 
@@ -72,7 +74,7 @@ def test_the_file_of_every_face_is_valid_in_both_versions(
 def test_a_claim_of_a_template_and_a_chosen_alternative_are_named(
     built: Path, inventory: model.Inventory
 ) -> None:
-    given = terms.Terms("time-slicing", "default", 10 * GIB, 12)
+    given = compatibility.Terms("time-slicing", "default", 10 * GIB, 12)
     device = a_device(inventory, NAMES[3], terms=given, subrequest="small")
     stream = device_metadata.render(
         a_record(device, pod_claim="mine"), "gpu", "gpu.ration.dev", inventory

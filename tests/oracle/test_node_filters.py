@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from driver.controller.allocation.node_filter import (
+from driver.scheduling.allocator import node_score
+from driver.scheduling.allocator.node_filter import (
     inter_pod_affinity,
     node_affinity,
     pod_topology_spread,
-    preferences,
     taint_toleration,
 )
 from tests.oracle import conversation, program
@@ -75,9 +75,9 @@ def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
     [
         (taint_toleration, "disliked", lambda _node, _pod: 0),
         (node_affinity, "score", lambda _node, _pod: 0),
-        (preferences, "_spread", lambda _pod, candidates, _placed: [0 for _ in candidates]),
-        (preferences, "_company", lambda _pod, candidates, _placed: [0 for _ in candidates]),
-        (preferences, "_HARD_WEIGHT", 0),
+        (node_score, "_spread", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (node_score, "_company", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (node_score, "_HARD_WEIGHT", 0),
     ],
 )
 def test_a_score_that_is_left_out_is_found_out(

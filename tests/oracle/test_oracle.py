@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from driver import ids
-from driver.devices import description
-from driver.resources import capacities, publish, quantity, slices
+from driver.devices import attributes
+from driver.resources import quantities
+from driver.resources.dra import capacities, slices
+from driver.resources.publish import slice_builder
 from hack.cluster import versions
 from tests import objects
 from tests.oracle import oracle, program
@@ -92,15 +94,15 @@ def test_what_the_driver_renders_is_taken_as_it_is(asked: oracle.Oracle) -> None
     devices = tuple(
         slices.Device(
             ids.DeviceName(f"gpu-{number:02}"),
-            {"type": "gpu", "index": number, "driverVersion": description.Version("580.105.8")},
-            {"memory": capacities.Capacity(quantity.of_bytes(80 * 2**30))},
+            {"type": "gpu", "index": number, "driverVersion": attributes.Version("580.105.8")},
+            {"memory": capacities.Capacity(quantities.of_bytes(80 * 2**30))},
             taints,
         )
         for number in range(70)
     )
-    groups = tuple(publish.Group(device.name, (device,), {}) for device in devices)
-    pool = publish.Pool("gpu.example.com", NODE, groups)
-    rendered = publish.render(pool, publish.Owner(ids.NodeName(NODE), "uid"), 1)
+    groups = tuple(slice_builder.Group(device.name, (device,), {}) for device in devices)
+    pool = slice_builder.Pool("gpu.example.com", NODE, groups)
+    rendered = slice_builder.render(pool, slice_builder.Owner(ids.NodeName(NODE), "uid"), 1)
     chosen = {
         "cel": {
             "expression": 'device.capacity["gpu.example.com"].memory.isGreaterThan('

@@ -5,7 +5,8 @@ import functools
 import pytest
 
 from benchmarks.placement import beside, openb, ours
-from driver.controller.allocation import policies, ranking
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
 
 SEED = 42
 MORE = {"default": 0.2}

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.queues import fairness
-from driver.controller.simulation import turns
+from driver.cli.simulation import turns
 from tests.oracle import forests
 
 TREES, SOME = 50, 10

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from driver.cel import checked, cost, environment, selector
-from driver.controller.allocation import matching
-from driver.devices import description
-from driver.resources import quantity, slices
+from driver.devices import attributes
+from driver.resources import quantities
+from driver.resources.cel import checked_expr, environment, selector
+from driver.resources.cel.cost import estimator
+from driver.resources.dra import slices
+from driver.scheduling.allocator.equivalence import selector_match
 from tests.oracle import selectors
 
 DRIVER = "gpu.example.com"
@@ -237,14 +239,14 @@ SEEN = selector.Device(
         "type": "gpu",
         "cores": 8,
         "healthy": True,
-        "driverVersion": description.Version("580.82.7"),
+        "driverVersion": attributes.Version("580.82.7"),
         "other.example.com/zone": "a",
         "names": ("a", "b"),
         "numbers": (1, 2, 3),
         "flags": (True, False),
-        "versions": (description.Version("1.2.3"), description.Version("2.0.0")),
+        "versions": (attributes.Version("1.2.3"), attributes.Version("2.0.0")),
     },
-    {"memory": quantity.parse("80Gi"), "shares": quantity.parse("8")},
+    {"memory": quantities.parse("80Gi"), "shares": quantities.parse("8")},
     allow_multiple=True,
 )
 """The same device as selectors see it."""
@@ -258,7 +260,7 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
 
 def ours(expression: str) -> selectors.Verdict | selector.Unusable:
     """What the allocator makes of the device in a slice."""
-    return answered(expression, matching.seen(DRIVER, slices.parse_device(DEVICE, "device")))
+    return answered(expression, selector_match.seen(DRIVER, slices.parse_device(DEVICE, "device")))
 
 
 def answered(expression: str, device: selector.Device) -> selectors.Verdict | selector.Unusable:
@@ -334,6 +336,6 @@ def test_an_expression_may_cost_what_kubernetes_says(
 
 def estimated(expression: str) -> int | None:
     try:
-        return cost.estimated(checked.read(environment.checking().compile(expression)))
+        return estimator.estimated(checked_expr.read(environment.checking().compile(expression)))
     except RuntimeError:
         return None

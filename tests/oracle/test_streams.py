@@ -5,7 +5,8 @@ import statistics
 import pytest
 
 from benchmarks.placement import fleet, streams
-from driver.controller.allocation import policies, ranking
+from driver.scheduling.allocator import policies
+from driver.scheduling.allocator.policies import ranking
 
 GPUS, ARRIVALS = 32, 10_000
 SEEDS = {"any": range(2), "small": range(8), "large": range(2)}

@@ -8,10 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from driver import names
-from driver.controller import picture, placed_pods
-from driver.controller import view as cluster
-from driver.controller.allocation import assemble, outcome
-from driver.resources import claims, pods
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import cluster_state, placed_pods
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 
 Raw = dict[str, Any]
@@ -127,14 +129,14 @@ def a_claim(draw: st.DrawFn, name: str) -> Raw:
 
 
 @st.composite
-def workloads(draw: st.DrawFn, number: int = 0) -> outcome.Workload:
+def workloads(draw: st.DrawFn, number: int = 0) -> allocator_types.Workload:
     """A pod with one or two open claims."""
     found = [
         claims.parse(draw(a_claim(f"claim-{number}-{at}"))) for at in range(draw(st.integers(1, 2)))
     ]
     asking = [{"name": "c", "resources": {"requests": {"cpu": draw(st.sampled_from(["1", "3"]))}}}]
     pod = objects.pod(f"pod-{number}", *(one.name for one in found), containers=asking)
-    return outcome.Workload(pod, tuple(found))
+    return allocator_types.Workload(pod, tuple(found))
 
 
 @st.composite
@@ -154,10 +156,10 @@ class Written:
 
 
 def written(
-    view: cluster.ClusterView, asked: outcome.Workload, placement: outcome.Placement
+    view: cluster.ClusterView, asked: allocator_types.Workload, placement: allocator_types.Placement
 ) -> Written:
     """What a decision makes of the claims."""
-    made = assemble.allocations(view, asked, placement, STAMP)
+    made = allocation_result.allocations(view, asked, placement, STAMP)
     reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
     found = []
     for one in asked.open:
@@ -169,21 +171,21 @@ def written(
     return Written(asked.pod, tuple(found), cluster.InFlight(asked.pod, placement.node, made))
 
 
-def put(view: picture.Picture, one: Written) -> None:
+def put(view: cluster_state.Picture, one: Written) -> None:
     """The pod and its claims are seen."""
     view.put_pod(one.pod.key, one.pod)
     for claim in one.claims:
         view.put_claim(claim.key, claim)
 
 
-def take_away(view: picture.Picture, one: Written) -> None:
+def take_away(view: cluster_state.Picture, one: Written) -> None:
     """The pod and its claims are gone."""
     view.put_pod(one.pod.key, None)
     for claim in one.claims:
         view.put_claim(claim.key, None)
 
 
-def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> picture.Picture:
+def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.Picture:
     """The picture of these objects, made at once."""
     made = worlds.view(*found, more_nodes=[objects.node(name) for name in NODES])
     for one in there:

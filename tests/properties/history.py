@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.resources import claims, namespaces, pods, selectors, slices, taint_rules, volumes
+from driver.resources.core import namespaces, node_selectors, pods, volumes
+from driver.resources.dra import claims, slices, taint_rules
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import clusters, objects, worlds
 
 NODES = (objects.node("node-a"), objects.node("node-b"))
@@ -39,7 +40,7 @@ Event = Put | Flight
 class World:
     """What there is, and a picture that was told of every change."""
 
-    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
     there: dict[str, dict[Any, Any]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     flying: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
 
@@ -69,9 +70,9 @@ class World:
     def fresh(self) -> cluster.ClusterView:
         """The picture of what there is, made at once."""
         there = self.there
-        return picture.build(
+        return cluster_state.build(
             names.DRIVER,
-            picture.Caches(
+            cluster_state.Caches(
                 nodes=there["node"],
                 slices=there["slice"],
                 classes=there["class"],
@@ -145,7 +146,7 @@ def a_rule(name: str, device: str) -> taint_rules.TaintRule:
 
 
 def a_volume(node: str) -> volumes.Volume:
-    return volumes.Volume(selectors.only(ids.NodeName(node)))
+    return volumes.Volume(node_selectors.only(ids.NodeName(node)))
 
 
 node_names = st.sampled_from(["node-a", "node-b"])

@@ -8,14 +8,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.controller import picture
-from driver.controller.allocation import allocate, answers, assemble, outcome
-from driver.controller.allocation.whatif import (
-    asking,
-    prices,
-    tenants,
-)
-from driver.resources import claims, nodes, pods
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.results import node_result
+from driver.scheduling.explain import cost, holders, step_budget
+from driver.scheduling.snapshot import cluster_state
 from tests import objects, worlds
 from tests.properties import drawing
 
@@ -25,21 +24,21 @@ class World:
     """A cluster with pods that were placed one after the other, and one that is to come."""
 
     published: list[drawing.Raw]
-    asked: outcome.Workload
+    asked: allocator_types.Workload
     known: dict[ids.Key, pods.Pod] = field(default_factory=dict)
     held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
 
     @property
-    def view(self) -> picture.Picture:
+    def view(self) -> cluster_state.Picture:
         return self.without(())
 
-    def people(self, view: picture.Picture) -> tenants.Tenants:
-        return tenants.Tenants(view, self.held.get, self.known.get)
+    def people(self, view: cluster_state.Picture) -> holders.Tenants:
+        return holders.Tenants(view, self.held.get, self.known.get)
 
-    def without(self, gone: Sequence[tenants.Tenant]) -> picture.Picture:
+    def without(self, gone: Sequence[holders.Tenant]) -> cluster_state.Picture:
         """The picture of what there is but for these pods and their claims, made at once."""
         made = drawing.fresh(self.published)
-        free, keys = tenants.freed(gone), {one.key for one in gone}
+        free, keys = holders.freed(gone), {one.key for one in gone}
         for claim in self.held.values():
             made.put_claim(claim.key, None if claim.key in free else claim)
         for pod in self.known.values():
@@ -48,14 +47,16 @@ class World:
 
 
 @st.composite
-def newcomers(draw: st.DrawFn) -> outcome.Workload:
+def newcomers(draw: st.DrawFn) -> allocator_types.Workload:
     """One that uses all of the language, or one that asks a few devices."""
     if draw(st.booleans()):
         return draw(drawing.workloads(99))
     body = {**draw(drawing.bodies()), "count": draw(st.integers(1, 3))}
     body.pop("adminAccess", None)
     claim = objects.claim("claim-99", {"name": "r", "exactly": body})
-    return outcome.Workload(a_pod("pod-99", draw(st.sampled_from("1126")), claim.name), (claim,))
+    return allocator_types.Workload(
+        a_pod("pod-99", draw(st.sampled_from("1126")), claim.name), (claim,)
+    )
 
 
 def a_pod(name: str, cpu: str, *called: str, **spec: Any) -> pods.Pod:
@@ -85,13 +86,15 @@ def populated(draw: st.DrawFn) -> World:
 def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> None:
     """A pod, or two with one claim, find a place or do not."""
     view, pod = world.view, a_pod(f"pod-{number}", "1", claim.name)
-    answer = allocate.allocate(view, outcome.Workload(pod, (claim,)), worlds.DECIDING)
-    if not isinstance(answer, outcome.Placement):
+    answer = allocator.allocate(view, allocator_types.Workload(pod, (claim,)), worlds.DECIDING)
+    if not isinstance(answer, allocator_types.Placement):
         return
     users = [pod]
     if draw(st.integers(0, 5)) == 0:
         users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
-    (made,) = assemble.allocations(view, outcome.Workload(pod, (claim,)), answer, "").values()
+    (made,) = allocation_result.allocations(
+        view, allocator_types.Workload(pod, (claim,)), answer, ""
+    ).values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
     if draw(st.integers(0, 9)) == 0:
         by = (*by, claims.Consumer("example.com", "things", "x", "y"))
@@ -108,7 +111,7 @@ def fragmented(draw: st.DrawFn) -> World:
     asked = objects.claim("claim-99", many)
     newcomer = a_pod("pod-99", draw(st.sampled_from("14")), asked.name)
     published = [objects.a_slice(node, draw(st.integers(2, 4))) for node in drawing.NODES]
-    world = World(published, outcome.Workload(newcomer, (asked,)))
+    world = World(published, allocator_types.Workload(newcomer, (asked,)))
     places = [
         (one["spec"]["nodeName"], device["name"])
         for one in published
@@ -137,18 +140,18 @@ def movable(draw: st.DrawFn) -> World:
     return world
 
 
-def fits(view: picture.Picture, asked: outcome.Workload, node: nodes.Node) -> bool:
-    found = asking.of(view, asked, worlds.DECIDING)
-    return found is not None and isinstance(found.answer(view, node), answers.Fit)
+def fits(view: cluster_state.Picture, asked: allocator_types.Workload, node: nodes.Node) -> bool:
+    found = step_budget.of(view, asked, worlds.DECIDING)
+    return found is not None and isinstance(found.answer(view, node), node_result.Fit)
 
 
 def every_way(
-    world: World, node: nodes.Node, there: Sequence[tenants.Tenant]
-) -> list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]]:
+    world: World, node: nodes.Node, there: Sequence[holders.Tenant]
+) -> list[tuple[cost.Cost, tuple[holders.Tenant, ...]]]:
     """The sets that do on a node and hold no other one, by price: found by trying all."""
-    price = prices.Fewest(world.view)
+    price = cost.Fewest(world.view)
     found: list[set[str]] = []
-    ranked: list[tuple[prices.Cost, tuple[tenants.Tenant, ...]]] = []
+    ranked: list[tuple[cost.Cost, tuple[holders.Tenant, ...]]] = []
     for size in range(len(there) + 1):
         for gone in itertools.combinations(there, size):
             names = {str(one.key) for one in gone}

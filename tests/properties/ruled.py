@@ -11,12 +11,20 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 
 from driver.api import queues as api
-from driver.controller import picture
-from driver.controller.allocation import allocate, assemble, outcome
-from driver.controller.allocation.gangs import result, seating, topology
-from driver.controller.allocation.whatif import tenants
-from driver.controller.preempting import law, units, wanted
-from driver.resources import budgets, claims, pods, selectors
+from driver.resources import disruption_budgets
+from driver.resources.core import node_selectors, pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result
+from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import holders
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import topology
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.preemption import policy as preemption_policy
+from driver.scheduling.preemption import types as preemption_types
+from driver.scheduling.preemption import victims
+from driver.scheduling.snapshot import cluster_state
 from tests import objects, worlds
 from tests.properties import drawing, populated
 
@@ -32,30 +40,32 @@ class World:
     """A cluster as it is, who waits, and what says who may go for them."""
 
     there: populated.World
-    members: Sequence[outcome.Workload]
-    preemptor: law.Preemptor
-    leaves: Mapping[str, law.Leaf] = field(default_factory=dict)
-    disruptions: Sequence[budgets.Budget] = ()
+    members: Sequence[allocator_types.Workload]
+    preemptor: preemption_policy.Preemptor
+    leaves: Mapping[str, preemption_policy.Leaf] = field(default_factory=dict)
+    disruptions: Sequence[disruption_budgets.Budget] = ()
 
-    def of(self, pod: pods.Pod) -> law.Leaf:
+    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
         """The queue that a pod's label names."""
-        return self.leaves.get(pod.labels.get("queue", ""), law.Leaf())
+        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.Leaf())
 
     @functools.cached_property
-    def view(self) -> picture.Picture:
+    def view(self) -> cluster_state.Picture:
         return self.there.view
 
     @property
-    def ask(self) -> wanted.Ask:
-        return wanted.Ask(self.view, self.members, worlds.DECIDING)
+    def ask(self) -> preemption_types.Ask:
+        return preemption_types.Ask(self.view, self.members, worlds.DECIDING)
 
     @property
-    def right(self) -> law.Law:
-        return law.Law(self.preemptor, self, budgets.Guards(self.disruptions), NOW)
+    def right(self) -> preemption_policy.Law:
+        return preemption_policy.Law(
+            self.preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
+        )
 
     @functools.cached_property
-    def book(self) -> units.Book:
-        made = units.Book()
+    def book(self) -> victims.Book:
+        made = victims.Book()
         for claim in self.there.held.values():
             made.put_claim(claim.key, claim)
         for pod in self.there.known.values():
@@ -104,11 +114,11 @@ def crowd(dice: random.Random, most: int) -> populated.World:
     published = [one for node in drawing.NODES for one in faces(dice, node)]
     claim = objects.claim("claim-99", {"name": "r", "exactly": body(dice)})
     pod = populated.a_pod("pod-99", dice.choice("1126"), claim.name)
-    world = populated.World(published, outcome.Workload(pod, (claim,)))
+    world = populated.World(published, allocator_types.Workload(pod, (claim,)))
     for number in range(dice.randint(0, 1)):
         pod = populated.a_pod(f"plain-{number}", "5", nodeName=dice.choice(drawing.NODES))
         world.known[pod.key] = pod
-    view, allocator = world.view, allocate.Allocator(worlds.DECIDING)
+    view, allocator = world.view, allocator_allocator.Allocator(worlds.DECIDING)
     for number in range(most):
         request: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
         request = body(dice) if dice.random() < 0.7 else request
@@ -125,19 +135,19 @@ def come(
     dice: random.Random,
     world: populated.World,
     claim: claims.Claim,
-    view: picture.Picture,
-    allocator: allocate.Allocator,
+    view: cluster_state.Picture,
+    allocator: allocator_allocator.Allocator,
 ) -> None:
     """A pod, or two with one claim, find a place or do not."""
     pod = populated.a_pod(f"{claim.name}-pod", "1", claim.name)
-    asked = outcome.Workload(pod, (claim,))
+    asked = allocator_types.Workload(pod, (claim,))
     answer = allocator.decide(view, asked)
-    if not isinstance(answer, outcome.Placement):
+    if not isinstance(answer, allocator_types.Placement):
         return
     users = [pod]
     if dice.random() < 0.15:
         users.append(populated.a_pod(f"{claim.name}-also", "1", claim.name, nodeName=answer.node))
-    (made,) = assemble.allocations(view, asked, answer, "").values()
+    (made,) = allocation_result.allocations(view, asked, answer, "").values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
     world.held[claim.key] = replace(claim, allocation=made, consumers=by)
     world.known |= {one.key: one for one in users}
@@ -161,22 +171,24 @@ def life(dice: random.Random, pod: pods.Pod, odd: float) -> pods.Pod:
     )
 
 
-def guards(dice: random.Random) -> list[budgets.Budget]:
+def guards(dice: random.Random) -> list[disruption_budgets.Budget]:
     """At most two, of one namespace."""
     found = []
     for number in range(dice.choice([0, 0, 0, 1, 2])):
         apps = dice.choice([("a",), ("a",), ("b",), ()])
-        selects = tuple(selectors.Expression("app", "In", (one,)) for one in apps)
-        found.append(budgets.Budget("default", f"budget-{number}", selects, dice.randint(0, 4)))
+        selects = tuple(node_selectors.Expression("app", "In", (one,)) for one in apps)
+        found.append(
+            disruption_budgets.Budget("default", f"budget-{number}", selects, dice.randint(0, 4))
+        )
     return found
 
 
-def turns(dice: random.Random) -> dict[str, law.Leaf]:
+def turns(dice: random.Random) -> dict[str, preemption_policy.Leaf]:
     """Queues, or none."""
     if dice.random() < 0.6:
         return {}
     return {
-        name: law.Leaf(
+        name: preemption_policy.Leaf(
             name,
             preemptible=dice.random() < 0.95,
             reclaim=dice.choice(MODES),
@@ -196,7 +208,7 @@ def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> 
     for key, node in sorted(bound.items()):
         there.known[key] = life(dice, replace(there.known[key], node=node), odd)
     leaves = turns(dice)
-    preemptor = law.Preemptor(
+    preemptor = preemption_policy.Preemptor(
         dice.choice([0, 5, 10]) if dice.random() < odd else 100,
         dice.choice(QUEUES) if leaves else "",
         preempts=dice.random() >= odd / 2,
@@ -219,31 +231,31 @@ def ruled(draw: st.DrawFn) -> World:
     return rule(random.Random(draw(st.integers(0, 1 << 32))), there)  # noqa: S311
 
 
-def waiting(dice: random.Random) -> list[outcome.Workload]:
+def waiting(dice: random.Random) -> list[allocator_types.Workload]:
     """Two or three members, alike or not."""
     found = []
     request = body(dice)
     for number in range(dice.choice([2, 2, 3])):
         claim = objects.claim(f"new-{number}", {"name": "r", "exactly": request})
         pod = populated.a_pod(f"new-{number}", "1", claim.name)
-        found.append(outcome.Workload(pod, (claim,)))
+        found.append(allocator_types.Workload(pod, (claim,)))
     if dice.random() < 0.3:
         claim = objects.claim("leader", {"name": "r", "exactly": body(dice)})
-        found.append(outcome.Workload(populated.a_pod("leader", "2", claim.name), (claim,)))
+        found.append(allocator_types.Workload(populated.a_pod("leader", "2", claim.name), (claim,)))
     return found
 
 
-def together(world: World) -> list[tuple[tenants.Tenant, ...]]:
+def together(world: World) -> list[tuple[holders.Tenant, ...]]:
     """What goes together: by gang, else alone."""
     view = world.view
     every = {one.key: one for name in view.nodes for one in world.there.people(view).of(name)}
-    found: dict[object, list[tenants.Tenant]] = {}
+    found: dict[object, list[holders.Tenant]] = {}
     for key, one in sorted(every.items()):
         found.setdefault(("gang", one.pod.gang) if one.pod.gang else key, []).append(one)
     return [tuple(one) for one in found.values()]
 
 
-def is_legal(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+def is_legal(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> bool:
     """As the law is written, said in another way."""
     gone = [one.pod for party in leaving for one in party]
     for party in leaving:
@@ -258,7 +270,9 @@ def is_legal(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
     return all(_in_surplus(world, leaf, leaving) for leaf in others)
 
 
-def _in_surplus(world: World, leaf: law.Leaf, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+def _in_surplus(
+    world: World, leaf: preemption_policy.Leaf, leaving: Sequence[Sequence[holders.Tenant]]
+) -> bool:
     """One after the other, the smallest first: something is left before each."""
     parties = [one for one in leaving if any(world.of(each.pod) == leaf for each in one)]
     left = leaf.surplus
@@ -287,12 +301,12 @@ def _may(world: World, pod: pods.Pod, priority: int) -> bool:
     return right and again and ran and leaf.preemptible and mine.preempts and not pod.deleting
 
 
-def unit(world: World, party: Sequence[tenants.Tenant]) -> units.Unit:
+def unit(world: World, party: Sequence[holders.Tenant]) -> victims.Unit:
     """The book's unit of these."""
-    return world.book.all(world.view)[units.key_of(party[0].pod)]
+    return world.book.all(world.view)[victims.key_of(party[0].pod)]
 
 
-def cost(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> Cost:
+def cost(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> Cost:
     """Thousandths of GPUs times seconds, and pods."""
     lost = 0
     for party in leaving:
@@ -329,12 +343,12 @@ def least(world: World) -> Cost | None:
     return None
 
 
-def does(world: World, leaving: Sequence[Sequence[tenants.Tenant]]) -> bool:
+def does(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> bool:
     """Whether all members fit once these are gone."""
     view = world.there.without([one for party in leaving for one in party])
     if len(world.members) == 1:
         nodes = view.nodes.values()
         return any(populated.fits(view, world.members[0], node) for node in nodes)
     near = topology.Topology()
-    answer = seating.place(world.members, view, near, worlds.DECIDING)
-    return isinstance(answer, result.Seated)
+    answer = gang_placement.place(world.members, view, near, worlds.DECIDING)
+    return isinstance(answer, gang_types.Seated)

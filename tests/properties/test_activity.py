@@ -6,8 +6,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from driver import clock
-from driver.kubeletplugin import activity, ports
-from driver.resources import device_status
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.usage import activity
+from driver.resources.dra import device_status
 from tests.fakes import clock as fake_clock
 
 LOOK_S = 10.0

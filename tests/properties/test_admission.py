@@ -9,11 +9,15 @@ from typing import Any
 
 from driver import errors, ids, names
 from driver.api import decode
-from driver.controller.admission import checking, configs, hardware, review
 from driver.devices import faces
-from driver.kubeletplugin import configuring, ports, steps
-from driver.resources import claims, classes
-from driver.sharing import documents
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.plan import config as plan_config
+from driver.kubeletplugin.plan import steps
+from driver.resources.dra import claims, device_classes
+from driver.resources.sharing import allocation_config
+from driver.webhook import admission_review
+from driver.webhook.validation import claims as validation_claims
+from driver.webhook.validation import configs, hardware
 from hack.chart import helm
 from tests import objects
 from tests.unit.devices import test_faces
@@ -30,7 +34,7 @@ GPUS = [
 ]
 MEMORY = test_faces.PLAIN.memory_bytes or 0
 HARDWARE = hardware.Hardware(MEMORY, test_faces.EIGHTH.memory_bytes)
-CLASSES = {one.name: one for one in map(classes.parse, helm.usual("DeviceClass"))}
+CLASSES = {one.name: one for one in map(device_classes.parse, helm.usual("DeviceClass"))}
 KINDS = {
     "gpu.ration.dev": faces.WholeFace,
     "gpu-mig.ration.dev": faces.MigFace,
@@ -80,7 +84,7 @@ class Drawing:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
-    def classes(self) -> dict[str, classes.DeviceClass]:
+    def classes(self) -> dict[str, device_classes.DeviceClass]:
         """Those that are installed; some bring a document of their own."""
         return {
             name: replace(one, configs=(*one.configs, *self._of_class()))
@@ -185,7 +189,7 @@ def _refused(
     found: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
 ) -> bool:
     grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
-    answer = configuring.configured(grants, [result for result, _ in found], read, "default")
+    answer = plan_config.configured(grants, [result for result, _ in found], read, "default")
     return isinstance(answer, ports.Refused)
 
 
@@ -200,7 +204,9 @@ def _is_of(face: faces.Face, device_class: str) -> bool:
     return type(face) is KINDS[device_class]
 
 
-def of_classes(claim: Raw, known: dict[str, classes.DeviceClass]) -> list[claims.AllocatedConfig]:
+def of_classes(
+    claim: Raw, known: dict[str, device_classes.DeviceClass]
+) -> list[claims.AllocatedConfig]:
     """What classes bring into an allocation, each for the request that names it."""
     return [
         claims.AllocatedConfig(from_class=True, requests=(one["name"],), opaque=opaque)
@@ -209,7 +215,7 @@ def of_classes(claim: Raw, known: dict[str, classes.DeviceClass]) -> list[claims
     ]
 
 
-def refused_by_plugin(claim: Raw, known: dict[str, classes.DeviceClass]) -> bool:
+def refused_by_plugin(claim: Raw, known: dict[str, device_classes.DeviceClass]) -> bool:
     """What Prepare says of an allocation to such devices that takes the configuration over."""
     brought = of_classes(claim, known)
     brought += [
@@ -220,19 +226,21 @@ def refused_by_plugin(claim: Raw, known: dict[str, classes.DeviceClass]) -> bool
     ]
     allocation = claims.Allocation((), tuple(brought))
     try:
-        read = tuple(documents.of_allocation(allocation, names.DRIVER))
+        read = tuple(allocation_config.of_allocation(allocation, names.DRIVER))
     except errors.BadInput:
         return True
     return _refused([*granted(claim, read)], read)
 
 
 def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
-    kind = review.Kind("resource.k8s.io", "v1", "ResourceClaim")
+    kind = admission_review.Kind("resource.k8s.io", "v1", "ResourceClaim")
     seen: collections.Counter[tuple[bool, bool]] = collections.Counter()
     for seed in range(DOCUMENTS):
         drawing = Drawing(seed)
         claim, installed = drawing.claim(), drawing.classes()
-        findings = checking.check(kind, claim, configs.Known(names.DRIVER, installed, HARDWARE))
+        findings = validation_claims.check(
+            kind, claim, configs.Known(names.DRIVER, installed, HARDWARE)
+        )
         said, refused = bool(findings.problems), refused_by_plugin(claim, installed)
         seen[refused, bool(findings.warnings)] += 1
         assert refused or not said, (seed, findings)
@@ -254,8 +262,8 @@ def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
             of_class = kind == "DeviceClass"
             config = claims.AllocatedConfig(of_class, (), entry["opaque"])
             refused = not is_read(claims.Allocation((), (config,)))
-            known = review.Kind("resource.k8s.io", "v1", kind)
-            said = bool(checking.check(known, obj, configs.Known()).problems)
+            known = admission_review.Kind("resource.k8s.io", "v1", kind)
+            said = bool(validation_claims.check(known, obj, configs.Known()).problems)
             assert said == refused, (seed, kind, entry)
             seen[refused] += 1
     assert min(seen.values()) > DOCUMENTS / 2, seen
@@ -263,7 +271,7 @@ def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
 
 def is_read(allocation: claims.Allocation) -> bool:
     try:
-        tuple(documents.of_allocation(allocation, names.DRIVER))
+        tuple(allocation_config.of_allocation(allocation, names.DRIVER))
     except errors.BadInput:
         return False
     return True

@@ -6,10 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import allocate, outcome
-from driver.resources import claims, pool
+from driver.resources.dra import claims, pools
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 from tests.properties import drawing, history
 
@@ -19,16 +20,16 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 
 def decide(
     view: cluster.ClusterView, number: int, counts: list[int]
-) -> outcome.Placement | outcome.NoFit:
+) -> allocator_types.Placement | allocator_types.NoFit:
     found = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))
         for index, count in enumerate(counts)
     )
     pod = objects.pod(f"pod-{number}", *(claim.name for claim in found))
-    return allocate.allocate(view, outcome.Workload(pod, found), worlds.DECIDING)
+    return allocator.allocate(view, allocator_types.Workload(pod, found), worlds.DECIDING)
 
 
-def holding(name: str, placement: outcome.Placement) -> list[claims.Claim]:
+def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
     for pick in placement.picks:
         by_claim.setdefault(f"{name}-{pick.claim}", []).append(pick.device.device)
@@ -40,7 +41,7 @@ def test_no_device_is_given_twice(fleet: dict[str, int], asked: list[list[int]])
     held: list[claims.Claim] = []
     for number, counts in enumerate(asked):
         answer = decide(worlds.fleet(fleet, *held), number, counts)
-        if isinstance(answer, outcome.Placement):
+        if isinstance(answer, allocator_types.Placement):
             held.extend(holding(f"claim-{number}", answer))
     devices = [r.device for one in held if one.allocation for r in one.allocation.results]
     assert len(devices) == len(set(devices))
@@ -57,8 +58,8 @@ def test_a_pod_is_placed_exactly_when_some_node_has_enough_free(
     for number, counts in enumerate(asked):
         answer = decide(worlds.fleet(fleet, *held), number, counts)
         fits = any(count >= sum(counts) for count in free.values())
-        assert isinstance(answer, outcome.Placement) is fits
-        if isinstance(answer, outcome.Placement):
+        assert isinstance(answer, allocator_types.Placement) is fits
+        if isinstance(answer, allocator_types.Placement):
             free[answer.node] -= sum(counts)
             held.extend(holding(f"claim-{number}", answer))
 
@@ -74,20 +75,22 @@ def test_equal_views_give_equal_answers(
 
 
 @st.composite
-def scenes(draw: st.DrawFn, most: int = 4) -> tuple[list[drawing.Raw], list[outcome.Workload]]:
+def scenes(
+    draw: st.DrawFn, most: int = 4
+) -> tuple[list[drawing.Raw], list[allocator_types.Workload]]:
     """What is published, and pods that ask one after the other."""
     asking = [draw(drawing.workloads(number)) for number in range(draw(st.integers(1, most)))]
     return draw(drawing.published()), asking
 
 
 def run(
-    view: picture.Picture, asking: Sequence[outcome.Workload]
-) -> list[tuple[outcome.Workload, drawing.Written]]:
+    view: cluster_state.Picture, asking: Sequence[allocator_types.Workload]
+) -> list[tuple[allocator_types.Workload, drawing.Written]]:
     """Place what can be placed; what was."""
     done = []
     for workload in asking:
-        answer = allocate.allocate(view, workload, worlds.DECIDING)
-        if isinstance(answer, outcome.Placement):
+        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        if isinstance(answer, allocator_types.Placement):
             made = drawing.written(view, workload, answer)
             drawing.put(view, made)
             done.append((workload, made))
@@ -97,7 +100,7 @@ def run(
 @settings(max_examples=100)
 @given(scenes())
 def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
-    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+    scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
     for workload, made in run(view, scene[1]):
@@ -129,7 +132,7 @@ def assert_answered(claim: claims.Claim, given_to: list[str]) -> None:
 @settings(max_examples=75)
 @given(scenes())
 def test_when_every_pod_is_gone_the_picture_is_as_it_was(
-    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+    scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     published, asking = scene
     view = drawing.fresh(published)
@@ -138,27 +141,27 @@ def test_when_every_pod_is_gone_the_picture_is_as_it_was(
     untouched = drawing.fresh(published)
     assert drawing.shown(view) == drawing.shown(untouched)
     for workload in asking:
-        answer = allocate.allocate(view, workload, worlds.DECIDING)
-        assert answer == allocate.allocate(untouched, workload, worlds.DECIDING)
+        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        assert answer == allocator.allocate(untouched, workload, worlds.DECIDING)
 
 
 @settings(max_examples=75)
 @given(scenes(most=2))
 def test_a_decision_changes_nothing_until_it_is_written(
-    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+    scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
     before = drawing.shown(view), view.mark, view.world
     for workload in scene[1]:
-        answer = allocate.allocate(view, workload, worlds.DECIDING)
-        assert allocate.allocate(view, workload, worlds.DECIDING) == answer
+        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        assert allocator.allocate(view, workload, worlds.DECIDING) == answer
     assert (drawing.shown(view), view.mark, view.world) == before
 
 
 @settings(max_examples=75)
 @given(scenes(), st.randoms(use_true_random=False))
 def test_the_order_in_which_slices_came_decides_nothing(
-    scene: tuple[list[drawing.Raw], list[outcome.Workload]], chance: Any
+    scene: tuple[list[drawing.Raw], list[allocator_types.Workload]], chance: Any
 ) -> None:
     published, asking = scene
     shuffled = [*published]
@@ -171,7 +174,7 @@ def test_the_order_in_which_slices_came_decides_nothing(
 @settings(max_examples=100)
 @given(scenes(most=8))
 def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
-    scene: tuple[list[drawing.Raw], list[outcome.Workload]],
+    scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     """Summed up from what was written alone."""
     view = drawing.fresh(scene[0])
@@ -186,7 +189,7 @@ def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
         assert_not_beyond(found, [one for one in results if one.device.pool == found.name])
 
 
-def assert_not_beyond(found: pool.Pool, results: list[claims.Result]) -> None:
+def assert_not_beyond(found: pools.Pool, results: list[claims.Result]) -> None:
     drawn = dict.fromkeys(found.counters, 0)
     for device in (device for one in found.slices for device in one.devices):
         mine = [one for one in results if one.device.device == device.name]
@@ -200,7 +203,7 @@ def assert_not_beyond(found: pool.Pool, results: list[claims.Result]) -> None:
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> outcome.Workload:
+def shapes(draw: st.DrawFn) -> allocator_types.Workload:
     """One of a few pods that ask now and then; at times a node is to be left out."""
     asked_of = draw(
         st.sampled_from(
@@ -216,7 +219,7 @@ def shapes(draw: st.DrawFn) -> outcome.Workload:
     )
     claim = objects.claim("asking", *asked_of)
     avoid = draw(st.sampled_from([{}, {}, {history.NODES[0].name: "Insufficient foo"}]))
-    return outcome.Workload(objects.pod("asking", claim.name), (claim,), avoid=avoid)
+    return allocator_types.Workload(objects.pod("asking", claim.name), (claim,), avoid=avoid)
 
 
 def sharing(memory: str) -> drawing.Raw:
@@ -228,11 +231,11 @@ def sharing(memory: str) -> drawing.Raw:
 @settings(max_examples=150)
 @given(st.lists(st.tuples(history.events, shapes()), max_size=15))
 def test_who_remembers_answers_as_who_does_not(
-    told: list[tuple[history.Event, outcome.Workload]],
+    told: list[tuple[history.Event, allocator_types.Workload]],
 ) -> None:
     """The same nodes, devices and reasons, whatever happened since the last question."""
-    world, remembering = history.beginning(), allocate.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), allocator.Allocator(worlds.DECIDING)
     for event, workload in told:
         world.tell(event)
         answer = remembering.decide(world.view, workload)
-        assert answer == allocate.allocate(world.fresh(), workload, worlds.DECIDING)
+        assert answer == allocator.allocate(world.fresh(), workload, worlds.DECIDING)

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.kubeletplugin import checkpoint, plan, ports, steps
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.plan import planner, steps
+from driver.kubeletplugin.records import checkpoint
 
 uids = st.from_regex(r"[a-z0-9](?:[a-z0-9-]{0,40}[a-z0-9])?", fullmatch=True).map(ids.ClaimUid)
 gpus = st.uuids().map(lambda uuid: ids.GpuUuid(f"GPU-{uuid}"))
@@ -32,7 +34,9 @@ devices = st.builds(
     share_id=encodable,
 )
 plans = st.builds(
-    plan.Plan, st.lists(devices, max_size=4).map(tuple), st.lists(made_steps, max_size=3).map(tuple)
+    planner.Plan,
+    st.lists(devices, max_size=4).map(tuple),
+    st.lists(made_steps, max_size=3).map(tuple),
 )
 refs = st.builds(ports.ClaimRef, encodable, encodable, uids)
 
@@ -40,7 +44,7 @@ refs = st.builds(ports.ClaimRef, encodable, encodable, uids)
 @given(refs, plans, st.data())
 @settings(max_examples=60)
 def test_what_is_written_is_what_is_read(
-    ref: ports.ClaimRef, intent: plan.Plan, data: st.DataObject
+    ref: ports.ClaimRef, intent: planner.Plan, data: st.DataObject
 ) -> None:
     facts = [data.draw(st.dictionaries(encodable, encodable, max_size=2)) for _ in intent.steps]
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +60,7 @@ def test_what_is_written_is_what_is_read(
 @given(refs, plans, st.data())
 @settings(max_examples=60)
 def test_a_changed_or_shortened_file_is_never_taken_for_a_record(
-    ref: ports.ClaimRef, intent: plan.Plan, data: st.DataObject
+    ref: ports.ClaimRef, intent: planner.Plan, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = checkpoint.Checkpoint(Path(folder), "boot")
@@ -77,7 +81,7 @@ def test_a_changed_or_shortened_file_is_never_taken_for_a_record(
 @given(refs, plans, st.dictionaries(st.sampled_from("xyz"), st.integers(), min_size=1))
 @settings(max_examples=30)
 def test_fields_of_a_newer_version_are_kept(
-    ref: ports.ClaimRef, intent: plan.Plan, newer: dict[str, int]
+    ref: ports.ClaimRef, intent: planner.Plan, newer: dict[str, int]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = checkpoint.Checkpoint(Path(folder), "boot")

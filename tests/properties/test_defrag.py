@@ -6,16 +6,16 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from driver import ids
-from driver.controller import picture
-from driver.controller.allocation import allocate, answers, assemble, judges, outcome
-from driver.controller.allocation import settings as deciding
-from driver.controller.allocation.whatif import (
-    asking,
-    defrag,
-    prices,
-    tenants,
-)
-from driver.resources import claims, nodes
+from driver.resources.core import nodes
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import settings as deciding
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import policy_selector
+from driver.scheduling.allocator.results import node_result
+from driver.scheduling.explain import cost as explain_cost
+from driver.scheduling.explain import defrag, holders, step_budget
+from driver.scheduling.snapshot import cluster_state
 from tests import worlds
 from tests.properties import drawing, populated
 
@@ -28,21 +28,23 @@ def moved(world: populated.World) -> defrag.World:
 
 
 def settled(
-    world: populated.World, node: nodes.Node, leaving: Sequence[tenants.Tenant]
+    world: populated.World, node: nodes.Node, leaving: Sequence[holders.Tenant]
 ) -> list[ids.NodeName | None]:
     """Where those who leave go in a picture made anew, by key; None: nowhere."""
     view = world.without(leaving)
-    asked = asking.of(view, world.asked, worlds.DECIDING)
+    asked = step_budget.of(view, world.asked, worlds.DECIDING)
     assert asked is not None
-    judge = judges.Judges(worlds.DECIDING.ranking).of(view, asked.wants)
-    assert not isinstance(judge, outcome.NoFit)
+    judge = policy_selector.Judges(worlds.DECIDING.ranking).of(view, asked.wants)
+    assert not isinstance(judge, allocator_types.NoFit)
     asked = replace(asked, deciding=replace(asked.deciding, ranking=judge))
     fit = asked.answer(view, node)
-    assert isinstance(fit, answers.Fit)
+    assert isinstance(fit, node_result.Fit)
     picks = asked.picks(view, node, fit)
-    drawing.put(view, drawing.written(view, world.asked, outcome.Placement(node.name, picks, "")))
-    price = prices.Fewest(world.view)
-    free = tenants.freed(leaving)
+    drawing.put(
+        view, drawing.written(view, world.asked, allocator_types.Placement(node.name, picks, ""))
+    )
+    price = explain_cost.Fewest(world.view)
+    free = holders.freed(leaving)
     again = dict(world.held)
     found: dict[str, ids.NodeName | None] = {}
     for one in sorted(leaving, key=lambda one: (-price.of([one])[1], one.key)):
@@ -50,19 +52,19 @@ def settled(
         todo = [c for c in mine if c.key in free and again[c.key] is world.held[c.key]]
         rest = tuple(c for c in mine if c not in todo)
         pod = replace(one.pod, node=None)
-        asks = outcome.Workload(pod, tuple(replace(c, allocation=None) for c in todo), rest)
+        asks = allocator_types.Workload(pod, tuple(replace(c, allocation=None) for c in todo), rest)
         found[one.key] = _come_again(view, again, asks)
     return [found[key] for key in sorted(found)]
 
 
 def _come_again(
-    view: picture.Picture, again: dict[ids.Key, claims.Claim], asks: outcome.Workload
+    view: cluster_state.Picture, again: dict[ids.Key, claims.Claim], asks: allocator_types.Workload
 ) -> ids.NodeName | None:
     rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
-    answer = allocate.allocate(view, asks, rules)
-    if not isinstance(answer, outcome.Placement):
+    answer = allocator.allocate(view, asks, rules)
+    if not isinstance(answer, allocator_types.Placement):
         return None
-    made = assemble.allocations(view, asks, answer, "")
+    made = allocation_result.allocations(view, asks, answer, "")
     for claim in asks.open:
         again[claim.key] = replace(claim, allocation=made[claim.key])
         view.put_claim(claim.key, again[claim.key])
@@ -94,7 +96,7 @@ def test_a_plan_is_the_best_of_all_plans(world: populated.World) -> None:
     keys = sorted(by_key)
     goes = [getattr(by_key[key], "node", None) for key in keys]
     leaving = tuple(one.tenant for one in plan.moves)
-    cost = prices.Fewest(view).of(leaving)
+    cost = explain_cost.Fewest(view).of(leaving)
     told = (len(plan.waiting), cost, plan.placement.node, keys, goes)
     assert told == min(every, key=lambda one: one[:4])
     assert not any(defrag.why_not(one.pod) for one in leaving)

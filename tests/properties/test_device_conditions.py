@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors, ids, names, reasons
-from driver.kubeletplugin import device_conditions, ports
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.status import claim_status as statu_claim_status
 from tests import objects
 from tests.fakes import claim_status
 from tests.fakes import clock as clocks
@@ -56,7 +57,7 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        self.plugin = device_conditions.DeviceConditions(
+        self.plugin = statu_claim_status.DeviceConditions(
             names.DRIVER, "node-a", self.api, self.time, lambda: 0.5
         )
 

@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.controller import picture
-from driver.controller.allocation import outcome
-from driver.controller.allocation.gangs import result, seating, topology, trial
-from driver.resources import pods
+from driver.resources.core import pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import tentative, topology
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.snapshot import cluster_state
 from tests import gangs, objects, worlds
 from tests.properties import drawing
 
@@ -23,7 +25,7 @@ LEVEL = st.sampled_from([None, gangs.BLOCK, gangs.RACK])
 
 
 @st.composite
-def members(draw: st.DrawFn) -> list[outcome.Workload]:
+def members(draw: st.DrawFn) -> list[allocator_types.Workload]:
     """Workers, at times with a leader, in any order."""
     found = gangs.alike(draw(st.integers(1, 6)), draw(st.integers(1, 2)))
     if draw(st.booleans()):
@@ -35,7 +37,7 @@ def members(draw: st.DrawFn) -> list[outcome.Workload]:
 @given(SIZES, members(), LEVEL, st.sampled_from([None, gangs.RACK]))
 def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     sizes: list[list[list[int]]],
-    gang: list[outcome.Workload],
+    gang: list[allocator_types.Workload],
     required: str | None,
     preferred: str | None,
 ) -> None:
@@ -44,7 +46,7 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     answer = gangs.place(view, gang, required, preferred)
     assert (drawing.shown(view), view.mark) == (before, mark)
     assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
-    if isinstance(answer, result.Unseated):
+    if isinstance(answer, gang_types.Unseated):
         assert all(one.fits < len(gang) for one in answer.shortages)
         return
     assert [one.workload.pod.name for one in answer.seats] == [one.pod.name for one in gang]
@@ -62,9 +64,9 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
     view = drawing.fresh(published)
     gang = [data.draw(drawing.workloads(at * 10 + n)) for at, n in enumerate(numbers)]
     before = drawing.shown(view)
-    answer = seating.place(gang, view, topology.Topology(), worlds.DECIDING)
+    answer = gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING)
     assert drawing.shown(view) == before
-    if isinstance(answer, result.Unseated):
+    if isinstance(answer, gang_types.Unseated):
         return
     for seat in answer.seats:
         free_of_others(view, seat)
@@ -78,19 +80,19 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
 def test_what_is_remembered_of_gangs_changes_no_answer(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
 ) -> None:
-    view, known = drawing.fresh(published), trial.Known()
+    view, known = drawing.fresh(published), tentative.Known()
     shapes = [data.draw(drawing.workloads(at)) for at in range(4)]
     for turn, number in enumerate(numbers):
         names = [f"turn-{turn}-{at}" for at in range(2)]
         gang = [renamed(shapes[number], name) for name in names]
-        answer = seating.place(gang, view, topology.Topology(), worlds.DECIDING, known)
-        assert answer == seating.place(gang, view, topology.Topology(), worlds.DECIDING)
-        if isinstance(answer, result.Seated):
+        answer = gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING, known)
+        assert answer == gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING)
+        if isinstance(answer, gang_types.Seated):
             for seat in answer.seats:
                 drawing.put(view, drawing.written(view, seat.workload, seat.placement))
 
 
-def renamed(asked: outcome.Workload, name: str) -> outcome.Workload:
+def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workload:
     """The same of another pod with claims of its own."""
     found = tuple(
         replace(one, name=f"{name}-{at}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{at}")))
@@ -98,10 +100,10 @@ def renamed(asked: outcome.Workload, name: str) -> outcome.Workload:
     )
     entries = tuple(pods.PodClaim(str(at), one.name) for at, one in enumerate(found))
     pod = replace(asked.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
-    return outcome.Workload(pod, found)
+    return allocator_types.Workload(pod, found)
 
 
-def free_of_others(view: picture.Picture, seat: result.Seat) -> None:
+def free_of_others(view: cluster_state.Picture, seat: gang_types.Seat) -> None:
     """What a seat takes for itself nobody else has."""
     for pick in seat.placement.picks:
         if not pick.result.admin_access and not pick.shared:

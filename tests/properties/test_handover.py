@@ -8,8 +8,8 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from driver.kubeletplugin import handover
-from driver.resources import publish
+from driver.kubeletplugin.publish import handover
+from driver.resources.publish import slice_builder
 from tests.fakes import handing, plugin_shell
 
 LABELS = st.sampled_from([None, *handover.ALLOCATORS, *handover.ALLOCATORS, "me"])
@@ -32,10 +32,10 @@ class Handovers(stateful.RuleBasedStateMachine):
         self.patch.undo()
         self.folder.cleanup()
 
-    @stateful.initialize(most=st.sampled_from([4, publish.MAX_DEVICES]))
+    @stateful.initialize(most=st.sampled_from([4, slice_builder.MAX_DEVICES]))
     def cut_slices(self, most: int) -> None:
         """A slice a GPU or two, so that a new state is several writes; or one for all."""
-        self.patch.setattr(publish, "MAX_DEVICES", most)
+        self.patch.setattr(slice_builder, "MAX_DEVICES", most)
 
     @stateful.rule(label=LABELS)
     def label(self, label: str | None) -> None:

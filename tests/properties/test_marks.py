@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller.provisioning import brought, marks
-from driver.resources import nodes, slices
+from driver.resources.core import nodes
+from driver.resources.dra import slices
+from driver.scheduling.provisioning import annotations, provenance
+from driver.scheduling.snapshot import cluster_state
 from tests import objects, worlds
 from tests.fakes.apiserver import applying
 
@@ -27,7 +28,7 @@ class State:
 
     pool: str = "absent"
     held: bool = False
-    kept_for: brought.Brought | None = None
+    kept_for: provenance.Brought | None = None
     leaving: bool = False
     said: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,7 +38,7 @@ states = st.builds(
     pool=st.sampled_from(["absent", "empty", "partial", "whole"]),
     held=st.booleans(),
     kept_for=st.one_of(
-        st.none(), st.sampled_from([brought.Brought(f"pod/a/{n}", SINCE) for n in "bc"])
+        st.none(), st.sampled_from([provenance.Brought(f"pod/a/{n}", SINCE) for n in "bc"])
     ),
     leaving=st.booleans(),
     said=st.dictionaries(st.sampled_from([*KEEP, "other"]), st.sampled_from(["true", "false"])),
@@ -60,10 +61,10 @@ class Node:
         for _ in range(3):
             node = nodes.parse({**self.raw, "spec": {"taints": [TAINT] if state.leaving else []}})
             view = picture_of(state, node)
-            wanted = marks.wanted(view, view.nodes[node.name], state.kept_for)
-            if marks.stand(node, wanted):
+            wanted = annotations.wanted(view, view.nodes[node.name], state.kept_for)
+            if annotations.stand(node, wanted):
                 return
-            self._apply(marks.body(node, wanted), OURS, force=False)
+            self._apply(annotations.body(node, wanted), OURS, force=False)
             self.writes += 1
         raise AssertionError("the marks never come to rest")
 
@@ -79,8 +80,10 @@ class Node:
         return {key: value for key, value in found.items() if key in known}
 
 
-def picture_of(state: State, node: nodes.Node) -> picture.Picture:
-    view = picture.Picture(worlds.DRIVER, picture.Signs("ours", frozenset({str(TAINT["key"])})))
+def picture_of(state: State, node: nodes.Node) -> cluster_state.Picture:
+    view = cluster_state.Picture(
+        worlds.DRIVER, cluster_state.Signs("ours", frozenset({str(TAINT["key"])}))
+    )
     view.put_node(node.name, node)
     if state.pool != "absent":
         count = {"empty": 0, "partial": 1, "whole": 1}[state.pool]
@@ -129,10 +132,10 @@ def test_what_is_written_is_written_once(before: State, after: State) -> None:
     assert not node.writes
 
 
-@given(st.builds(brought.Brought, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
+@given(st.builds(provenance.Brought, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
     dt.datetime(2000, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001
 ).map(lambda moment: moment.replace(microsecond=0))))  # fmt: skip
-def test_what_a_node_came_for_is_read_as_it_was_written(one: brought.Brought) -> None:
-    assert brought.parse(one.render()) == one
-    assert marks.lasting(one, one.since + dt.timedelta(seconds=59), 60) == one
-    assert marks.lasting(one, one.since + dt.timedelta(seconds=60), 60) is None
+def test_what_a_node_came_for_is_read_as_it_was_written(one: provenance.Brought) -> None:
+    assert provenance.parse(one.render()) == one
+    assert annotations.lasting(one, one.since + dt.timedelta(seconds=59), 60) == one
+    assert annotations.lasting(one, one.since + dt.timedelta(seconds=60), 60) is None

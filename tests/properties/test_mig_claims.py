@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from driver import errors, ids
 from driver.devices import faces, mig, model
-from driver.kubeletplugin import checkpoint, ports
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.records import checkpoint
 from simulator import faults, machine
 from tests import builders
 from tests.fakes import gpunode, nvml, partitioning

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from driver import errors
 from driver.api import offerings
-from driver.cli.migrating import documents, fates, finding, old, plan
+from driver.cli.migrate import config_files, device_plugin_config, findings, plan
+from driver.cli.migrate import settings as migrate_settings
 from driver.devices import faces
 
 WORDS = st.sampled_from(
@@ -76,7 +77,9 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 @hypothesis.given(sensible())
 def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str, Any]) -> None:
-    found = fates.findings(body, fates.Situation(old.read(body, "")))
+    found = migrate_settings.findings(
+        body, migrate_settings.Situation(device_plugin_config.read(body, ""))
+    )
     for leaf in leaves(body):
         told = [
             one
@@ -85,7 +88,7 @@ def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str
         ]
         assert len(told) == 1, leaf
         if "madeUp" in leaf or "other" in leaf:
-            assert told[0].fate is finding.Fate.UNKNOWN
+            assert told[0].fate is findings.Fate.UNKNOWN
 
 
 @hypothesis.given(sensible(), st.booleans(), st.booleans())
@@ -94,7 +97,7 @@ def test_a_plan_is_made_whose_offerings_can_be_read(
     scheduler: bool,  # noqa: FBT001 - drawn
     per_gpu: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    found = documents.find({"old": yaml.safe_dump(body)})
+    found = config_files.find({"old": yaml.safe_dump(body)})
     made = plan.make(found, None, plan.Options(scheduler=scheduler, per_gpu=per_gpu))
     rules = [plan.rule_document(one) for one in made.rules]
     assert offerings.read({"rules": rules}, "").rules == made.rules
@@ -105,7 +108,7 @@ def test_a_plan_is_made_whose_offerings_can_be_read(
 def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # noqa: FBT001 - drawn
     block = "mps" if mps else "timeSlicing"
     body = {"sharing": {block: {"resources": [{"name": "gpu", "replicas": replicas}]}}}
-    found = documents.find({"old": yaml.safe_dump(body)})
+    found = config_files.find({"old": yaml.safe_dump(body)})
     (rule,) = plan.make(found, None, plan.Options()).rules
     if mps:
         assert rule.faces == frozenset({faces.Kind.MPS})
@@ -118,6 +121,6 @@ def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # n
 @hypothesis.given(ANYTHING)
 def test_nonsense_is_refused_in_words_and_never_breaks(document: Any) -> None:
     try:
-        plan.make(documents.find({"old": yaml.safe_dump(document)}), None, plan.Options())
+        plan.make(config_files.find({"old": yaml.safe_dump(document)}), None, plan.Options())
     except errors.BadInput:
         hypothesis.event("refused")

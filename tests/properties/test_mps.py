@@ -6,37 +6,37 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.devices import mps
-from driver.mps import control, decision
+from driver.devices import mps_files
+from driver.mps.daemon import control, reconcile_policy
 
 GIB = 1 << 30
 STEPS = 40
 """Of a second each: enough for every wait in a row."""
 
 
-def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> decision.Wanted:
+def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_policy.Wanted:
     uuids = tuple(f"GPU-{number}" for number in range(devices))
-    desired = mps.Desired(
+    desired = mps_files.Desired(
         key="k",
         devices=uuids,
-        pinned_memory=(mib * mps.MIB,) * devices,
+        pinned_memory=(mib * mps_files.MIB,) * devices,
         active_thread_percentage=percentage,
         shm_bytes=shm_gib * GIB or None,
     )
-    return decision.Wanted(desired, mps.digest(desired.render()))
+    return reconcile_policy.Wanted(desired, mps_files.digest(desired.render()))
 
 
 @dataclass
 class Daemon:
     """As the real one: defaults bind servers that start later, sizes are shown in whole GiB."""
 
-    shape: decision.Shape
+    shape: reconcile_policy.Shape
     shm_bytes: int | None
     defaults: control.Limits
     sizes: tuple[int, ...] = ()
     server: control.Limits | None = None
     clients: list[int] = field(default_factory=list)
-    settled: decision.Settled = field(default_factory=decision.Settled)
+    settled: reconcile_policy.Settled = field(default_factory=reconcile_policy.Settled)
     settled_at: int = 0
     served: bool = False
     hangs_since: int | None = None
@@ -50,16 +50,20 @@ class World:
 
     def __init__(self) -> None:
         self.now = 0
-        self.goal: decision.Goal = decision.Unwanted()
+        self.goal: reconcile_policy.Goal = reconcile_policy.Unwanted()
         self.daemon: Daemon | None = None
         self.left: list[int] = []
         self.retry_at = 0
         self.pids = 0
-        self.last: decision.Decision | None = None
+        self.last: reconcile_policy.Decision | None = None
 
     def happen(self, event: object) -> None:
         match event:
-            case decision.Wanted() | decision.Unwanted() | decision.Unreadable():
+            case (
+                reconcile_policy.Wanted()
+                | reconcile_policy.Unwanted()
+                | reconcile_policy.Unreadable()
+            ):
                 self.goal = event
             case "dies":
                 self.end()
@@ -89,20 +93,20 @@ class World:
         self.now += 1
         found = self.daemon
         if found is not None and found.quit_at is not None and found.hangs_since is None:
-            late = self.now - found.quit_at >= decision.GRACE_S
+            late = self.now - found.quit_at >= reconcile_policy.GRACE_S
             if late or not found.clients:
                 self.end()
-        decided = decision.decide(self.goal, self.see())
+        decided = reconcile_policy.decide(self.goal, self.see())
         self.last = decided
         if self.daemon is not None and decided.serves:
             self.daemon.served = True
         self.act(decided.act)
 
-    def see(self) -> decision.Seen:
+    def see(self) -> reconcile_policy.Seen:
         found = self.daemon
         if found is None:
             wait_s = float(max(0, self.retry_at - self.now))
-            return decision.Missing(tuple(self.left), "it died", wait_s)
+            return reconcile_policy.Missing(tuple(self.left), "it died", wait_s)
         if found.hangs_since is None:
             servers: tuple[control.Server, ...] = ()
             if found.server is not None:
@@ -110,7 +114,7 @@ class World:
                 servers = (control.Server(7, "ACTIVE", found.server, clients),)
             found.answer = control.Answer(found.defaults, servers)
         silent_s = 0.0 if found.hangs_since is None else float(self.now - found.hangs_since)
-        return decision.Living(
+        return reconcile_policy.Living(
             found.shape,
             found.answer,
             silent_s,
@@ -122,41 +126,41 @@ class World:
             used=frozenset({7}) if found.used else frozenset(),
         )
 
-    def act(self, act: decision.Act) -> None:
+    def act(self, act: reconcile_policy.Act) -> None:
         found = self.daemon
         match act:
             case "rest":
                 pass
             case "clear":
                 assert found is None
-                assert isinstance(self.goal, decision.Unwanted)
+                assert isinstance(self.goal, reconcile_policy.Unwanted)
                 self.left = []
-            case decision.Start(desired):
+            case reconcile_policy.Start(desired):
                 assert found is None
                 assert not self.left
                 blank = control.Limits("100.0", ("",) * len(desired.devices))
-                shape = decision.Shape.of(desired)
+                shape = reconcile_policy.Shape.of(desired)
                 self.daemon = Daemon(shape, desired.shm_bytes, blank)
-            case decision.Limit(goal):
+            case reconcile_policy.Limit(goal):
                 assert found is not None
                 self.limit(found, goal)
-            case decision.Renew(servers):
+            case reconcile_policy.Renew(servers):
                 assert found is not None
                 assert servers == (7,)
                 assert not found.clients
                 found.server = None
                 found.used = False
-            case decision.Quit():
+            case reconcile_policy.Quit():
                 assert found is not None
-                assert isinstance(self.goal, decision.Unwanted) or not found.clients
+                assert isinstance(self.goal, reconcile_policy.Unwanted) or not found.clients
                 found.quit_at = self.now
-            case decision.Kill():
+            case reconcile_policy.Kill():
                 assert found is not None
                 told = found.quit_at is not None
                 assert told or not found.clients
                 self.end()
 
-    def limit(self, found: Daemon, goal: decision.Wanted) -> None:
+    def limit(self, found: Daemon, goal: reconcile_policy.Wanted) -> None:
         if found.hangs_since is not None:
             return
         desired = goal.desired
@@ -166,7 +170,7 @@ class World:
         found.server = found.defaults if found.server else None
         found.shm_bytes = desired.shm_bytes
         tries = found.settled.tries + 1
-        found.settled = decision.Settled(goal.digest, frozenset({7}), tries=tries)
+        found.settled = reconcile_policy.Settled(goal.digest, frozenset({7}), tries=tries)
         found.settled_at = self.now
 
 
@@ -179,8 +183,8 @@ wishes = st.builds(
 )
 goals = st.one_of(
     wishes,
-    st.just(decision.Unwanted()),
-    st.just(decision.Unreadable("no JSON")),
+    st.just(reconcile_policy.Unwanted()),
+    st.just(reconcile_policy.Unreadable("no JSON")),
 )
 happenings = st.sampled_from(
     ["dies", "hangs", "client", "client", "client ends", "meddler", "nothing"]
@@ -211,7 +215,7 @@ def lived(happened: Happened) -> World:
     return world
 
 
-def settle(world: World, goal: decision.Goal) -> None:
+def settle(world: World, goal: reconcile_policy.Goal) -> None:
     """Nobody changes his mind any more, and clients end."""
     world.happen(goal)
     for _ in range(STEPS):
@@ -221,14 +225,14 @@ def settle(world: World, goal: decision.Goal) -> None:
 
 @given(events, wishes)
 def test_whatever_happened_a_wanted_daemon_comes_to_serve(
-    happened: Happened, goal: decision.Wanted
+    happened: Happened, goal: reconcile_policy.Wanted
 ) -> None:
     world = lived(happened)
     settle(world, goal)
-    assert world.last == decision.Decision("rest", mps.State.READY, serves=True)
+    assert world.last == reconcile_policy.Decision("rest", mps_files.State.READY, serves=True)
     found = world.daemon
     assert found is not None
-    assert found.shape == decision.Shape.of(goal.desired)
+    assert found.shape == reconcile_policy.Shape.of(goal.desired)
     assert found.defaults.percentage == f"{goal.desired.active_thread_percentage:.1f}"
     assert (found.sizes, found.shm_bytes) == (goal.desired.pinned_memory, goal.desired.shm_bytes)
 
@@ -236,9 +240,9 @@ def test_whatever_happened_a_wanted_daemon_comes_to_serve(
 @given(events)
 def test_whatever_happened_an_unwanted_daemon_goes(happened: Happened) -> None:
     world = lived(happened)
-    settle(world, decision.Unwanted())
+    settle(world, reconcile_policy.Unwanted())
     assert world.daemon is None
-    assert world.last == decision.Decision("clear", mps.State.STOPPING)
+    assert world.last == reconcile_policy.Decision("clear", mps_files.State.STOPPING)
 
 
 @given(events)
@@ -248,9 +252,9 @@ def test_what_is_said_is_true_at_every_step(happened: Happened) -> None:
     for event, _ in happened:
         world.happen(event)
         seen = world.see()
-        if decision.decide(world.goal, seen).serves:
-            assert isinstance(world.goal, decision.Wanted)
-            assert isinstance(seen, decision.Living)
+        if reconcile_policy.decide(world.goal, seen).serves:
+            assert isinstance(world.goal, reconcile_policy.Wanted)
+            assert isinstance(seen, reconcile_policy.Living)
             assert seen.answer is not None
             assert not list(control.differences(world.goal.desired, seen.answer.defaults))
             assert seen.settled.digest == world.goal.digest

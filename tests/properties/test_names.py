@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors, ids
-from driver.kubeletplugin import checkpoint, metadata_files, sockets
-from driver.kubeletplugin.cdi import model, store
-from driver.resources import publish
+from driver.kubeletplugin.cdi import metadata_files, model, store
+from driver.kubeletplugin.host import sockets
+from driver.kubeletplugin.records import checkpoint
+from driver.resources.publish import slice_builder
 
 NAME_MAX, OBJECT_NAME = 255, 253
 LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -83,10 +84,10 @@ def test_a_slice_is_named_as_the_api_server_allows(
 ) -> None:
     """A node's name is as long as an object's may be; that of its slice is longer still."""
     node = ".".join([*parts, "n" * length])[:OBJECT_NAME].strip(".-")
-    names = [publish.slice_name(driver, node, index) for index in (0, 7, 90)]
+    names = [slice_builder.slice_name(driver, node, index) for index in (0, 7, 90)]
     assert names == sorted(names)
     for name in names:
         assert len(name) <= OBJECT_NAME
         assert re.fullmatch(rf"{LABEL}(\.{LABEL})*", name)
     if other != node[: len(other)]:
-        assert publish.slice_name(driver, f"{other}{node[len(other) :]}", 0) != names[0]
+        assert slice_builder.slice_name(driver, f"{other}{node[len(other) :]}", 0) != names[0]

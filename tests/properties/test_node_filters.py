@@ -3,16 +3,17 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller.allocation import allocate, outcome
-from driver.resources import pods
+from driver.resources.core import pods
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
 from tests import clusters, objects, worlds
 from tests.properties import history
 
 
-def asking(name: str, **spec: object) -> outcome.Workload:
+def asking(name: str, **spec: object) -> allocator_types.Workload:
     raw = objects.a_pod(name, name, **spec)
     raw["metadata"]["labels"] = {"app": "web"}
-    return outcome.Workload(pods.parse(raw), (objects.claim(name),))
+    return allocator_types.Workload(pods.parse(raw), (objects.claim(name),))
 
 
 MOUNTED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -32,9 +33,9 @@ WORKLOADS = (
 def test_who_remembers_places_pods_that_others_decide_about_as_who_does_not(
     told: list[history.Event],
 ) -> None:
-    world, remembering = history.beginning(), allocate.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), allocator.Allocator(worlds.DECIDING)
     for event in told:
         world.tell(event)
         for workload in WORKLOADS:
             answer = remembering.decide(world.view, workload)
-            assert answer == allocate.allocate(world.fresh(), workload, worlds.DECIDING)
+            assert answer == allocator.allocate(world.fresh(), workload, worlds.DECIDING)

@@ -7,36 +7,40 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from driver.controller import picture
-from driver.controller.allocation import allocate, options, rooms
-from driver.controller.allocation.policies import base
-from driver.resources import claims, publish
+from driver.resources.dra import claims
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator, scoring
+from driver.scheduling.allocator.capacity import node_capacity
+from driver.scheduling.allocator.policies import base
+from driver.scheduling.snapshot import cluster_state
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
 
 MACHINES = sorted(one.stem for one in Path("simulator/profiles").glob("*.yaml"))
-OWNER = publish.Owner(allocating.NODE, "uid")
+OWNER = slice_builder.Owner(allocating.NODE, "uid")
 JUDGE = worlds.DECIDING.ranking
 OF = f'device.attributes["{worlds.DRIVER}"]'
 WHOLE = f'{OF}.type == "gpu"'
 
 
 def node(machine: str) -> list[objects.Raw]:
-    return publish.render(simulated_pool.of_machine("node-a", "controller", machine), OWNER, 1)
+    return slice_builder.render(
+        simulated_pool.of_machine("node-a", "controller", machine), OWNER, 1
+    )
 
 
 PUBLISHED = {machine: node(machine) for machine in MACHINES}
 
 
-def room_of(view: picture.Picture) -> base.Room:
-    return rooms.room(view, view.nodes[allocating.NODE])
+def room_of(view: cluster_state.Picture) -> base.Room:
+    return node_capacity.room(view, view.nodes[allocating.NODE])
 
 
-def decided(view: picture.Picture, claim: claims.Claim) -> base.Candidate:
+def decided(view: cluster_state.Picture, claim: claims.Claim) -> base.Candidate:
     """A decision, as policies see it."""
     workload = allocating.workload(claim)
-    answer = allocating.placed(allocate.allocate(view, workload, worlds.DECIDING))
-    scene = options.scene(view, allocating.NODE, room_of(view), workload.pod)
+    answer = allocating.placed(allocator.allocate(view, workload, worlds.DECIDING))
+    scene = scoring.scene(view, allocating.NODE, room_of(view), workload.pod)
     problem = allocating.problem(view, claim)
     spots = {spot.id: spot for spot in problem.spots}
     found = [scene.taken(spots[one.device], one.result.consumed) for one in answer.picks]

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller import view as cluster
-from driver.controller.allocation import allocate, answers, asked, outcome, peers, rooms
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import requests as allocator_requests
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.capacity import node_capacity
+from driver.scheduling.allocator.equivalence import node_signature
+from driver.scheduling.allocator.results import node_result
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 from tests.properties import drawing
 
@@ -23,18 +28,23 @@ def families(draw: st.DrawFn) -> list[drawing.Raw]:
 
 
 def answer_of(
-    view: cluster.ClusterView, name: str, asking: outcome.Workload, told: answers.Told | None
+    view: cluster.ClusterView,
+    name: str,
+    asking: allocator_types.Workload,
+    told: node_result.Told | None,
 ) -> object:
     """All that counts for which node is best, and why it is not."""
-    wants = asked.wants(view, asking.open)
-    assert not isinstance(wants, outcome.NoFit)
-    if peers.tells_uuids(view, asking.open, wants):
+    wants = allocator_requests.wants(view, asking.open)
+    assert not isinstance(wants, allocator_types.NoFit)
+    if node_signature.tells_uuids(view, asking.open, wants):
         told = None
     rules = worlds.DECIDING.rules.of(view, asking)
     node = next(one for one in view.nodes.values() if one.name == name)
-    question = answers.Question(view, rooms.Rooms(), asking, wants, worlds.DECIDING, rules)
-    found = answers.ask(question, node, told)
-    if not isinstance(found, answers.Fit):
+    question = node_result.Question(
+        view, node_capacity.Rooms(), asking, wants, worlds.DECIDING, rules
+    )
+    found = node_result.ask(question, node, told)
+    if not isinstance(found, node_result.Fit):
         return found
     one = found.candidate
     return found.standing, one.taken, one.before.cards, one.after.cards, found.steps
@@ -43,14 +53,16 @@ def answer_of(
 @settings(max_examples=150)
 @given(families(), st.tuples(*map(drawing.workloads, range(4))), drawing.workloads(9))
 def test_what_a_node_borrows_it_would_answer_itself(
-    published: list[drawing.Raw], before: Sequence[outcome.Workload], asking: outcome.Workload
+    published: list[drawing.Raw],
+    before: Sequence[allocator_types.Workload],
+    asking: allocator_types.Workload,
 ) -> None:
     view = worlds.view(*published)
     for workload in before:
-        answer = allocate.allocate(view, workload, worlds.DECIDING)
-        if isinstance(answer, outcome.Placement):
+        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
-    told = answers.Told()
+    told = node_result.Told()
     for name in view.nodes:
         assert answer_of(view, name, asking, told) == answer_of(view, name, asking, None)
 
@@ -59,7 +71,7 @@ def test_of_nodes_that_are_alike_one_is_asked_and_the_best_itself() -> None:
     devices = [objects.a_device(f"gpu-{at}") for at in range(2)]
     view = worlds.view(*(objects.a_slice(name, devices) for name in TWINS))
     claim = objects.claim("asking", objects.a_request(count=2))
-    asking = outcome.Workload(objects.pod("asking", claim.name), (claim,))
-    answer = allocate.allocate(view, asking, worlds.DECIDING)
-    assert isinstance(answer, outcome.Placement)
+    asking = allocator_types.Workload(objects.pod("asking", claim.name), (claim,))
+    answer = allocator.allocate(view, asking, worlds.DECIDING)
+    assert isinstance(answer, allocator_types.Placement)
     assert [pick.device.pool for pick in answer.picks] == [TWINS[0], TWINS[0]]

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests.properties import drawing, history
 
 

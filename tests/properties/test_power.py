@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.kubeletplugin.figures import power
+from driver.kubeletplugin.collectors import power
 
 PARTS = st.dictionaries(
     st.integers(0, 7), st.tuples(st.none() | st.floats(0, 1), st.floats(0, 1)), max_size=8

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.controller.allocation.whatif import asking, tenants
-from driver.controller.preempting import plan as planning
-from driver.controller.preempting import soonest, wanted
+from driver.scheduling.explain import holders, step_budget
+from driver.scheduling.preemption import earliest_start
+from driver.scheduling.preemption import planner as planning
+from driver.scheduling.preemption import types as preemption_types
 from tests import worlds
 from tests.properties import drawing, ruled
 
@@ -23,11 +24,11 @@ def check(world: ruled.World, most: int = ENOUGH) -> str:
     """What came of it."""
     view = world.view
     before, mark = drawing.shown(view), view.mark
-    found = planning.plan(world.ask, world.right, world.book, asking.Meter(most))
+    found = planning.plan(world.ask, world.right, world.book, step_budget.Meter(most))
     assert (drawing.shown(view), view.mark) == (before, mark)
     best = ruled.least(world)
-    if isinstance(found, wanted.NoPlan):
-        assert best is None or found.why is wanted.Why.SPENT
+    if isinstance(found, preemption_types.NoPlan):
+        assert best is None or found.why is preemption_types.Why.SPENT
         assert most < ENOUGH or best is None
         return "no plan"
     parties = [one.unit.people for one in found.leaving]
@@ -81,11 +82,11 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
     planner = planning.Planner(worlds.DECIDING)
     for number in [*ended, 0]:
         for members in ([world.there.asked], world.members):
-            ask = wanted.Ask(view, members, worlds.DECIDING)
+            ask = preemption_types.Ask(view, members, worlds.DECIDING)
             fresh = replace(world, members=members)
-            mine = planner.plan(ask, world.right, book, asking.Meter(ENOUGH))
+            mine = planner.plan(ask, world.right, book, step_budget.Meter(ENOUGH))
             anew = replace(ask, view=fresh.view)
-            new = planning.plan(anew, world.right, fresh.book, asking.Meter(ENOUGH))
+            new = planning.plan(anew, world.right, fresh.book, step_budget.Meter(ENOUGH))
             assert told(mine) == told(new)
         keys = sorted(world.there.known)
         if keys:
@@ -95,9 +96,9 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
             book.put_pod(key, None)
 
 
-def told(found: wanted.Plan | wanted.NoPlan) -> object:
+def told(found: preemption_types.Plan | preemption_types.NoPlan) -> object:
     """All of an answer but which objects it is made of."""
-    if isinstance(found, wanted.NoPlan):
+    if isinstance(found, preemption_types.NoPlan):
         return found.why, dict(found.barred), found.units
     where = [(one.placement.node, one.placement.picks) for one in found.seats]
     return found.pods, found.cost, found.least, where
@@ -113,9 +114,9 @@ def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: i
         world.there.known[key] = replace(pod, most_s=most)
     units = world.book.all(world.view).values()
     people = [one for unit in units for one in unit.people]
-    found = soonest.soonest(world.ask, people, ruled.NOW, asking.Meter(ENOUGH))
+    found = earliest_start.soonest(world.ask, people, ruled.NOW, step_budget.Meter(ENOUGH))
     mine = [one for one in people if not ruled.stays(one.pod)]
-    ends = {one.key: soonest.end(one.pod, ruled.NOW) for one in mine}
+    ends = {one.key: earliest_start.end(one.pod, ruled.NOW) for one in mine}
     moments = sorted({ruled.NOW, *(one for one in ends.values() if one is not None)})
     first = next((one for one in moments if ruled.does(world, gone_by(mine, ends, one))), None)
     if first is None:
@@ -128,9 +129,9 @@ def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: i
 
 
 def gone_by(
-    people: list[tenants.Tenant],
+    people: list[holders.Tenant],
     ends: dict[ids.Key, dt.datetime | None],
     moment: dt.datetime,
-) -> list[list[tenants.Tenant]]:
+) -> list[list[holders.Tenant]]:
     """Who has ended then."""
     return [[one for one in people if (end := ends[one.key]) is not None and end <= moment]]

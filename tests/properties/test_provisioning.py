@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.controller.provisioning import filling, planning, shape, wishes
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.provisioning import fill_simulation, node_template, planner
 from tests import gangs, shapes, worlds
 
 KINDS = (shapes.EIGHT, shapes.FOUR, shapes.ONE)
@@ -15,9 +16,9 @@ MOST = 6
 
 
 @st.composite
-def waiting(draw: st.DrawFn, most: int = 5) -> list[wishes.Wish]:
+def waiting(draw: st.DrawFn, most: int = 5) -> list[provisioning_demand.Wish]:
     """Pods and gangs of a few members, in the order of their turn."""
-    found: list[wishes.Wish] = []
+    found: list[provisioning_demand.Wish] = []
     for at in range(draw(st.integers(0, most))):
         gpus = draw(st.sampled_from([1, 1, 2, 3, 4, 8, 9]))
         if draw(st.booleans()):
@@ -29,19 +30,23 @@ def waiting(draw: st.DrawFn, most: int = 5) -> list[wishes.Wish]:
     return found
 
 
-def filled(found: list[wishes.Wish], nodes: dict[ids.NodeName, shape.Shape]) -> filling.Filled:
-    state = filling.Filling(shapes.empty(), nodes, worlds.DECIDING, wishes.Unlimited())
+def filled(
+    found: list[provisioning_demand.Wish], nodes: dict[ids.NodeName, node_template.Shape]
+) -> fill_simulation.Filled:
+    state = fill_simulation.Filling(
+        shapes.empty(), nodes, worlds.DECIDING, provisioning_demand.Unlimited()
+    )
     return state.take_all(found)
 
 
-def asked(made: planning.Plan) -> dict[ids.NodeName, shape.Shape]:
+def asked(made: planner.Plan) -> dict[ids.NodeName, node_template.Shape]:
     return {ids.NodeName(one.name): one.shape for one in made.asks}
 
 
 @settings(max_examples=25)
 @given(found=waiting(), most=st.integers(1, MOST))
 def test_every_wish_has_all_its_places_or_none_and_is_told_why(
-    found: list[wishes.Wish], most: int
+    found: list[provisioning_demand.Wish], most: int
 ) -> None:
     made = shapes.plan(*found, shapes=KINDS, most=most)
     assert len(made.asks) <= most
@@ -54,7 +59,9 @@ def test_every_wish_has_all_its_places_or_none_and_is_told_why(
 
 @settings(max_examples=25)
 @given(found=waiting(), most=st.integers(1, MOST))
-def test_what_was_asked_for_is_not_asked_for_again(found: list[wishes.Wish], most: int) -> None:
+def test_what_was_asked_for_is_not_asked_for_again(
+    found: list[provisioning_demand.Wish], most: int
+) -> None:
     first = shapes.plan(*found, shapes=KINDS, most=most)
     placed = [one for one in found if one.key in first.seats]
     again = shapes.plan(*placed, shapes=KINDS, most=most, in_flight=asked(first))
@@ -64,7 +71,7 @@ def test_what_was_asked_for_is_not_asked_for_again(found: list[wishes.Wish], mos
 
 @settings(max_examples=25)
 @given(found=waiting())
-def test_no_node_that_is_asked_for_could_be_left_out(found: list[wishes.Wish]) -> None:
+def test_no_node_that_is_asked_for_could_be_left_out(found: list[provisioning_demand.Wish]) -> None:
     made = shapes.plan(*found, shapes=KINDS)
     placed = [one for one in found if one.key in made.seats]
     nodes = asked(made)
@@ -75,7 +82,9 @@ def test_no_node_that_is_asked_for_could_be_left_out(found: list[wishes.Wish]) -
 
 @settings(max_examples=25)
 @given(found=waiting())
-def test_what_has_no_hope_has_no_place_on_any_number_of_nodes(found: list[wishes.Wish]) -> None:
+def test_what_has_no_hope_has_no_place_on_any_number_of_nodes(
+    found: list[provisioning_demand.Wish],
+) -> None:
     made = shapes.plan(*found, shapes=KINDS)
     plenty = {ids.NodeName(f"{one.name}-{at}"): one for one in KINDS for at in range(4)}
     for one in found:
@@ -85,7 +94,9 @@ def test_what_has_no_hope_has_no_place_on_any_number_of_nodes(found: list[wishes
 
 @settings(max_examples=25)
 @given(found=waiting(most=4))
-def test_what_comes_first_is_placed_as_if_nothing_came_after_it(found: list[wishes.Wish]) -> None:
+def test_what_comes_first_is_placed_as_if_nothing_came_after_it(
+    found: list[provisioning_demand.Wish],
+) -> None:
     """Queue order is kept: what is later takes no node from what is earlier."""
     made = shapes.plan(*found, shapes=KINDS, most=2)
     for count in range(len(found)):
@@ -94,7 +105,7 @@ def test_what_comes_first_is_placed_as_if_nothing_came_after_it(found: list[wish
             assert found[count].key in made.seats
 
 
-def cheapest(found: list[wishes.Wish], most: int) -> float:
+def cheapest(found: list[provisioning_demand.Wish], most: int) -> float:
     """The least cost of all sets of nodes that place all."""
     sets = (
         kinds

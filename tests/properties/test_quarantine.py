@@ -7,9 +7,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.devices import quarantine as rules
-from driver.kubeletplugin import quarantine
-from driver.resources import nodes
+from driver.devices import quarantine_policy as rules
+from driver.kubeletplugin.records import quarantine
+from driver.resources.core import nodes
 from tests.fakes import clock as fake_clock
 
 GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(2)]

@@ -7,8 +7,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller.queueing import amounts, fair, order, tree
 from driver.resources import queues
+from driver.scheduling.queues import fair_share, order, tree
+from driver.scheduling.queues import resources as queue_resources
 from tests.queues import NOON, a_workload, an_engine, named, queue, some
 
 GPUS = 16
@@ -119,7 +120,7 @@ def test_fair_shares_are_those_that_trying_every_case_finds(
     case: tuple[tree.Tree, dict[str, Fraction]],
 ) -> None:
     made, wanted = case
-    assert fair.shares(made, FLEET, wanted) == by_trying(made, wanted)
+    assert fair_share.shares(made, FLEET, wanted) == by_trying(made, wanted)
 
 
 @settings(max_examples=200)
@@ -128,9 +129,9 @@ def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved
     case: tuple[tree.Tree, dict[str, Fraction]],
 ) -> None:
     made, wanted = case
-    found = fair.shares(made, FLEET, wanted)
-    caps = fair.limits(made, FLEET)
-    floors = fair.deserved(made, FLEET)
+    found = fair_share.shares(made, FLEET, wanted)
+    caps = fair_share.limits(made, FLEET)
+    floors = fair_share.deserved(made, FLEET)
     tops = made.children[None]
     assert sum(found[name] for name in tops) <= ALL
     feasible = sum(floors[name] for name in tops) <= ALL
@@ -152,7 +153,7 @@ def test_shares_of_whole_gpus_are_the_same_by_amounts(
 ) -> None:
     made, wanted = case
     asked = {name: some(float(share * GPUS)) for name, share in wanted.items()}
-    assert fair.of_amounts(made, FLEET, asked) == fair.shares(made, FLEET, wanted)
+    assert fair_share.of_amounts(made, FLEET, asked) == fair_share.shares(made, FLEET, wanted)
 
 
 @settings(max_examples=100)
@@ -162,8 +163,8 @@ def test_of_two_siblings_who_used_more_in_the_past_has_no_more_now(
 ) -> None:
     made, wanted = case
     past = {name: Fraction(data.draw(st.integers(0, 16)), GPUS) for name in made.accepted if name}
-    found = fair.shares(made, FLEET, wanted, past)
-    caps, floors = fair.limits(made, FLEET), fair.deserved(made, FLEET)
+    found = fair_share.shares(made, FLEET, wanted, past)
+    caps, floors = fair_share.limits(made, FLEET), fair_share.deserved(made, FLEET)
     assert sum(found[name] for name in made.children[None]) <= ALL
     for one, other in itertools.permutations(made.leaves, 2):
         mine, theirs = made.accepted[one], made.accepted[other]
@@ -228,7 +229,7 @@ def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
     for _ in range(2):
         asked = [str(one.key) for one in made.in_order(waiting, NOON)]
         assert asked == given_out(found, waiting, {*asked})
-    assert all(made.used(name) == amounts.NOTHING for name in made.tree.accepted)
+    assert all(made.used(name) == queue_resources.NOTHING for name in made.tree.accepted)
     assert all(made.rescued(name) is None for name in made.tree.accepted)
 
 
@@ -260,7 +261,7 @@ def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
     found: list[queues.Queue], data: st.DataObject
 ) -> None:
     made = an_engine(GPUS, *found)
-    charges: dict[int, tuple[str, amounts.Amounts]] = {}
+    charges: dict[int, tuple[str, queue_resources.Amounts]] = {}
     names = ["", *(one.name for one in found)]
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["charge", "charge", "free", "queue"])):
@@ -278,7 +279,7 @@ def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
                 made.put_queue(one.name, None if gone else one)
     for name in made.tree.accepted:
         mine = [taken for leaf, taken in charges.values() if name in made.tree.path(leaf)]
-        assert made.used(name) == amounts.total(mine)
+        assert made.used(name) == queue_resources.total(mine)
 
 
 @settings(max_examples=100)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors, ids
-from driver.kubeletplugin import checkpoint, stale
+from driver.kubeletplugin.records import checkpoint, staleness
 from tests import builders
 
 RECORD = checkpoint.Record(builders.a_ref(), checkpoint.State.COMPLETED, "boot-1", (), ())
@@ -48,15 +48,15 @@ kept = st.one_of(there, failed)
 
 @given(st.lists(st.tuples(st.booleans(), gone, kept), max_size=12))
 def test_a_record_is_reclaimed_exactly_after_two_looks_in_a_row_that_found_its_claim_gone(
-    looks: list[tuple[bool, stale.Answer, stale.Answer]],
+    looks: list[tuple[bool, staleness.Answer, staleness.Answer]],
 ) -> None:
     count = 0
     history: list[bool] = []
     for is_gone, away, present in looks:
-        verdict = stale.judge(RECORD, away if is_gone else present, count)
+        verdict = staleness.judge(RECORD, away if is_gone else present, count)
         history.append(is_gone)
         expected = history[-2:] == [True, True]
-        assert (verdict.act is stale.Act.RECLAIM) == expected
-        assert (verdict.act is stale.Act.KEEP) == (not is_gone)
+        assert (verdict.act is staleness.Act.RECLAIM) == expected
+        assert (verdict.act is staleness.Act.KEEP) == (not is_gone)
         assert bool(verdict.why) == is_gone
         count = verdict.gone

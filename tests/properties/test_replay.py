@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller.allocation import allocate, outcome
-from driver.controller.simulation import desk, replay, use
-from driver.resources import claims
+from driver.cli.simulation import replay, scheduler
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.queues import gpu_usage
 from tests import worlds
 from tests.properties import drawing
 
@@ -60,9 +62,9 @@ class ByHand:
 
     def _placed(self, task: replay.Task, now: float) -> bool:
         view = drawing.fresh(self.published, [*self.there.values()])
-        asked = outcome.Workload(task.pod, task.claims)
-        answer = allocate.allocate(view, asked, worlds.DECIDING)
-        if isinstance(answer, outcome.NoFit):
+        asked = allocator_types.Workload(task.pod, task.claims)
+        answer = allocator.allocate(view, asked, worlds.DECIDING)
+        if isinstance(answer, allocator_types.NoFit):
             return False
         name = task.pod.name
         written = drawing.written(view, asked, answer)
@@ -72,12 +74,12 @@ class ByHand:
         return True
 
 
-def devices(found: outcome.Placement) -> list[claims.DeviceId]:
+def devices(found: allocator_types.Placement) -> list[claims.DeviceId]:
     return [pick.device for pick in found.picks]
 
 
-def sat_down(published: list[drawing.Raw]) -> desk.Desk:
-    return desk.Desk(drawing.fresh(published), worlds.DECIDING)
+def sat_down(published: list[drawing.Raw]) -> scheduler.Desk:
+    return scheduler.Desk(drawing.fresh(published), worlds.DECIDING)
 
 
 @settings(max_examples=60)
@@ -94,7 +96,7 @@ def test_each_pod_gets_what_the_controller_gives_it_and_when(
             (fate.answer.placement.node, devices(fate.answer.placement)),
         )
         for fate in report.fates
-        if isinstance(fate.answer, desk.Bound)
+        if isinstance(fate.answer, scheduler.Bound)
     }
     assert chosen == by_hand.chosen
 
@@ -121,4 +123,4 @@ def test_what_is_told_to_be_in_use_is_what_the_picture_says(
 ) -> None:
     at = sat_down(published)
     report = replay.Replay(at, rule).run(found)
-    assert report.used == use.given(at.view)
+    assert report.used == gpu_usage.given(at.view)

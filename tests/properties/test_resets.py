@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids, names
-from driver.devices import health, mig, mps
-from driver.kubeletplugin import metrics, occupancy, ports, reset_watch, resetting
-from driver.resources import claims, quantity
+from driver.devices import health, mig, mps_files
+from driver.kubeletplugin import metrics, ports
+from driver.kubeletplugin.health import gpu_in_use, reset_policy, reset_watch
+from driver.resources import quantities
+from driver.resources.dra import claims
 from simulator import state
 from tests import builders
 from tests.fakes import gpunode, partitioning
@@ -40,7 +42,7 @@ class Found:
 
 FOUND = st.builds(
     Found,
-    action=st.sampled_from([*health.Recovery, *resetting.ASKED, *resetting.ASKED]),
+    action=st.sampled_from([*health.Recovery, *reset_policy.ASKED, *reset_policy.ASKED]),
     face=st.one_of(st.none(), st.sampled_from(FACES)),
     damaged=st.booleans(),
     instance=st.booleans(),
@@ -59,8 +61,8 @@ class World:
         plugin = self.node.process()
         for number, one in enumerate(found):
             self._arrange(number, one, plugin.preparer)
-        senses = occupancy.Senses(self._signs, self._processes)
-        on = occupancy.Occupancy(plugin.executor, plugin.gpus, self.node.daemons, senses)
+        senses = gpu_in_use.Senses(self._signs, self._processes)
+        on = gpu_in_use.Occupancy(plugin.executor, plugin.gpus, self.node.daemons, senses)
         self.watch = reset_watch.ResetWatch(
             reset_watch.Node(on.of, self.reset.append, plugin.locks),
             self._ailing,
@@ -88,7 +90,9 @@ class World:
             hands.make(mig.Place(uuid, 19, mig.Placement(0, 1)))
         board.processes += [state.Process(7, MIB) for _ in range(found.processes)]
         if found.daemon:
-            wanted = mps.Desired(key=f"by-hand-{number}", devices=(uuid,), pinned_memory=(MIB,))
+            wanted = mps_files.Desired(
+                key=f"by-hand-{number}", devices=(uuid,), pinned_memory=(MIB,)
+            )
             self.node.daemons.put(wanted)
 
     def _signs(self, gpu: ids.GpuUuid) -> health.Signs:
@@ -111,7 +115,7 @@ class World:
 def a_claim(number: int, face: str) -> claims.Claim:
     result = builders.a_result(f"{GPUS[number]}{face}")
     if face in {"-mps", "-ts"}:
-        consumed = {"memory": quantity.parse("20Gi"), "compute": quantity.parse("25")}
+        consumed = {"memory": quantities.parse("20Gi"), "compute": quantities.parse("25")}
         result = dataclasses.replace(result, share_id=f"share-{number}", consumed=consumed)
     uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
     return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
@@ -128,6 +132,6 @@ def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
         expected = [
             gpu.uuid
             for gpu, found in zip(world.machine.gpus, (first, second), strict=False)
-            if found.action in resetting.ASKED and found.free
+            if found.action in reset_policy.ASKED and found.free
         ]
         assert world.reset == sorted(expected)

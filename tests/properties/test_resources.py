@@ -5,7 +5,10 @@ from hypothesis import strategies as st
 
 from driver import ids
 from driver.devices import faces, mig, model
-from driver.resources import claims, publish, quantity, selectors, slices
+from driver.resources import quantities
+from driver.resources.core import node_selectors
+from driver.resources.dra import claims, slices
+from driver.resources.publish import slice_builder
 from tests import objects
 
 
@@ -67,13 +70,15 @@ def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
     found: tuple[model.Gpu, ...], offering: faces.Offering, allocator: str, *, plain: bool
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    terms = publish.Terms("gpu.ration.dev", NODE, allocator, each, plain)
-    pool, refused = publish.pool_of(model.Inventory(found), terms, {})
+    terms = slice_builder.Terms("gpu.ration.dev", NODE, allocator, each, plain)
+    pool, refused = slice_builder.pool_of(model.Inventory(found), terms, {})
     assert not refused
-    read = [slices.parse(one) for one in publish.render(pool, publish.Owner(NODE, "uid"), 3)]
+    read = [
+        slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 3)
+    ]
     assert tuple(device for one in read for device in one.devices) == pool.devices
-    assert all(len(one.devices) <= publish.MAX_DEVICES for one in read)
-    assert all(len(one.counter_sets) <= publish.MAX_COUNTER_SETS for one in read)
+    assert all(len(one.devices) <= slice_builder.MAX_DEVICES for one in read)
+    assert all(len(one.counter_sets) <= slice_builder.MAX_COUNTER_SETS for one in read)
     assert not any(one.devices and one.counter_sets for one in read)
     assert {one.slice_count for one in read} == {len(read)}
     assert [one.name for one in read] == sorted(one.name for one in read)
@@ -87,10 +92,12 @@ def test_a_gpu_is_in_one_slice_and_its_devices_draw_on_what_its_counters_have(
     found: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    pool, _ = publish.pool_of(
-        model.Inventory(found), publish.Terms("d", NODE, "controller", each), {}
+    pool, _ = slice_builder.pool_of(
+        model.Inventory(found), slice_builder.Terms("d", NODE, "controller", each), {}
     )
-    read = [slices.parse(one) for one in publish.render(pool, publish.Owner(NODE, "uid"), 1)]
+    read = [
+        slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
+    ]
     sets = {shared.name: shared.counters for one in read for shared in one.counter_sets}
     homes: dict[str, set[str]] = {}
     for one in read:
@@ -106,8 +113,8 @@ def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
     found: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    pool, _ = publish.pool_of(
-        model.Inventory(found), publish.Terms("d", NODE, "controller", each), {}
+    pool, _ = slice_builder.pool_of(
+        model.Inventory(found), slice_builder.Terms("d", NODE, "controller", each), {}
     )
     shared = [device for device in pool.devices if device.allow_multiple]
     for capacity in (one for device in shared for one in device.capacity.values()):
@@ -130,17 +137,17 @@ def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
 def test_the_order_of_discovery_does_not_change_what_is_published(
     found: tuple[model.Gpu, ...],
 ) -> None:
-    terms = publish.Terms("d.example.com", NODE, "controller", {})
-    there = publish.pool_of(model.Inventory(found), terms, {})
-    assert there == publish.pool_of(model.Inventory(found[::-1]), terms, {})
+    terms = slice_builder.Terms("d.example.com", NODE, "controller", {})
+    there = slice_builder.pool_of(model.Inventory(found), terms, {})
+    assert there == slice_builder.pool_of(model.Inventory(found[::-1]), terms, {})
 
 
 @given(st.integers(-(10**30), 10**30), st.sampled_from(["", "m", "k", "Ki", "Gi", "n", "E"]))
 def test_a_quantity_is_the_amount_its_text_says(number: int, suffix: str) -> None:
     text = f"{number}{suffix}"
-    read = quantity.parse(text)
+    read = quantities.parse(text)
     assert read.text == text
-    assert quantity.parse(f"{number + 1}{suffix}").nanos >= read.nanos
+    assert quantities.parse(f"{number + 1}{suffix}").nanos >= read.nanos
 
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
@@ -156,12 +163,12 @@ def test_an_allocation_reads_back_as_it_was_written(
                 request,
                 claims.DeviceId("gpu.ration.dev", node, device),
                 share_id=share,
-                consumed={"memory": quantity.of_bytes(len(device) << 30)} if share else {},
+                consumed={"memory": quantities.of_bytes(len(device) << 30)} if share else {},
             )
             for request, device in found
         ),
         configs=(claims.AllocatedConfig(from_class=True, requests=("a",), opaque={"driver": "d"}),),
-        selector=selectors.only(ids.NodeName(node)),
+        selector=node_selectors.only(ids.NodeName(node)),
         stamped="2026-11-21T09:00:00Z",
     )
     status = {"allocation": claims.render_allocation(allocation)}

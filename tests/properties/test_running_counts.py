@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids, reasons
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import outcome
-from driver.controller.allocation.gangs import overlay
-from driver.controller.allocation.node_filter import filters
-from driver.resources import pods
+from driver.resources.core import pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.node_filter import filters
+from driver.scheduling.gangs import overlay
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests import clusters
 
 NODES = ("a", "b", "c")
@@ -38,14 +38,14 @@ def refusals(view: cluster.ClusterView) -> list[reasons.Reason | None]:
     answers = []
     for pod in ASKING:
         for _, node in sorted(view.nodes.items()):
-            refusal = filters.refusal(view, node, outcome.Workload(pod, ()))
+            refusal = filters.refusal(view, node, allocator_types.Workload(pod, ()))
             answers.append(None if refusal is None else refusal.node_reason)
     return answers
 
 
 def built(
     zones: dict[str, str], placed: dict[str, pods.Pod], more: list[pods.Pod]
-) -> picture.Picture:
+) -> cluster_state.Picture:
     every = {**placed, **{pod.name: pod for pod in more}}
     return clusters.view([clusters.a_node(name, zones[name]) for name in NODES], [*every.values()])
 

@@ -7,11 +7,12 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller.allocation import allocate, offers, outcome, search
+from driver.scheduling.allocator import allocator, candidates, search
+from driver.scheduling.allocator import types as allocator_types
 from tests import allocating, worlds
 from tests.properties import drawing
 
-Pick = tuple[int, offers.Offer, int]
+Pick = tuple[int, candidates.Offer, int]
 Picks = tuple[tuple[int, str, int], ...]
 """Of each device its request's place, the way, and its own place."""
 
@@ -36,7 +37,7 @@ def every(problem: search.Problem, before: tuple[Pick, ...]) -> Iterator[tuple[P
             yield from every(problem, (*before, *one))
 
 
-def answers(want: int, offer: offers.Offer) -> Iterator[tuple[Pick, ...]]:
+def answers(want: int, offer: candidates.Offer) -> Iterator[tuple[Pick, ...]]:
     """Every set of devices of a way, the preferred ones first."""
     if offer.places and not offer.barred:
         for places in combinations(offer.places, offer.count):
@@ -83,7 +84,7 @@ def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     return True
 
 
-def draws(spot: offers.Spot) -> Iterator[tuple[tuple[str, str], int]]:
+def draws(spot: candidates.Spot) -> Iterator[tuple[tuple[str, str], int]]:
     for use in spot.device.consumes:
         yield from (((use.set, name), amount.nanos) for name, amount in use.counters.items())
 
@@ -124,14 +125,14 @@ class Question:
     """What is published, who came before, and who asks now."""
 
     published: list[drawing.Raw]
-    earlier: outcome.Workload
-    asking: outcome.Workload
+    earlier: allocator_types.Workload
+    asking: allocator_types.Workload
 
     def problem(self) -> search.Problem:
         """A node's search, some devices in use."""
         view = drawing.fresh(self.published)
-        answer = allocate.allocate(view, self.earlier, worlds.DECIDING)
-        if isinstance(answer, outcome.Placement):
+        answer = allocator.allocate(view, self.earlier, worlds.DECIDING)
+        if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, self.earlier, answer))
         return allocating.problem(view, *self.asking.open)
 

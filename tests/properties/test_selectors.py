@@ -3,9 +3,9 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from driver.cel import selector
-from driver.devices import description
-from driver.resources import quantity
+from driver.devices import attributes
+from driver.resources import quantities
+from driver.resources.cel import selector
 
 DOMAINS = ("own.dev", "other.dev")
 NAMES = ("a", "b", "c")
@@ -13,11 +13,11 @@ _values = st.one_of(
     st.booleans(),
     st.integers(0, 2),
     st.sampled_from(["", "x"]),
-    st.sampled_from(["1.0.0", "2.0.0"]).map(description.Version),
+    st.sampled_from(["1.0.0", "2.0.0"]).map(attributes.Version),
     st.tuples(st.sampled_from(["x", "y"])),
 )
 _keys = st.sampled_from([*NAMES, *(f"{domain}/{name}" for domain in DOMAINS for name in NAMES)])
-_amounts = st.sampled_from(["1", "2Gi"]).map(quantity.parse)
+_amounts = st.sampled_from(["1", "2Gi"]).map(quantities.parse)
 _devices = st.builds(
     selector.Device,
     st.sampled_from(DOMAINS),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from driver import reasons
 from driver.devices import faces
 from driver.kubeletplugin import ports
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests.fakes import gpunode
-from tests.unit.kubeletplugin import test_prepare_shares as shares
+from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
 
 GIB = 1 << 30
 COMES = st.tuples(st.integers(1, 60), st.integers(1, 80))

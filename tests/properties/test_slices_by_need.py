@@ -9,16 +9,20 @@ import pytest
 
 from driver import ids, names
 from driver.api import v1alpha1
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import allocate, assemble, outcome
-from driver.resources import claims, classes, nodes, publish, quantity, slices
+from driver.resources import quantities
+from driver.resources.core import nodes
+from driver.resources.dra import claims, device_classes, slices
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from hack.chart import helm
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
 
 WORLDS, MIXES = 20, 25
-CLASSES = [classes.parse(one) for one in helm.usual("DeviceClass")]
+CLASSES = [device_classes.parse(one) for one in helm.usual("DeviceClass")]
 SLICE, MIG, MPS, TURNS, GPU = (
     f"{stem}.ration.dev" for stem in ("gpu-slice", "gpu-mig", "gpu-mps", "gpu-timeslice", "gpu")
 )
@@ -58,13 +62,13 @@ class World:
     """Some nodes, claims that come and go, and the allocator."""
 
     rng: random.Random
-    view: picture.Picture = field(default_factory=lambda: picture.Picture(names.DRIVER))
+    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
     running: list[claims.Claim] = field(default_factory=list)
     devices: dict[claims.DeviceId, slices.Device] = field(default_factory=dict)
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.allocator = allocate.Allocator(worlds.DECIDING)
+        self.allocator = allocator.Allocator(worlds.DECIDING)
         for one in CLASSES:
             self.view.put_class(one.name, one)
         for at in range(self.rng.choice((1, 2, 3))):
@@ -75,7 +79,7 @@ class World:
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
         self.view.put_node(ids.NodeName(name), nodes.parse(raw))
         pool = simulated_pool.of_machine(name, "controller", machine)
-        for one in publish.render(pool, publish.Owner(ids.NodeName(name), "uid"), 1):
+        for one in slice_builder.render(pool, slice_builder.Owner(ids.NodeName(name), "uid"), 1):
             part = slices.parse(one)
             self.view.put_slice(part.name, part)
             for device in part.devices:
@@ -91,13 +95,13 @@ class World:
         self.number += 1
         return f"claim-{self.number}"
 
-    def ask(self, claim: claims.Claim) -> outcome.Placement | None:
+    def ask(self, claim: claims.Claim) -> allocator_types.Placement | None:
         found = self.allocator.decide(self.view, allocating.workload(claim))
-        return found if isinstance(found, outcome.Placement) else None
+        return found if isinstance(found, allocator_types.Placement) else None
 
-    def give(self, claim: claims.Claim, placement: outcome.Placement) -> None:
+    def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
         workload = allocating.workload(claim)
-        made = assemble.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
+        made = allocation_result.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
         flight = cluster.InFlight(workload.pod, placement.node, made)
         self.view.fly(flight)
         self.view.land(flight)
@@ -127,7 +131,7 @@ class World:
             gone = self.running.pop(self.rng.randrange(len(self.running)))
             self.view.put_claim(gone.key, None)
 
-    def memory(self, placement: outcome.Placement) -> int:
+    def memory(self, placement: allocator_types.Placement) -> int:
         """The bytes of GPU memory that a placement takes."""
         (pick,) = placement.picks
         capacity = self.devices[pick.device].capacity[names.CAP_MEMORY].value
@@ -211,7 +215,7 @@ def asked(world: World) -> tuple[str, str]:
     return isolation, kind_of(world.devices[found.picks[0].device])
 
 
-def satisfied(world: World, need: Need, found: outcome.Placement) -> None:
+def satisfied(world: World, need: Need, found: allocator_types.Placement) -> None:
     """The face is of a mechanism that isolates enough, and the claim has of it what it asks."""
     (pick,) = found.picks
     device = world.devices[pick.device]
@@ -220,4 +224,4 @@ def satisfied(world: World, need: Need, found: outcome.Placement) -> None:
     had |= pick.result.consumed
     for name, amount in (("memory", need.memory), ("compute", need.compute)):
         if amount:
-            assert had[name].nanos >= quantity.parse(amount).nanos
+            assert had[name].nanos >= quantities.parse(amount).nanos

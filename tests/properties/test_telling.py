@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver import ids
-from driver.controller import writers
-from driver.controller.waiting import renewing
+from driver.controller.commit import write_pool
+from driver.controller.scheduler.explain import refresh
 from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
@@ -44,8 +44,8 @@ def run(world: World, steps: list[Step]) -> list[str]:
             world.remove_pod(name)
             world.add(objects.a_claim(f"{name}-gpu"))
         world.settle(step.seconds)
-    world.settle(2 * renewing.RENEW_S)
-    world.settle(2 * renewing.RENEW_S)
+    world.settle(2 * refresh.RENEW_S)
+    world.settle(2 * refresh.RENEW_S)
     return there
 
 
@@ -71,7 +71,7 @@ def test_what_is_told_after_any_history_is_what_a_fresh_controller_would_tell(
         answers[name] = full.text
     world.decider = world.make_decider()
     for name in line:
-        world.items.add(writers.Item("pod", ids.Key(f"default/{name}")))
+        world.items.add(write_pool.Item("pod", ids.Key(f"default/{name}")))
     world.settle()
     for name in line:
         fresh = world.told.last["Pod", name]

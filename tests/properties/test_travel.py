@@ -18,10 +18,13 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from driver import ids, names
-from driver.controller.allocation import allocate, outcome
 from driver.devices import faces, model
-from driver.kubeletplugin import checkpoint, ports
-from driver.resources import claims, publish
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.records import checkpoint
+from driver.resources.dra import claims
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, simulated_pool
 from tests.properties import drawing
@@ -40,7 +43,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 WHICH = st.integers(0, 5)
 POOL = simulated_pool.of_machine(builders.NODE, "controller", PRODUCT)
 TWO = dataclasses.replace(POOL, groups=POOL.groups[:2])
-SLICES = publish.render(TWO, publish.Owner(ids.NodeName(builders.NODE), "uid"), 1)
+SLICES = slice_builder.render(TWO, slice_builder.Owner(ids.NodeName(builders.NODE), "uid"), 1)
 
 
 class Travel(stateful.RuleBasedStateMachine):
@@ -72,11 +75,11 @@ class Travel(stateful.RuleBasedStateMachine):
         request = objects.a_request("gpu", count, selector, deviceClassName=worlds.ANY, **more)
         claim = objects.claim(f"claim-{self.asked}", request)
         pod = objects.pod(f"pod-{self.asked}", claim.name)
-        workload = outcome.Workload(pod, (claim,))
+        workload = allocator_types.Workload(pod, (claim,))
         before = drawing.shown(self.view)
-        answer = allocate.allocate(self.view, workload, worlds.DECIDING)
+        answer = allocator.allocate(self.view, workload, worlds.DECIDING)
         assert drawing.shown(self.view) == before
-        if isinstance(answer, outcome.NoFit):
+        if isinstance(answer, allocator_types.NoFit):
             assert self.known, f"nothing is used, and there is no {kind}"
             return
         made = drawing.written(self.view, workload, answer)

@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors, ids
-from driver.kubeletplugin import checkpoint, metrics, ports, steps, telling, usage, usage_watch
-from driver.resources import claims
-from driver.sharing import terms
+from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import metrics, ports
+from driver.kubeletplugin.plan import steps
+from driver.kubeletplugin.records import checkpoint
+from driver.kubeletplugin.usage import usage, usage_watch
+from driver.resources.dra import claims
+from driver.resources.sharing import compatibility
 from tests.fakes import clock as fake_clock
 from tests.fakes import plugin_shell
 
@@ -76,7 +80,7 @@ class World:
         self.told = plugin_shell.Events()
         node = usage_watch.Node(self.records, self, self.pods_of, self)
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        tools = usage_watch.Tools(telling.Teller(self.told), self, counters)
+        tools = usage_watch.Tools(kubeletplugin_events.Teller(self.told), self, counters)
         self.watch = usage_watch.UsageWatch(node, tools, 10, fake_clock.FakeClock())
 
     def records(self) -> tuple[checkpoint.Record, ...]:
@@ -143,7 +147,7 @@ class World:
 
 
 def a_device(gpu: ids.GpuUuid, size: int) -> steps.PlannedDevice:
-    share = terms.Terms("mps", "team", size, 10)
+    share = compatibility.Terms("mps", "team", size, 10)
     name = ids.DeviceName("gpu-0000-53-00-0-mps")
     return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=share)
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from structlog import testing
 
 from driver import errors, ids
-from driver.kube import client, reflector, store, watching
+from driver.kube import client, reflector, store
+from driver.kube.http import watch_stream
 from tests.fakes import clock
 
 NAMES = st.sampled_from("abc")
@@ -27,7 +28,7 @@ class Server:
 
     version: int = 1
     there: dict[str, int] = field(default_factory=dict)
-    past: list[watching.WatchEvent] = field(default_factory=list)
+    past: list[watch_stream.WatchEvent] = field(default_factory=list)
 
     def change(self, kind: str, name: str) -> None:
         if kind == "delete" and name not in self.there:
@@ -37,13 +38,13 @@ class Server:
         obj = an_object(name, self.version)
         if kind == "delete":
             del self.there[name]
-            self.past.append(watching.WatchEvent(watching.EventType.DELETED, obj))
+            self.past.append(watch_stream.WatchEvent(watch_stream.EventType.DELETED, obj))
             return
         self.there[name] = self.version
-        changed = watching.EventType.MODIFIED if known else watching.EventType.ADDED
-        self.past.append(watching.WatchEvent(changed, obj))
+        changed = watch_stream.EventType.MODIFIED if known else watch_stream.EventType.ADDED
+        self.past.append(watch_stream.WatchEvent(changed, obj))
 
-    def since(self, version: int) -> list[watching.WatchEvent]:
+    def since(self, version: int) -> list[watch_stream.WatchEvent]:
         return [one for one in self.past if version_of(one) > version]
 
 
@@ -51,7 +52,7 @@ def an_object(name: str, version: int) -> dict[str, Any]:
     return {"metadata": {"name": name, "resourceVersion": str(version)}}
 
 
-def version_of(event: watching.WatchEvent) -> int:
+def version_of(event: watch_stream.WatchEvent) -> int:
     return int(event.object["metadata"]["resourceVersion"])
 
 
@@ -83,7 +84,7 @@ class Source:
 
     def _played(
         self, steps: Sequence[Step], seen: int, *, last: bool = False
-    ) -> Iterator[watching.WatchEvent]:
+    ) -> Iterator[watch_stream.WatchEvent]:
         for kind, what in steps:
             if kind == "change":
                 self.server.change(*what)
@@ -108,8 +109,8 @@ class Source:
             self.stop.set()
 
 
-def bookmark(version: int) -> watching.WatchEvent:
-    return watching.WatchEvent(watching.EventType.BOOKMARK, an_object("", version))
+def bookmark(version: int) -> watch_stream.WatchEvent:
+    return watch_stream.WatchEvent(watch_stream.EventType.BOOKMARK, an_object("", version))
 
 
 def raising(error: errors.ApiError) -> Callable[[], None]:
@@ -130,13 +131,13 @@ ENDS: dict[str, Callable[[], None]] = {
 
 
 class Stream:
-    def __init__(self, events: Iterator[watching.WatchEvent]) -> None:
+    def __init__(self, events: Iterator[watch_stream.WatchEvent]) -> None:
         self._events = events
 
     def __iter__(self) -> "Stream":
         return self
 
-    def __next__(self) -> watching.WatchEvent:
+    def __next__(self) -> watch_stream.WatchEvent:
         return next(self._events)
 
     def interrupt(self) -> None: ...

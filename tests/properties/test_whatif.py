@@ -3,16 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.controller import picture
-from driver.controller.allocation import allocate, outcome
-from driver.controller.allocation import settings as deciding
-from driver.controller.allocation.whatif import (
-    absence,
-    asking,
-    freeing,
-    nearest,
-    prices,
-)
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import settings as deciding
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import cost as explain_cost
+from driver.scheduling.explain import nearest_fit, step_budget, victim_search, without_pods
+from driver.scheduling.snapshot import cluster_state
 from tests import worlds
 from tests.properties import drawing, populated
 
@@ -21,12 +17,12 @@ NO_RULES = deciding.NoRules()
 
 
 def search(
-    world: populated.World, view: picture.Picture, most: int = ENOUGH
-) -> freeing.Search | None:
-    asked = asking.of(view, world.asked, worlds.DECIDING)
+    world: populated.World, view: cluster_state.Picture, most: int = ENOUGH
+) -> victim_search.Search | None:
+    asked = step_budget.of(view, world.asked, worlds.DECIDING)
     if asked is None:
         return None
-    return freeing.Search(view, asked, prices.Fewest(view), asking.Meter(most))
+    return victim_search.Search(view, asked, explain_cost.Fewest(view), step_budget.Meter(most))
 
 
 @settings(max_examples=150)
@@ -40,7 +36,7 @@ def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
         looked = search(world, view)
         assert looked is not None
         there = world.people(view).of(node.name)
-        found = [(one.cost, one.leaving) for one in freeing.ways(looked, node, there)]
+        found = [(one.cost, one.leaving) for one in victim_search.ways(looked, node, there)]
         assert found == populated.every_way(world, node, there)
     assert (drawing.shown(view), view.mark) == (before, mark)
 
@@ -54,7 +50,7 @@ def test_whenever_the_steps_end_what_is_told_does(world: populated.World, most: 
         assert looked is not None
         there = world.people(view).of(node.name)
         every = populated.every_way(world, node, there)
-        for at, one in enumerate(freeing.ways(looked, node, there)):
+        for at, one in enumerate(victim_search.ways(looked, node, there)):
             assert populated.fits(world.without(one.leaving), world.asked, node)
             assert not one.least or (one.cost, one.leaving) == every[at]
 
@@ -70,7 +66,7 @@ def test_a_view_without_pods_is_the_picture_without_them(
     gone = data.draw(st.sets(st.sampled_from([*everyone]))) if everyone else set()
     leaving = [everyone[key] for key in sorted(gone)]
     without = world.without(leaving)
-    found = absence.Absence(view, leaving)
+    found = without_pods.Absence(view, leaving)
     assert drawing.shown(found) == drawing.shown(without)
     assert all(found.pods_on(name) == without.pods_on(name) for name in view.nodes)
     assert drawing.shown(view) == before
@@ -81,18 +77,22 @@ def test_a_view_without_pods_is_the_picture_without_them(
 def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
     world: populated.World,
 ) -> None:
-    assert drawing.shown(absence.Bare(world.view)) == drawing.shown(drawing.fresh(world.published))
+    assert drawing.shown(without_pods.Bare(world.view)) == drawing.shown(
+        drawing.fresh(world.published)
+    )
 
 
 @settings(max_examples=75)
 @given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
 def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
     view = world.view
-    answer = allocate.allocate(view, world.asked, worlds.DECIDING)
-    if isinstance(answer, outcome.Placement):
+    answer = allocator.allocate(view, world.asked, worlds.DECIDING)
+    if isinstance(answer, allocator_types.Placement):
         return
     people = world.people(view)
-    found = nearest.of(view, world.asked, answer, people, worlds.DECIDING, asking.Meter(most))
+    found = nearest_fit.of(
+        view, world.asked, answer, people, worlds.DECIDING, step_budget.Meter(most)
+    )
     if found is None:
         return
     bare = drawing.fresh(world.published)
@@ -107,4 +107,4 @@ def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: i
             for node in view.nodes.values()
             for cost, _ in populated.every_way(world, node, people.of(node.name))
         ]
-        assert prices.Fewest(view).of(leaving) == min(every)
+        assert explain_cost.Fewest(view).of(leaving) == min(every)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver import clock
-from driver.kube import resource
+from driver.kube import gvr
 from tests.fakes import battering, waiting
 from tests.soak import draw, lanes, ledger, room, samples, servers, troubles
 
@@ -116,7 +116,7 @@ class Run:
             waiting.until(lambda: not node.left() and not node.daemons(), CLEAN_S)
         except AssertionError:
             self.book.breach(f"left on the node: {node.left()}, MPS daemons {node.daemons()}")
-        kept = found.kube.list(resource.RESOURCE_CLAIMS).items
+        kept = found.kube.list(gvr.RESOURCE_CLAIMS).items
         names = [one["metadata"]["name"] for one in kept]
         if mine := [name for name in names if name.startswith("lane-")]:
             self.book.breach(f"claims left in the API: {mine}")

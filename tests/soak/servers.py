@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.hold import ground
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.fakes.apiserver import faults, server
 
 NODE = "soak"
@@ -47,7 +47,7 @@ Served = Callable[[], contextlib.AbstractContextManager[Server]]
 def real() -> Iterator[Server]:
     """A kube-apiserver with its etcd; the plugin has the rights that the chart gives it."""
     with ground.served() as own:
-        own.kube.create(resource.NODES, {"metadata": {"name": NODE}})
+        own.kube.create(gvr.NODES, {"metadata": {"name": NODE}})
         words = "a kube-apiserver and an etcd of its own"
         yield Server(own.kube, own.plugin(NODE), own, words, own.frozen)
 
@@ -56,7 +56,7 @@ def real() -> Iterator[Server]:
 def stand_in() -> Iterator[Server]:
     """Needs nothing that is not in this checkout."""
     with server.ApiServer() as fake, tempfile.TemporaryDirectory() as folder:
-        fake.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
+        fake.put(gvr.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
         kubeconfig = fake.kubeconfig(Path(folder))
         kube = client.KubeClient.connect(kubeconfig, "ration-soak")
         words = "a stand-in for the API server"

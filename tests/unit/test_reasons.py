@@ -1,5 +1,5 @@
 from driver import reasons
-from driver.meanings import node, scheduling
+from driver.descriptions import node, scheduling
 
 
 def test_every_reason_has_a_meaning_and_every_meaning_a_reason() -> None:

@@ -8,8 +8,10 @@ from typing import TypeAlias
 import flask
 
 from driver import clock
-from driver.controller.reports import model
-from driver.controller.web import guard, metrics, paths, ports, queries, refusing, rendering, views
+from driver.controller.web import errors, metrics, ports, views
+from driver.controller.web.auth import guard
+from driver.controller.web.render import paths, queries, templates
+from driver.scheduling.reports import model
 
 _STATIC_S = 300
 _POLICY = (
@@ -43,7 +45,7 @@ def make(parts: Parts) -> flask.Flask:
     app = flask.Flask("driver.controller.web", static_url_path="/static")
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _STATIC_S
     app.config["MAX_CONTENT_LENGTH"] = guard.MOST_BYTES
-    rendering.equip(app, parts.clock)
+    templates.equip(app, parts.clock)
     for view in views.VIEWS:
         shown = functools.partial(_page, parts, view)
         told = functools.partial(_json, parts, view)
@@ -53,7 +55,7 @@ def make(parts: Parts) -> flask.Flask:
     app.add_url_rule("/", "page.first", functools.partial(_page, parts, by_name["overview"]))
     app.add_url_rule(paths.API, "json.index", _index)
     guard.attach(app, parts.guard)
-    refusing.attach(app, lambda: parts.forward and guard.forwarded(parts.forward))
+    errors.attach(app, lambda: parts.forward and guard.forwarded(parts.forward))
     _measure(app, parts)
     app.after_request(_headed)
     return app
@@ -65,7 +67,7 @@ def _page(parts: Parts, view: views.View, **names: str) -> str:
         flask.abort(flask.redirect("/"))
     query = queries.read(view.query, flask.request.args.to_dict())
     reports = parts.source.now()
-    return rendering.page(view, names, query, view.tell(reports, names, query), reports)
+    return templates.page(view, names, query, view.tell(reports, names, query), reports)
 
 
 def _json(parts: Parts, view: views.View, **names: str) -> flask.Response:

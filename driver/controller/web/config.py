@@ -5,8 +5,9 @@ from typing import Literal
 
 import pydantic
 
-from driver import settings
-from driver.controller.web import page, rights
+from driver.controller.web import page
+from driver.controller.web.auth import rules
+from driver.runtime import settings
 
 
 class PageSettings(settings.ClusterSettings):
@@ -40,7 +41,7 @@ class PageSettings(settings.ClusterSettings):
     @classmethod
     def _is_guarded(cls, value: str, info: pydantic.ValidationInfo) -> str:
         address = info.data.get("web_address")
-        if value == "none" and address and not rights.is_loopback(settings.host_port(address)[0]):
+        if value == "none" and address and not rules.is_loopback(settings.host_port(address)[0]):
             raise ValueError(f"has to be token where others reach the page, at {address}")
         return value
 

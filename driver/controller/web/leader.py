@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from driver import clock, errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 
 _log = structlog.get_logger(__name__)
 KEPT_S = 2.0
@@ -37,14 +37,14 @@ class Leader:
             return self._address.value()
 
     def _read_pod(self) -> str:
-        found = self._kube.get(resource.LEASES, *self._place)
+        found = self._kube.get(gvr.LEASES, *self._place)
         return str((found.get("spec") or {}).get("holderIdentity") or "").rpartition("-")[0]
 
     def _read_address(self) -> str:
         name = self._pod.value()
         if not name:
             return ""
-        found = self._kube.get(resource.PODS, name, self._place[1])
+        found = self._kube.get(gvr.PODS, name, self._place[1])
         return str((found.get("status") or {}).get("podIP") or "")
 
 

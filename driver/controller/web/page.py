@@ -8,19 +8,12 @@ from typing import NamedTuple
 import prometheus_client
 import structlog
 
-from driver import clock, lifecycle
-from driver.controller.serving import following, server
-from driver.controller.web import (
-    application,
-    callers,
-    forwarding,
-    guard,
-    leader,
-    metrics,
-    ports,
-    rights,
-)
+from driver import clock
+from driver.controller.web import application, leader, leader_proxy, metrics, ports
+from driver.controller.web.auth import guard, rules, token_reviews
 from driver.kube import client
+from driver.runtime import lifecycle
+from driver.runtime.https import cert_files, server
 
 _log = structlog.get_logger(__name__)
 LIMITS = server.Limits(deadline_s=10.0, body=guard.MOST_BYTES, threads=8, connections=256)
@@ -61,14 +54,14 @@ class Page:
         self._place = place
         self._clock = time
         host, port = place.address
-        asked = callers.Callers(kube.within(_CALL_S), time) if place.with_token else None
-        local = rights.is_loopback(host)
+        asked = token_reviews.Callers(kube.within(_CALL_S), time) if place.with_token else None
+        local = rules.is_loopback(host)
         parts = application.Parts(
             source,
             guard.Guard(asked, local=local and asked is None, secure=place.key is not None),
             metrics.Metrics(registry),
             time,
-            None if local else forwarding.Forwarding(leads.address, port, place.certificate),
+            None if local else leader_proxy.Forwarding(leads.address, port, place.certificate),
         )
         made = application.make(parts)
         self._server = server.Server(
@@ -84,7 +77,7 @@ class Page:
         """What has to run."""
         place = self._place
         if place.certificate and place.key:
-            followed = following.InFiles(
+            followed = cert_files.InFiles(
                 place.certificate, place.key, self._server.use, self._clock
             )
             yield Thread("page-certificate", followed.run)

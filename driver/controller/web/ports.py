@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from driver.controller.reports import reading
+from driver.scheduling.reports import catalog
 
 
 class Away(Exception):
@@ -17,6 +17,6 @@ class Away(Exception):
 class Source(Protocol):
     """Where reports come from."""
 
-    def now(self) -> reading.Reading:
+    def now(self) -> catalog.Reading:
         """What there is to see now, or was a moment ago. Raises Away."""
         ...

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from driver.controller.reports import model, reading, selection
-from driver.controller.web import listing, queries
+from driver.controller.web.render import lists as render_lists
+from driver.controller.web.render import queries
+from driver.scheduling.reports import catalog, model, selection
 
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
-Tell: TypeAlias = Callable[[reading.Reading, Names, Any], model.Document]
+Tell: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
 """The document of a query of the view's own kind. Raises Unknown."""
 EVERY = selection.Part(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
@@ -57,71 +58,71 @@ def _things(
         return report(query.namespace, _part(query))
     every = report(query.namespace, EVERY)
     items: Sequence[model.Claim | model.Pod] = every.items
-    found = listing.named(items, lambda one: one.key, query)
+    found = render_lists.named(items, lambda one: one.key, query)
     return every.model_copy(update=found._asdict())
 
 
-def _fleet(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+def _fleet(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
     return reports.fleet()
 
 
-def _nodes(reports: reading.Reading, _: Names, query: queries.Nodes) -> model.Document:
-    return listing.nodes(reports.nodes(EVERY).items, query)
+def _nodes(reports: catalog.Reading, _: Names, query: queries.Nodes) -> model.Document:
+    return render_lists.nodes(reports.nodes(EVERY).items, query)
 
 
-def _node(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _node(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     return _there(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
 
 
-def _gpu(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _gpu(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     what = f"GPU {names['gpu']} on node {names['node']}"
     return _there(reports.gpu(names["node"], names["gpu"]), what)
 
 
-def _claims(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+def _claims(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
     return _things(reports.claims, query)
 
 
-def _claim(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _claim(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     return _there(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
 
 
-def _waiting(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+def _waiting(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
     return _things(reports.waiting, query)
 
 
-def _pods(reports: reading.Reading, _: Names, query: queries.Things) -> model.Document:
+def _pods(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
     return _things(reports.pods, query)
 
 
-def _pod(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _pod(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     return _there(reports.pod(_key(names)), f"pod {_key(names)}")
 
 
-def _queues(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+def _queues(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
     return reports.queues()
 
 
-def _queue(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _queue(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     return _there(reports.queue(names["name"]), f"Queue {names['name']}")
 
 
-def _reservations(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+def _reservations(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
     return reports.reservations()
 
 
-def _reservation(reports: reading.Reading, names: Names, _: queries.One) -> model.Document:
+def _reservation(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
     key = _key(names)
     there = (one for one in reports.reservations().items if f"{one.namespace}/{one.name}" == key)
     return _there(next(there, None), f"Reservation {key}")
 
 
-def _shapes(reports: reading.Reading, _: Names, __: queries.One) -> model.Document:
+def _shapes(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
     return reports.shapes()
 
 
-def _timeline(reports: reading.Reading, _: Names, query: queries.Moments) -> model.Document:
-    return listing.timeline(reports.timeline(EVERY).items, query)
+def _timeline(reports: catalog.Reading, _: Names, query: queries.Moments) -> model.Document:
+    return render_lists.timeline(reports.timeline(EVERY).items, query)
 
 
 _ONE, _THINGS = queries.One, queries.Things

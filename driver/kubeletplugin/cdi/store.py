@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from driver import errors, ids
-from driver.files import durable, observer
-from driver.kubeletplugin import checkpoint
+from driver.kubeletplugin.records import checkpoint
+from driver.runtime.files import atomic, failpoints
 
 _MODE = 0o644
 _SUFFIX = ".json"
@@ -19,7 +19,7 @@ class Store:
     """The spec files of `kind` in `directory`, which is made when missing. Raises NodeFault."""
 
     def __init__(
-        self, directory: Path, kind: str, watch: observer.Observer = observer.NOBODY
+        self, directory: Path, kind: str, watch: failpoints.Observer = failpoints.NOBODY
     ) -> None:
         self._directory = directory
         self._prefix = f"{kind.replace('/', '-')}_"
@@ -31,7 +31,7 @@ class Store:
 
     def write(self, uid: ids.ClaimUid, data: bytes) -> None:
         """Put the claim's spec there."""
-        durable.replace(self.path(uid), data, _MODE, self._watch, synced=False)
+        atomic.replace(self.path(uid), data, _MODE, self._watch, synced=False)
 
     def probe(self) -> None:
         """Look whether a spec could be written, without writing: a full disk is not seen."""
@@ -45,15 +45,15 @@ class Store:
 
     def read(self, uid: ids.ClaimUid) -> bytes | None:
         """The claim's spec as it stands; None when there is none."""
-        return durable.read(self.path(uid))
+        return atomic.read(self.path(uid))
 
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec; none to remove is fine."""
-        durable.remove(self.path(uid), self._watch, synced=False)
+        atomic.remove(self.path(uid), self._watch, synced=False)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a spec of ours, a temporary one included."""
-        names = {durable.target_name(name) for name in durable.names(self._directory)}
+        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
         stems = (
             name.removeprefix(self._prefix).removesuffix(_SUFFIX)
             for name in names

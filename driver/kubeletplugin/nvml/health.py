@@ -16,8 +16,9 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin import health_watch
-from driver.kubeletplugin.nvml import calls, door
+from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.nvml import errors as nvml_errors
+from driver.kubeletplugin.nvml import gpu_calls
 
 WHOLE_GPU = 0xFFFFFFFF
 """Both ids of an event that is no instance's (nvml.h, nvmlEventData_t)."""
@@ -38,7 +39,7 @@ _EVENTS = "events"
 _WHICH = "which"
 PATIENCE_S = 0.3
 """Longest wait for one GPU's poll: the others' events and polls wait meanwhile."""
-Event = health.XidEvent | health_watch.Stirred
+Event = health.XidEvent | kubeletplugin_health_watch.Stirred
 Told = TypeVar("Told")
 
 
@@ -48,7 +49,7 @@ class NvmlHealth:
     A poll that is not answered within `patience_s` goes on, and is answered by a later one.
     """
 
-    def __init__(self, session: door.Door, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, session: gpu_calls.Door, patience_s: float = PATIENCE_S) -> None:
         self._session = session
         self._patience_s = patience_s
         self._number = 0
@@ -75,7 +76,7 @@ class NvmlHealth:
         Raises DeviceFault.
         """
         with self._following():
-            count = self._session.of_library(lambda: calls.ask("", pynvml.nvmlDeviceGetCount))
+            count = self._session.of_library(lambda: nvml_errors.ask("", pynvml.nvmlDeviceGetCount))
             for index in range(count):
                 with contextlib.suppress(errors.DeviceFault):  # told by its answer
                     act = functools.partial(self._identified, index)
@@ -152,7 +153,7 @@ class NvmlHealth:
                 self._follow(self._session.of_library(lambda: self._session.number))
             yield
         except errors.DeviceFault as fault:
-            if fault.code in calls.LIBRARY_GONE:
+            if fault.code in nvml_errors.LIBRARY_GONE:
                 self._session.drop(self._number)
             raise
 
@@ -168,8 +169,8 @@ class NvmlHealth:
         """The UUID of the GPU at an index, in its lane."""
         where = f"GPU at index {index}"
         with self._session.use() as number:
-            handle = calls.ask(where, pynvml.nvmlDeviceGetHandleByIndex, index)
-            uuid = ids.GpuUuid(str(calls.ask(where, pynvml.nvmlDeviceGetUUID, handle)))
+            handle = nvml_errors.ask(where, pynvml.nvmlDeviceGetHandleByIndex, index)
+            uuid = ids.GpuUuid(str(nvml_errors.ask(where, pynvml.nvmlDeviceGetUUID, handle)))
             self._session.keep(uuid, number, handle)
             self._session.stands_at(index, number, uuid)
             return uuid
@@ -195,14 +196,14 @@ class NvmlHealth:
     def _wait(self, made: object, timeout_s: float) -> Event | None:
         call, limit_ms = pynvml.nvmlEventSetWait_v2, int(timeout_s * 1000)
         try:
-            data = self._on_events(lambda: calls.ask("", call, made, limit_ms))
+            data = self._on_events(lambda: nvml_errors.ask("", call, made, limit_ms))
         except errors.DeviceFault as fault:
             if fault.code == pynvml.NVML_ERROR_TIMEOUT:
                 return None
             raise
         gpu = self._addresses.get(_address(data.device))
         if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
-            return health_watch.Stirred(gpu)
+            return kubeletplugin_health_watch.Stirred(gpu)
         return health.XidEvent(gpu, int(data.eventData), _instance(data))
 
     def _on_events(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as pynvml
@@ -225,7 +226,7 @@ class NvmlHealth:
         """Register who is not yet, in a new set if there is none."""
         fresh = self._set is None
         if fresh:
-            self._set = self._on_events(lambda: calls.ask("", pynvml.nvmlEventSetCreate))
+            self._set = self._on_events(lambda: nvml_errors.ask("", pynvml.nvmlEventSetCreate))
         done: list[health.Watched] = []
         for gpu in sorted(wanted - self._watched):
             problem = self._refused.get(gpu)
@@ -272,7 +273,7 @@ class NvmlHealth:
 
     def _release(self, made: object) -> None:
         with contextlib.suppress(errors.DeviceFault):
-            self._on_events(lambda: calls.ask("", pynvml.nvmlEventSetFree, made))
+            self._on_events(lambda: nvml_errors.ask("", pynvml.nvmlEventSetFree, made))
 
     def _let_go(self, number: int) -> None:
         """A start of the library ends: its event set goes first. Nobody is inside."""
@@ -281,7 +282,7 @@ class NvmlHealth:
             self._set = None
             self._watched.clear()
             with contextlib.suppress(errors.DeviceFault):
-                calls.ask("", pynvml.nvmlEventSetFree, made)
+                nvml_errors.ask("", pynvml.nvmlEventSetFree, made)
 
     def _forget(self) -> None:
         self._set = None
@@ -295,10 +296,10 @@ class _OneGpuFault(errors.DeviceFault):
 
 def _is_of_one(fault: errors.DeviceFault) -> bool:
     """Whether a fault is one GPU's, and not the library's."""
-    return bool(fault.device) and fault.code not in calls.LIBRARY_GONE
+    return bool(fault.device) and fault.code not in nvml_errors.LIBRARY_GONE
 
 
-def _polled(session: door.Door, gpu: ids.GpuUuid) -> health.Signs:
+def _polled(session: gpu_calls.Door, gpu: ids.GpuUuid) -> health.Signs:
     """Poll the GPU, in its lane. Raises DeviceFault."""
     with session.use() as number:
         return _signs(gpu, session.handle(gpu, number))
@@ -399,10 +400,10 @@ def _told(gpu: ids.GpuUuid, call: Callable[..., Any], *arguments: object) -> Any
 def _of_one(gpu: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
     """As `calls.ask`; what fails for this GPU only is a _OneGpuFault."""
     try:
-        return calls.ask(gpu, call, *arguments)
+        return nvml_errors.ask(gpu, call, *arguments)
     except errors.Hung:
         raise
     except errors.DeviceFault as fault:
-        if fault.code in calls.LIBRARY_GONE:
+        if fault.code in nvml_errors.LIBRARY_GONE:
             raise
         raise _OneGpuFault(fault.device, fault.call, fault.code, fault.text) from fault

@@ -16,9 +16,12 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import model
-from driver.files import driver_search
-from driver.kubeletplugin import driver_root
-from driver.kubeletplugin.nvml import calls, door, lanes, links, partition, reading
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.nvml import errors as nvml_errors
+from driver.kubeletplugin.nvml import gpu_calls, lanes
+from driver.kubeletplugin.nvml.queries import gpu as querie_gpu
+from driver.kubeletplugin.nvml.queries import mig_layout, nvlink
+from driver.runtime.files import driver_search
 
 _WITHIN_S: Final = 20.0
 """Longest time for reading all GPUs: each takes some hundred calls."""
@@ -36,9 +39,9 @@ class NvmlLibrary:
         host_root: Path,
         inside: lanes.Lanes | None = None,
     ) -> None:
-        self._root = driver_root.DriverRoot(place)
+        self._root = cdi_driver_root.DriverRoot(place)
         self._host_root = host_root
-        self.session = door.Door(self._start, _end, inside)
+        self.session = gpu_calls.Door(self._start, _end, inside)
 
     def inventory(self) -> model.Inventory:
         """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault.
@@ -63,8 +66,8 @@ class NvmlLibrary:
         def read(handle: object) -> model.Gpu:
             return dataclasses.replace(
                 gpu,
-                minor=int(calls.ask(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
-                mig=gpu.mig and partition.again(gpu.pci, handle, gpu.mig),
+                minor=int(nvml_errors.ask(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
+                mig=gpu.mig and mig_layout.again(gpu.pci, handle, gpu.mig),
             )
 
         return self.session.on(gpu.uuid, read)
@@ -83,20 +86,20 @@ class NvmlLibrary:
 
     def _start(self) -> None:
         try:
-            library = self._root.require(driver_root.NVML_LIBRARY)
+            library = self._root.require(cdi_driver_root.NVML_LIBRARY)
             pynvml.nvmlLib = ctypes.CDLL(str(library))
         except (errors.NodeFault, OSError) as e:
             code = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
             raise errors.DeviceFault("", "loading NVML", code, str(e)) from e
         pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - keeps the old library's addresses
-        calls.ask("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
+        nvml_errors.ask("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
 
     def _read_all(self) -> tuple[model.Inventory, int]:
         """The GPUs, and the number of the start that they were counted in."""
         versions, count, number = self.session.of_library(
             lambda: (
-                reading.versions(),
-                calls.ask("", pynvml.nvmlDeviceGetCount),
+                querie_gpu.versions(),
+                nvml_errors.ask("", pynvml.nvmlDeviceGetCount),
                 self.session.number,
             )
         )
@@ -108,26 +111,26 @@ class NvmlLibrary:
             },
             _WITHIN_S,
         )
-        read: list[tuple[model.Gpu, links.Links]] = []
+        read: list[tuple[model.Gpu, nvlink.Links]] = []
         broken: list[model.BrokenGpu] = []
         for answer in answers.values():
             if not isinstance(answer, errors.DeviceFault):
                 read.append(answer)
-            elif answer.code in calls.LIBRARY_GONE:
+            elif answer.code in nvml_errors.LIBRARY_GONE:
                 raise answer
             else:
                 broken.append(model.BrokenGpu(answer.device, str(answer)))
         for gpu, _ in read:
             self.session.stands_at(gpu.index, number, gpu.uuid)
-        found = model.in_pci_order(links.joined(read))
+        found = model.in_pci_order(nvlink.joined(read))
         return model.Inventory(found, tuple(broken)), number
 
-    def _read(self, index: int, versions: reading.Versions) -> tuple[model.Gpu, links.Links]:
+    def _read(self, index: int, versions: querie_gpu.Versions) -> tuple[model.Gpu, nvlink.Links]:
         with self.session.use():
-            return reading.read(index, versions, self._host_root)
+            return querie_gpu.read(index, versions, self._host_root)
 
 
 def _end() -> None:
     """A library that is gone holds nothing any more."""
     with contextlib.suppress(errors.DeviceFault):
-        calls.ask("", pynvml.nvmlShutdown)
+        nvml_errors.ask("", pynvml.nvmlShutdown)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from driver.kube import resource
+from driver.kube import gvr
 from hack.cluster import control
 from tests.blackbox.catalogue import CLUSTER, NODE, case
 from tests.blackbox.ground import room, seat
@@ -40,7 +40,7 @@ def mended(here: seat.Seat) -> Any:
 
 @case("BB-4.1", f"{CLUSTER}: must manage ResourceSlices")
 def test_slices_are_the_nodes_own_and_are_left_alone(here: seat.Seat) -> None:
-    node = here.kube.get(resource.NODES, here.node)
+    node = here.kube.get(gvr.NODES, here.node)
     before = settled(here)
     names: list[str] = []
     for one in here.slices():
@@ -141,7 +141,7 @@ def test_a_pod_waits_for_the_driver(here: seat.Seat, field: room.Room) -> None:
 def test_a_slice_that_somebody_deleted_is_published_again(here: seat.Seat) -> None:
     devices = set(here.devices())
     victim = here.slices()[0]["metadata"]
-    here.kube.delete(resource.RESOURCE_SLICES, victim["name"])
+    here.kube.delete(gvr.RESOURCE_SLICES, victim["name"])
 
     def back() -> bool:
         uids = {one["metadata"]["uid"] for one in here.slices()}

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.blackbox.catalogue import CLUSTER, case
 from tests.blackbox.ground import room
 from tests.blackbox.proxy import faults
@@ -39,7 +39,7 @@ def test_a_new_claim_of_the_same_name_waits_for_the_old_one(field: room.Room) ->
     before = field.uid("same")
     field.proxy.faults.plan(UNPREPARE, faults.Fail(), claim="same")
     field.force_delete("old")
-    field.kube.delete(resource.RESOURCE_CLAIMS, "same", field.namespace)
+    field.kube.delete(gvr.RESOURCE_CLAIMS, "same", field.namespace)
     until(lambda: "same" not in _names(field), 60, "the old claim is gone")
     field.claim("same")
     field.pod("new", "same")
@@ -217,11 +217,11 @@ def test_a_pod_waits_for_its_class(field: room.Room) -> None:
     field.stays_pending("classless", 3)
     spec = json.loads(field.cluster.kubectl("get", "deviceclass", plain, "-o", "json"))["spec"]
     body: dict[str, Any] = {"metadata": {"name": name}, "spec": spec}
-    field.kube.create(resource.DEVICE_CLASSES, body)
+    field.kube.create(gvr.DEVICE_CLASSES, body)
     try:
         field.running("classless", 60)
     finally:
-        field.kube.delete(resource.DEVICE_CLASSES, name)
+        field.kube.delete(gvr.DEVICE_CLASSES, name)
 
 
 @case("BB-6.16", f"{CLUSTER}: keeps pod pending because of CEL runtime errors")

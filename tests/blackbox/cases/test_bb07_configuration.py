@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.blackbox import subject
 from tests.blackbox.catalogue import CLUSTER, case
 from tests.blackbox.ground import room, seat
@@ -24,11 +24,11 @@ def configs(tried: subject.Subject) -> subject.Configs:
 def configured(here: seat.Seat, field: room.Room, configs: subject.Configs) -> Iterator[str]:
     """A class that comes with the first configuration."""
     name = f"{field.namespace}.example.com"
-    plain = here.kube.get(resource.DEVICE_CLASSES, here.subject.device.request["deviceClassName"])
+    plain = here.kube.get(gvr.DEVICE_CLASSES, here.subject.device.request["deviceClassName"])
     spec = {**plain["spec"], "config": [field.config(configs.one.parameters)]}
-    here.kube.create(resource.DEVICE_CLASSES, {"metadata": {"name": name}, "spec": spec})
+    here.kube.create(gvr.DEVICE_CLASSES, {"metadata": {"name": name}, "spec": spec})
     yield name
-    here.kube.delete(resource.DEVICE_CLASSES, name)
+    here.kube.delete(gvr.DEVICE_CLASSES, name)
 
 
 def shown(field: room.Room, configs: subject.Configs, pod: str, container: str = "main") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.blackbox import subject
 from tests.blackbox.catalogue import CLUSTER, NODE, case
 from tests.blackbox.ground import room, seat
@@ -83,7 +83,7 @@ def test_a_share_waits_until_there_is_room(field: room.Room, tried: subject.Subj
 def taint(here: seat.Seat) -> Iterator[Any]:
     """Puts a taint on all devices of the node while the case runs."""
     name = f"blackbox-{here.node}"
-    kind = dataclasses.replace(resource.DEVICE_TAINT_RULES, version="v1")
+    kind = dataclasses.replace(gvr.DEVICE_TAINT_RULES, version="v1")
     pool = here.slices()[0]["spec"]["pool"]["name"]
 
     def put(effect: str) -> None:

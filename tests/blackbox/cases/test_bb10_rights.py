@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from driver import errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.blackbox import subject
 from tests.blackbox.catalogue import CLUSTER, case
 from tests.blackbox.ground import room, seat
 
 CONFINED, STATUS = subject.Feature.CONFINED, subject.Feature.STATUS
 ORIGIN = f"{CLUSTER}: must apply per-node permission checks"
-SLICES = resource.RESOURCE_SLICES
+SLICES = gvr.RESOURCE_SLICES
 REFUSED = (errors.Forbidden, errors.Invalid)
 
 
@@ -30,11 +30,11 @@ def elsewhere(here: seat.Seat) -> Iterator[dict[str, Any]]:
     """A slice of the driver's on another node, made by the administrator."""
     name = f"elsewhere-{here.node}"
     node = {"metadata": {"name": name}}
-    here.kube.create(resource.NODES, node)
+    here.kube.create(gvr.NODES, node)
     made = here.kube.create(SLICES, a_slice(here, name, name))
     yield made
     here.kube.delete(SLICES, made["metadata"]["name"])
-    here.kube.delete(resource.NODES, name)
+    here.kube.delete(gvr.NODES, name)
 
 
 def a_slice(here: seat.Seat, name: str, node: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def patch_status(
 ) -> None:
     """A merge patch of the status."""
     kube.patch(
-        resource.RESOURCE_CLAIMS,
+        gvr.RESOURCE_CLAIMS,
         claim,
         body,
         namespace=field.namespace,

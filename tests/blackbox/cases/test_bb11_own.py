@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.blackbox import subject
 from tests.blackbox.catalogue import case
 from tests.blackbox.ground import room, seat
@@ -38,7 +38,7 @@ def test_a_prepare_that_comes_after_unprepare_is_refused(field: room.Room) -> No
     until(lambda: not field.results("late"), 60, "the claim is free")
     late = wire.Claim(field.namespace, "late", uid)
     assert field.proxy.ask("NodePrepareResources", late)[uid], "a free claim was prepared"
-    field.kube.delete(resource.RESOURCE_CLAIMS, "late", field.namespace)
+    field.kube.delete(gvr.RESOURCE_CLAIMS, "late", field.namespace)
     assert field.proxy.ask("NodePrepareResources", late)[uid], "a claim that is gone was prepared"
     assert not field.seat.cdi_files(uid)
 
@@ -132,7 +132,7 @@ def test_what_the_kubelet_forgot_is_taken_back(here: seat.Seat, field: room.Room
     uid = in_use(field, "forgotten")
     here.stop_kubelet()
     field.force_delete("forgotten")
-    field.kube.delete(resource.RESOURCE_CLAIMS, "forgotten", field.namespace)
+    field.kube.delete(gvr.RESOURCE_CLAIMS, "forgotten", field.namespace)
     (here.places.where.node(here.node).kubelet / "dra_manager_state").unlink()
     here.start_kubelet()
     until(lambda: not here.cdi_files(uid), RECLAIMED_S, "the claim is taken back")

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.blackbox.ground import seat as seats
 from tests.e2e import playground
 
@@ -112,7 +112,7 @@ class Room:
     def delete(self, *names: str, wait: bool = True, within_s: float = 100) -> None:
         """Delete pods; they are gone, and unprepared, when this returns."""
         for name in names:
-            self.kube.delete(resource.PODS, name, self.namespace)
+            self.kube.delete(gvr.PODS, name, self.namespace)
         if wait:
             told = f"{', '.join(names)} are gone"
             until(lambda: not any(map(self.ground.find, names)), within_s, told)
@@ -126,7 +126,7 @@ class Room:
         """Have the kubelet look at pods now: it tries again only after 60 to 90 s by itself."""
         for name in names:
             body = {"metadata": {"annotations": {"nudge": str(next(_nudges))}}}
-            self.kube.patch(resource.PODS, name, body, namespace=self.namespace)
+            self.kube.patch(gvr.PODS, name, body, namespace=self.namespace)
 
     def soon(self, *names: str, within_s: float = 60) -> None:
         """Wait until pods run, without the kubelet's pause between two tries."""
@@ -177,7 +177,7 @@ class Room:
 
     def allocate(self, claim: str, allocation: Raw) -> None:
         """Allocate a claim past the scheduler, which goes by what it finds allocated."""
-        kind = resource.RESOURCE_CLAIMS
+        kind = gvr.RESOURCE_CLAIMS
         protected = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
         self.kube.patch(kind, claim, protected, namespace=self.namespace)
         body = {"status": {"allocation": allocation}}

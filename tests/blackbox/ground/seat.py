@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import samples
 
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from hack.cluster import api, reboot
 from tests.blackbox import subject
 from tests.blackbox.ground import programs
@@ -66,7 +66,7 @@ class Seat:
     def slices(self) -> list[Raw]:
         """The node's slices of this driver."""
         chosen = f"spec.driver={self.subject.driver},spec.nodeName={self.node}"
-        return self.kube.list(resource.RESOURCE_SLICES, field_selector=chosen).items
+        return self.kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
 
     def devices(self) -> dict[str, Raw]:
         """By name, of all slices."""

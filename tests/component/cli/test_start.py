@@ -39,23 +39,26 @@ def test_help_imports_no_command() -> None:
 
 def test_a_command_imports_no_other() -> None:
     loaded = modules("reasons", "-o", "json")
-    assert "driver.cli.reasons" in loaded
-    assert {"driver.cli.who", "driver.cli.doctor", "driver.kube.client", "kubernetes"} & loaded == (
-        set()
-    )
+    assert "driver.cli.commands.reasons" in loaded
+    assert {
+        "driver.cli.commands.who",
+        "driver.cli.doctor.command",
+        "driver.kube.client",
+        "kubernetes",
+    } & loaded == (set())
 
 
 def test_who_by_the_controller_loads_nothing_that_allocates() -> None:
     loaded = modules("who", "--server", "http://127.0.0.1:9")
-    assert "driver.cli.who" in loaded
-    allocators = ("driver.controller.allocation", "driver.controller.queueing", "driver.cel")
+    assert "driver.cli.commands.who" in loaded
+    allocators = ("driver.scheduling.allocator", "driver.scheduling.queues", "driver.resources.cel")
     assert [
         name for name in loaded if name.startswith((*allocators, "google.protobuf", "rich"))
     ] == []
 
 
 def test_the_tunnel_to_the_controller_loads_no_models_of_kubernetes() -> None:
-    program = "import driver.kube.tunnel, json, sys; print(json.dumps([*sys.modules]))"
+    program = "import driver.kube.http.port_forward, json, sys; print(json.dumps([*sys.modules]))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

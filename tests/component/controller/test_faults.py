@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from driver import clock
-from driver.kube import resource
-from driver.resources import slices
+from driver.kube import gvr
+from driver.resources.dra import slices
 from tests import objects
 from tests.fakes import history, waiting
 from tests.fakes.apiserver import server as api_server
@@ -23,7 +23,7 @@ from tests.fakes.faultproxy import plan, proxy
 HERE = Path(__file__).parents[3]
 TIME = clock.SystemClock()
 NODES, GPUS = 2, 3
-CLAIMS, PODS = resource.RESOURCE_CLAIMS, resource.PODS
+CLAIMS, PODS = gvr.RESOURCE_CLAIMS, gvr.PODS
 READS: plan.Odds = (
     (0.03, plan.Answer(429, "TooManyRequests", retry_after_s=1)),
     (0.03, plan.ResetBefore()),
@@ -59,10 +59,10 @@ STORM = plan.Seeded(
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
     with api_server.ApiServer() as running:
-        running.put(resource.DEVICE_CLASSES, objects.a_class())
+        running.put(gvr.DEVICE_CLASSES, objects.a_class())
         for index in range(NODES):
-            running.put(resource.NODES, objects.a_node(f"node-{index}"))
-            running.put(resource.RESOURCE_SLICES, objects.a_slice(f"node-{index}", GPUS))
+            running.put(gvr.NODES, objects.a_node(f"node-{index}"))
+            running.put(gvr.RESOURCE_SLICES, objects.a_slice(f"node-{index}", GPUS))
         yield running
 
 
@@ -132,7 +132,7 @@ def node_of(claim: dict[str, Any]) -> str:
 
 def judged(api: api_server.ApiServer) -> history.History:
     """The whole history of the claims, in the server's order."""
-    judge = history.History(slices.parse(one) for one in api.all(resource.RESOURCE_SLICES))
+    judge = history.History(slices.parse(one) for one in api.all(gvr.RESOURCE_SLICES))
     for change in api.storage.history:
         if change.kind == (CLAIMS.group, CLAIMS.plural):
             judge.see(change.version, change.new or change.old or {}, deleted=change.new is None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests import objects
 from tests.component.controller import test_process
 from tests.fakes import waiting
@@ -17,28 +17,28 @@ from tests.fakes.apiserver import server as api_server
 
 api, controllers = test_process.api, test_process.controllers
 OPTIONAL = (
-    resource.NAMESPACES,
-    resource.PVCS,
-    resource.PVS,
-    resource.PDBS,
-    resource.STORAGE_CLASSES,
-    resource.CSI_NODES,
-    resource.CSI_DRIVERS,
-    resource.STORAGE_CAPACITIES,
-    resource.VOLUME_ATTACHMENTS,
-    resource.POD_GROUPS,
-    resource.COSCHEDULING_POD_GROUPS,
+    gvr.NAMESPACES,
+    gvr.PVCS,
+    gvr.PVS,
+    gvr.PDBS,
+    gvr.STORAGE_CLASSES,
+    gvr.CSI_NODES,
+    gvr.CSI_DRIVERS,
+    gvr.STORAGE_CAPACITIES,
+    gvr.VOLUME_ATTACHMENTS,
+    gvr.POD_GROUPS,
+    gvr.COSCHEDULING_POD_GROUPS,
 )
 
 
-def of(*kinds: resource.Resource) -> Callable[[faults.Request], bool]:
+def of(*kinds: gvr.Resource) -> Callable[[faults.Request], bool]:
     return lambda request: any(
         f"/{kind.group or 'api'}/" in request.path and request.path.endswith(f"/{kind.plural}")
         for kind in kinds
     )
 
 
-def forbid(api: api_server.ApiServer, *kinds: resource.Resource) -> None:
+def forbid(api: api_server.ApiServer, *kinds: gvr.Resource) -> None:
     for kind in kinds:
         words = (
             f'{kind.plural} is forbidden: User "ration" cannot list resource "{kind.plural}" in '
@@ -59,13 +59,13 @@ def readiness(log: Path) -> tuple[int, str]:
 
 def ask_with_a_volume(api: api_server.ApiServer) -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    api.put(resource.RESOURCE_CLAIMS, objects.a_claim("stored"))
-    api.put(resource.PODS, objects.a_pod("pod-stored", "stored", volumes=[volume]))
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim("stored"))
+    api.put(gvr.PODS, objects.a_pod("pod-stored", "stored", volumes=[volume]))
 
 
 def events(api: api_server.ApiServer, name: str) -> str:
     return "; ".join(
-        str(one["note"]) for one in api.all(resource.EVENTS) if one["regarding"]["name"] == name
+        str(one["note"]) for one in api.all(gvr.EVENTS) if one["regarding"]["name"] == name
     )
 
 
@@ -85,7 +85,7 @@ def test_pods_that_need_no_kind_that_is_left_out_are_placed(
     test_process.ask(api, "plain")
     ask_with_a_volume(api)
     waiting.until(lambda: test_process.status_of(api, "plain").get("allocation"), within_s=25)
-    waiting.until(lambda: "pod-stored" in str(api.all(resource.EVENTS)))
+    waiting.until(lambda: "pod-stored" in str(api.all(gvr.EVENTS)))
     assert "volume claims may not be listed" in events(api, "pod-stored")
     assert "allocation" not in test_process.status_of(api, "stored")
     assert readiness(tmp_path / "log-0") == (200, "caches: ok\n")
@@ -98,7 +98,7 @@ def test_pods_that_need_no_kind_that_is_left_out_are_placed(
 def test_a_kind_that_every_pod_needs_keeps_it_unready_and_is_named(
     api: api_server.ApiServer, controllers: list[test_process.Process], tmp_path: Path
 ) -> None:
-    forbid(api, resource.DEVICE_TAINT_RULES)
+    forbid(api, gvr.DEVICE_TAINT_RULES)
     test_process.start(controllers, api, tmp_path, "--metrics-address=127.0.0.1:0")
     test_process.ask(api, "plain")
 

@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from driver import clock, names
-from driver.kube import resource
+from driver.kube import gvr
 from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import server as api_server
@@ -26,9 +26,9 @@ Process = subprocess.Popen[str]
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
     with api_server.ApiServer() as running:
-        running.put(resource.DEVICE_CLASSES, objects.a_class())
-        running.put(resource.NODES, objects.a_node("node-a"))
-        running.put(resource.RESOURCE_SLICES, objects.a_slice("node-a", 2))
+        running.put(gvr.DEVICE_CLASSES, objects.a_class())
+        running.put(gvr.NODES, objects.a_node("node-a"))
+        running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", 2))
         yield running
 
 
@@ -73,12 +73,12 @@ def test_a_document_of_what_is_usual_that_makes_no_sense_stops_it_with_the_place
 
 
 def ask(api: api_server.ApiServer, name: str) -> None:
-    api.put(resource.RESOURCE_CLAIMS, objects.a_claim(name))
-    api.put(resource.PODS, objects.a_pod(f"pod-{name}", name))
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name))
+    api.put(gvr.PODS, objects.a_pod(f"pod-{name}", name))
 
 
 def status_of(api: api_server.ApiServer, name: str) -> dict[str, Any]:
-    found = api.read(resource.RESOURCE_CLAIMS, name, "default") or {}
+    found = api.read(gvr.RESOURCE_CLAIMS, name, "default") or {}
     return dict(found.get("status") or {})
 
 
@@ -89,17 +89,17 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     ask(api, "mine")
     waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
     assert [one["resource"] for one in status_of(api, "mine")["reservedFor"]] == ["holds"]
-    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
     term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
     written = [
         one for one in api.requests if one.method == "PATCH" and "resourceclaims" in one.path
     ]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
-    waiting.until(lambda: len(api.all(resource.EVENTS)) == 2)
+    waiting.until(lambda: len(api.all(gvr.EVENTS)) == 2)
 
 
 def gates(api: api_server.ApiServer, name: str) -> list[str]:
-    found = api.read(resource.PODS, name, "default") or {}
+    found = api.read(gvr.PODS, name, "default") or {}
     return [one["name"] for one in found["spec"].get("schedulingGates", ())]
 
 
@@ -108,8 +108,8 @@ def test_the_gate_goes_after_the_claim_is_written_under_the_leaders_name(
 ) -> None:
     start(controllers, api, tmp_path)
     ours = [{"name": names.ALLOCATION_GATE}]
-    api.put(resource.RESOURCE_CLAIMS, objects.a_claim("mine"))
-    api.put(resource.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim("mine"))
+    api.put(gvr.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
     waiting.until(lambda: not gates(api, "pod-mine"), within_s=25)
     writes = [one for one in api.requests if one.method == "PATCH"]
     paths = [one.path.rpartition("/default/")[2] for one in writes]
@@ -125,8 +125,8 @@ def test_the_next_leader_takes_the_gate_away_that_the_last_one_could_not(
     opened = threading.Event()
     api.deny_with(lambda one: None if opened.is_set() or "/pods/" not in one.path else "no")
     ours = [{"name": names.ALLOCATION_GATE}]
-    api.put(resource.RESOURCE_CLAIMS, objects.a_claim("mine"))
-    api.put(resource.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim("mine"))
+    api.put(gvr.PODS, objects.a_pod("pod-mine", "mine", schedulingGates=ours))
     waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
     first.kill()
     first.wait()
@@ -151,9 +151,9 @@ def refused(api: api_server.ApiServer, name: str, *conditions: tuple[str, str, s
     pod = objects.a_pod(f"pod-{name}", name, nodeName="node-a")
     owner = {"kind": "ReplicaSet", "name": "web", "uid": "web-uid", "controller": True}
     pod["metadata"]["ownerReferences"] = [owner]
-    api.put(resource.PODS, pod)
+    api.put(gvr.PODS, pod)
     devices = [{**device, "conditions": said}]
-    api.put(resource.RESOURCE_CLAIMS, objects.a_claim(name, status={**status, "devices": devices}))
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name, status={**status, "devices": devices}))
 
 
 def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_eviction(
@@ -164,18 +164,18 @@ def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_evictio
     refused(api, "never", ("Ready", "False", "ConfigInvalid"), ("Stalled", "True", "ConfigInvalid"))
 
     def meta(name: str) -> dict[str, Any]:
-        found = api.read(resource.PODS, f"pod-{name}", "default") or {}
+        found = api.read(gvr.PODS, f"pod-{name}", "default") or {}
         return dict(found.get("metadata") or {})
 
     waiting.until(lambda: "annotations" in meta("late"), within_s=25)
     assert meta("late")["annotations"] == {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}
     waiting.until(lambda: "deletionTimestamp" in meta("never"))
     assert "deletionTimestamp" not in meta("late")
-    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
     term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
     written = [one for one in api.requests if one.method != "GET" and "/pods/" in one.path]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
-    waiting.until(lambda: {one["reason"] for one in api.all(resource.EVENTS)} == {"PodEvicted"})
+    waiting.until(lambda: {one["reason"] for one in api.all(gvr.EVENTS)} == {"PodEvicted"})
 
 
 def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_asked_for(
@@ -183,11 +183,11 @@ def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_as
 ) -> None:
     start(controllers, api, tmp_path, "--evict-over-share")
     refused(api, "greedy", ("Ready", "True", "Prepared"), ("WithinShare", "False", "ShareExceeded"))
-    pod = api.read(resource.PODS, "pod-greedy", "default") or {}
-    api.put(resource.PODS, {**pod, "status": {"phase": "Running"}})
+    pod = api.read(gvr.PODS, "pod-greedy", "default") or {}
+    api.put(gvr.PODS, {**pod, "status": {"phase": "Running"}})
 
     def leaves() -> bool:
-        found = api.read(resource.PODS, "pod-greedy", "default") or {}
+        found = api.read(gvr.PODS, "pod-greedy", "default") or {}
         return "deletionTimestamp" in found["metadata"]
 
     waiting.until(leaves, within_s=25)
@@ -212,9 +212,9 @@ def test_a_leader_whose_lease_is_taken_ends_itself(
     process = start(controllers, api, tmp_path)
     ask(api, "one")
     waiting.until(lambda: status_of(api, "one").get("allocation"), within_s=25)
-    lease = api.read(resource.LEASES, "ration-controller", "ration-system") or {}
+    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
     lease["spec"]["holderIdentity"] = "somebody-else"
-    api.put(resource.LEASES, lease)
+    api.put(gvr.LEASES, lease)
     began = TIME.monotonic()
     assert process.wait(20) == 1
     assert TIME.monotonic() - began < 15

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.files import driver_programs, driver_search
+from driver.runtime.files import driver_programs, driver_search
 from hack.hardware import __main__ as program
 from hack.hardware import facts, page, runner
 from simulator import layout, layouts, profile

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from driver import clock, errors
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests.fakes.apiserver import faults, server
 
-CLAIMS = resource.RESOURCE_CLAIMS
+CLAIMS = gvr.RESOURCE_CLAIMS
 
 
 def claim(name: str, **extra: object) -> dict[str, Any]:
@@ -40,9 +40,9 @@ def test_selectors_choose_what_is_listed(api: server.ApiServer, kube: client.Kub
     for n in range(3):
         pod = claim(f"p{n}", spec={"nodeName": f"node-{n}"})
         pod["metadata"]["labels"] = {"n": str(n)}
-        api.put(resource.PODS, pod)
-    by_field = kube.list(resource.PODS, namespace="ns", field_selector="spec.nodeName=node-1")
-    by_label = kube.list(resource.PODS, label_selector="n!=1")
+        api.put(gvr.PODS, pod)
+    by_field = kube.list(gvr.PODS, namespace="ns", field_selector="spec.nodeName=node-1")
+    by_label = kube.list(gvr.PODS, label_selector="n!=1")
     assert [p["metadata"]["name"] for p in by_field.items] == ["p1"]
     assert [p["metadata"]["name"] for p in by_label.items] == ["p0", "p2"]
 
@@ -213,7 +213,7 @@ def test_bodies_are_written_as_the_server_would_write_them(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     """It compares opaque parameters byte for byte: spaces would make their claim immutable."""
-    kube.create(resource.NODES, {"metadata": {"name": "n", "annotations": {"b": "ü", "a": "1"}}})
+    kube.create(gvr.NODES, {"metadata": {"name": "n", "annotations": {"b": "ü", "a": "1"}}})
     (sent,) = [one.raw for one in api.requests if one.method == "POST"]
     assert sent == '{"metadata":{"annotations":{"a":"1","b":"ü"},"name":"n"}}'.encode()
 
@@ -222,6 +222,6 @@ def test_half_a_surrogate_pair_is_written_as_it_came(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     """A user's parameters for another driver may hold one, and allocations hand them on."""
-    kube.create(resource.NODES, json.loads(r'{"metadata":{"name":"n","labels":{"a":"\ud800ü"}}}'))
+    kube.create(gvr.NODES, json.loads(r'{"metadata":{"name":"n","labels":{"a":"\ud800ü"}}}'))
     (sent,) = [one.raw for one in api.requests if one.method == "POST"]
     assert sent == r'{"metadata":{"labels":{"a":"\ud800ü"},"name":"n"}}'.encode()

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from driver import clock, ids
-from driver.kube import client, reflector, resource, store
-from driver.resources import claims
+from driver.kube import client, gvr, reflector, store
+from driver.resources.dra import claims
 from tests import objects
 from tests.fakes import waiting
 
@@ -70,7 +70,7 @@ def test_a_claim_that_is_nested_too_deeply_is_known_and_asks_for_what_cannot_be_
     kube: client.KubeClient,
 ) -> None:
     known: store.Store[claims.Claim] = store.Store()
-    source = reflector.ListWatch(kube, resource.RESOURCE_CLAIMS)
+    source = reflector.ListWatch(kube, gvr.RESOURCE_CLAIMS)
     one = reflector.Reflector(source, known, claims.parse, clock.SystemClock(), QUICK)
     stop = threading.Event()
     thread = threading.Thread(target=one.run, args=(stop,), daemon=True)

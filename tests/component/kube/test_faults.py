@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from driver import clock, errors
-from driver.kube import backoff, client, reflector, resource, store
+from driver.kube import backoff, client, gvr, reflector, store
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults, server
 from tests.fakes.faultproxy import plan, proxy
 
-CLAIMS = resource.RESOURCE_CLAIMS
+CLAIMS = gvr.RESOURCE_CLAIMS
 TIME = clock.SystemClock()
 QUICK = reflector.Options(
     watch_s=60, silence_s=0.5, settled_s=0.3, relist_s=1.5, pace=backoff.Pace(0.05, 0.2)
@@ -48,7 +48,7 @@ def value(api: server.ApiServer) -> str:
     return value_of(api.read(CLAIMS, "a", "ns") or {"metadata": {}})
 
 
-def write(kube: client.KubeClient, version: str, to: str) -> resource.Object:
+def write(kube: client.KubeClient, version: str, to: str) -> gvr.Object:
     """A write that holds for one version only, as all of ours do."""
     body = {"metadata": {"labels": {"value": to}, "resourceVersion": version}}
     return kube.patch(CLAIMS, "a", body, namespace="ns")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driver import clock, errors
-from driver.kube import client, lease, resource
+from driver.kube import client, gvr, lease
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults, server
 from tests.fakes.faultproxy import plan, proxy
@@ -71,8 +71,8 @@ def candidate(
         running.close()
 
 
-def spec(api: server.ApiServer) -> resource.Object:
-    found = api.read(resource.LEASES, "ration-controller", "ration")
+def spec(api: server.ApiServer) -> gvr.Object:
+    found = api.read(gvr.LEASES, "ration-controller", "ration")
     return found["spec"] if found else {}
 
 
@@ -161,7 +161,7 @@ def test_a_stolen_lease_is_lost(api: server.ApiServer, kube: client.KubeClient) 
     with candidate(kube, "one") as one:
         waiting.until(lambda: one.elector.is_leader)
         body = {"spec": {"holderIdentity": "thief", "leaseTransitions": 7}}
-        kube.patch(resource.LEASES, "ration-controller", body, namespace="ration")
+        kube.patch(gvr.LEASES, "ration-controller", body, namespace="ration")
         waiting.until(one.lost.is_set)
         assert not one.elector.is_leader
         assert spec(api)["holderIdentity"] == "thief"
@@ -173,7 +173,7 @@ def test_a_write_of_others_that_leaves_the_holder_costs_no_term(
     with candidate(kube, "one") as one:
         waiting.until(lambda: one.elector.is_leader)
         body = {"metadata": {"labels": {"seen": "yes"}}}
-        kube.patch(resource.LEASES, "ration-controller", body, namespace="ration")
+        kube.patch(gvr.LEASES, "ration-controller", body, namespace="ration")
         asked = len(api.requests)
         waiting.until(lambda: len(api.requests) > asked + 5)
         assert one.elector.is_leader
@@ -184,14 +184,14 @@ def test_what_others_say_in_the_lease_outlives_terms_and_renewals(
 ) -> None:
     meta = {"labels": {"app": "ration"}, "annotations": {"meta.helm.sh/release-name": "ration"}}
     installed = {"metadata": {"name": "ration-controller", "namespace": "ration", **meta}}
-    kube.create(resource.LEASES, installed, "ration")
+    kube.create(gvr.LEASES, installed, "ration")
     with candidate(kube, "one") as one:
         waiting.until(lambda: one.elector.is_leader)
         begun = spec(api)["acquireTime"]
         asked = len(api.requests)
         waiting.until(lambda: len(api.requests) > asked + 4)
         assert spec(api)["acquireTime"] == begun
-    found = api.read(resource.LEASES, "ration-controller", "ration")
+    found = api.read(gvr.LEASES, "ration-controller", "ration")
     assert found is not None
     assert {key: found["metadata"][key] for key in meta} == meta
     assert found["spec"]["holderIdentity"] in {"", None}
@@ -219,7 +219,7 @@ def test_stamps_of_a_clock_gone_wrong_are_not_believed(
 ) -> None:
     old = {"holderIdentity": "gone", "leaseTransitions": 4, "renewTime": "2001-01-01T00:00:00.0Z"}
     api.put(
-        resource.LEASES,
+        gvr.LEASES,
         {"metadata": {"name": "ration-controller", "namespace": "ration"}, "spec": old},
     )
     with candidate(kube, "one") as one:

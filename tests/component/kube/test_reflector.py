@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from driver import clock, errors, ids
-from driver.kube import backoff, client, reflector, resource, store
+from driver.kube import backoff, client, gvr, reflector, store
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults, server
 
-CLAIMS = resource.RESOURCE_CLAIMS
+CLAIMS = gvr.RESOURCE_CLAIMS
 QUICK = reflector.Options(
     watch_s=60, silence_s=0.5, settled_s=0.3, pace=backoff.Pace(base_s=0.05, max_s=0.2)
 )

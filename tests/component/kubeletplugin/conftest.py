@@ -7,19 +7,13 @@ import prometheus_client
 import pytest
 
 from driver import clock, ids
-from driver.kube import backoff, client, resource
-from driver.kubeletplugin import (
-    health_stream,
-    metrics,
-    newest,
-    node_allocator,
-    publisher,
-    refusals,
-    server,
-    supply,
-    telling,
-)
+from driver.kube import backoff, client, gvr
+from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import metrics
 from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.publish import node_allocator, pool_builder, publisher, publisher_election
+from driver.kubeletplugin.rpc import dra_service, health_stream
+from driver.kubeletplugin.status import readiness
 from simulator import builder, layout, node
 from simulator import store as machines
 from tests.fakes import battering, loading, plugin_shell, publishing
@@ -84,10 +78,10 @@ def tools(
     deadline_s: float,
     conditions: fake_conditions.Conditions,
     preparation: fake_preparation.Preparation,
-) -> server.Tools:
+) -> dra_service.Tools:
     time = clock.SystemClock()
-    watched = refusals.Refusals(conditions, preparation.check, time)
-    return server.Tools(telling.Teller(told), counters, watched, time, deadline_s)
+    watched = readiness.Refusals(conditions, preparation.check, time)
+    return dra_service.Tools(kubeletplugin_events.Teller(told), counters, watched, time, deadline_s)
 
 
 @pytest.fixture
@@ -119,10 +113,10 @@ def shell(
     root: Path,
     preparation: fake_preparation.Preparation,
     streams: health_stream.HealthStreams,
-    tools: server.Tools,
+    tools: dra_service.Tools,
     workers: int,
 ) -> Iterator[plugin_shell.Shell]:
-    service = server.DraService(preparation, tools)
+    service = dra_service.DraService(preparation, tools)
     made = plugin_shell.Shell(root, service, streams, tools.metrics)
     made.workers = workers
     made.start()
@@ -136,7 +130,7 @@ def battered(
     api: api_server.ApiServer, kube: client.KubeClient, tmp_path: Path
 ) -> Iterator[battering.Battered]:
     """A plugin's process on a simulated machine, which a test may kill."""
-    api.put(resource.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
+    api.put(gvr.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
     with battering.battered(kube, api.kubeconfig(tmp_path), BATTERED) as made:
         yield made
 
@@ -175,7 +169,7 @@ def time() -> clock.Clock:
 def telling_of(
     told: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
 ) -> node_allocator.Tools:
-    return node_allocator.Tools(telling.Teller(told), counters, time)
+    return node_allocator.Tools(kubeletplugin_events.Teller(told), counters, time)
 
 
 @pytest.fixture
@@ -188,7 +182,7 @@ def holding() -> set[str]:
 def node_maker(api: api_server.ApiServer) -> publishing.NodeMaker:
     def put(labels: dict[str, str]) -> None:
         meta = {"name": "node-a", "uid": "node-uid", "labels": labels}
-        api.put(resource.NODES, {"metadata": meta})
+        api.put(gvr.NODES, {"metadata": meta})
 
     put({})
     return put
@@ -215,13 +209,13 @@ def start(
             writing=FAST,
             failing=FAST,
         )
-        turn = newest.Newest(tmp_path / "publishers", str(len(running)), time)
+        turn = publisher_election.Newest(tmp_path / "publishers", str(len(running)), time)
         file = tmp_path / "allocator"
         allocator = node_allocator.NodeAllocator("controller", file, telling_of)
         tools = publisher.Tools(kube, teller, counters, time, allocator, turn.is_newest)
         look = (others or gpus).look
-        sources = supply.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
-        devices = supply.Supply(sources, 0.05, looking, time)
+        sources = pool_builder.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
+        devices = pool_builder.Supply(sources, 0.05, looking, time)
         running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
         return running[-1]
 

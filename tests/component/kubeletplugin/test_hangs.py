@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from driver import clock, names
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from simulator import control, layout, store
 from tests.fakes import battering, waiting
@@ -79,7 +79,7 @@ class World:
         return str(answer.claims[ref.uid].error)
 
     def taints(self, device: str) -> dict[str, str]:
-        slices = self._api.all(resource.RESOURCE_SLICES)
+        slices = self._api.all(gvr.RESOURCE_SLICES)
         listed = (one for each in slices for one in each["spec"].get("devices") or ())
         (mine,) = (one.get("taints") or () for one in listed if one["name"] == device)
         return {taint["key"]: taint["value"] for taint in mine}
@@ -88,7 +88,7 @@ class World:
         return self.taints(device).get(names.TAINT_LOST) == "hung"
 
     def told(self, reason: str) -> list[str]:
-        events = self._api.all(resource.EVENTS)
+        events = self._api.all(gvr.EVENTS)
         return [one["note"] for one in events if one["reason"] == reason]
 
     def page(self, name: str) -> tuple[int, str]:
@@ -161,7 +161,7 @@ def world(
 ) -> Iterator[World]:
     monkeypatch.setenv("RATION_NVML_PATIENCE_SECONDS", str(PATIENCE_S))
     monkeypatch.setenv("RATION_HEALTH_POLL_SECONDS", str(POLL_S))
-    api.put(resource.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
+    api.put(gvr.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
     with battering.battered(kube, api.kubeconfig(tmp_path), NODE) as node:
         made = World(node, api)
         waiting.until(lambda: made.page("readyz")[0] == 200)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from driver import clock, names
-from driver.kube import resource
-from driver.kubeletplugin import sockets
-from driver.resources import claims
+from driver.kube import gvr
+from driver.kubeletplugin.host import sockets
+from driver.resources.dra import claims
 from tests import objects
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fakes
@@ -25,7 +25,7 @@ Start = Callable[..., Process]
 
 @pytest.fixture
 def flags(api: api_server.ApiServer, root: Path, tmp_path: Path) -> list[str]:
-    api.put(resource.NODES, {"metadata": {"name": "node-a", "uid": "node-uid"}})
+    api.put(gvr.NODES, {"metadata": {"name": "node-a", "uid": "node-uid"}})
     return [
         f"--kubeconfig={api.kubeconfig(tmp_path)}",
         "--node-name=node-a",
@@ -61,7 +61,7 @@ def test_a_dead_thread_ends_the_process_within_five_seconds(
     time = clock.SystemClock()
     process = start("tests.fakes.plugin_process", what)
     kubelet.register(within_s=20)
-    waiting.until(lambda: api.all(resource.RESOURCE_SLICES), within_s=20)
+    waiting.until(lambda: api.all(gvr.RESOURCE_SLICES), within_s=20)
     began = time.monotonic()
     assert process.wait(20) == 1
     assert time.monotonic() - began < 5
@@ -75,9 +75,9 @@ def test_nothing_is_published_before_the_kubelet_knows_the_plugin(
     start("tests.fakes.plugin_process", "nothing")
     waiting.until(kubelet.found, within_s=20)
     kubelet.get_info()
-    assert not api.all(resource.RESOURCE_SLICES)
+    assert not api.all(gvr.RESOURCE_SLICES)
     kubelet.register()
-    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
+    waiting.until(lambda: api.all(gvr.RESOURCE_SLICES))
 
 
 def test_sigterm_ends_it_cleanly_and_leaves_the_slices(
@@ -86,12 +86,12 @@ def test_sigterm_ends_it_cleanly_and_leaves_the_slices(
     process = start("tests.fakes.plugin_process", "nothing")
     plugin = kubelet.register(within_s=20)
     assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
-    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
+    waiting.until(lambda: api.all(gvr.RESOURCE_SLICES))
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert not list((root / "plugins_registry").iterdir())
     assert not list((root / "plugins" / "gpu.ration.dev").iterdir())
-    assert api.all(resource.RESOURCE_SLICES)
+    assert api.all(gvr.RESOURCE_SLICES)
 
 
 def test_the_claim_itself_says_that_it_is_prepared(
@@ -99,12 +99,12 @@ def test_the_claim_itself_says_that_it_is_prepared(
 ) -> None:
     claim = objects.a_claim("one", status=objects.allocated("node-a", "gpu-0"))
     claim["metadata"]["uid"] = "uid-one"
-    api.put(resource.RESOURCE_CLAIMS, claim)
+    api.put(gvr.RESOURCE_CLAIMS, claim)
     start("tests.fakes.plugin_process", "nothing")
     kubelet.register(within_s=20).prepare(fakes.ref("one"))
 
     def ready() -> str:
-        found = api.read(resource.RESOURCE_CLAIMS, "one", "default") or {}
+        found = api.read(gvr.RESOURCE_CLAIMS, "one", "default") or {}
         said = claims.parse(found).said
         condition = said[0].condition("Ready") if said else None
         return condition.status if condition else ""
@@ -129,8 +129,8 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
 ) -> None:
     first = start("tests.fakes.plugin_process", "nothing")
     kubelet.register(within_s=20)
-    waiting.until(lambda: api.read(resource.RESOURCE_SLICES, SLICE))
-    before = api.read(resource.RESOURCE_SLICES, SLICE)
+    waiting.until(lambda: api.read(gvr.RESOURCE_SLICES, SLICE))
+    before = api.read(gvr.RESOURCE_SLICES, SLICE)
     first.send_signal(signal.SIGKILL)
     first.wait()
     stale = sockets.paths(root, "gpu.ration.dev").registration.stat().st_ino
@@ -138,12 +138,12 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
     waiting.until(lambda: kubelet.found()[0].stat().st_ino != stale, within_s=20)
     plugin = kubelet.register()
     assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
-    assert api.read(resource.RESOURCE_SLICES, SLICE) == before
+    assert api.read(gvr.RESOURCE_SLICES, SLICE) == before
 
 
 def label(api: api_server.ApiServer, allocator: str) -> None:
     labels = {names.ALLOCATOR_LABEL: allocator}
-    api.put(resource.NODES, {"metadata": {"name": "node-a", "uid": "node-uid", "labels": labels}})
+    api.put(gvr.NODES, {"metadata": {"name": "node-a", "uid": "node-uid", "labels": labels}})
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -164,7 +164,7 @@ def test_a_label_is_followed_through_a_handover_killed_in_the_middle_or_not(
         kubelet.register()
     publishing.until_given_by(api, "scheduler")
     assert publishing.breaches(api) == []
-    waiting.until(lambda: "AllocatorChanged" in {one["reason"] for one in api.all(resource.EVENTS)})
+    waiting.until(lambda: "AllocatorChanged" in {one["reason"] for one in api.all(gvr.EVENTS)})
 
 
 def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_pool(
@@ -176,12 +176,10 @@ def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_po
     answer = plugin.prepare(claim)[claim.uid]
     assert answer.error.startswith("PrepareFailed: ")
     assert not plugin.unprepare(claim)[claim.uid].error
-    waiting.until(lambda: api.all(resource.RESOURCE_SLICES))
-    assert not api.all(resource.RESOURCE_SLICES)[0]["spec"]["devices"]
-    waiting.until(lambda: api.all(resource.EVENTS))
-    assert {"DriverNotReady", "PrepareFailed"} >= {
-        one["reason"] for one in api.all(resource.EVENTS)
-    }
+    waiting.until(lambda: api.all(gvr.RESOURCE_SLICES))
+    assert not api.all(gvr.RESOURCE_SLICES)[0]["spec"]["devices"]
+    waiting.until(lambda: api.all(gvr.EVENTS))
+    assert {"DriverNotReady", "PrepareFailed"} >= {one["reason"] for one in api.all(gvr.EVENTS)}
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
 

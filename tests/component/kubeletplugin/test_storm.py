@@ -10,8 +10,9 @@ import pytest
 
 from driver import clock, ids
 from driver.devices import faces, mig, model
-from driver.kubeletplugin import ports, wiring
-from driver.resources import claims, quantity
+from driver.kubeletplugin import composition, ports
+from driver.resources import quantities
+from driver.resources.dra import claims
 from tests import builders
 from tests.fakes import gpunode, mpsnode, supervised
 
@@ -32,7 +33,7 @@ def reader() -> gpunode.FakeReader:
 
 
 @pytest.fixture
-def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[wiring.Core]:
+def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[composition.Core]:
     with supervised.core(node, reader) as made:
         yield made
 
@@ -55,7 +56,7 @@ def _smallest(profile: mig.Profile) -> bool:
 
 
 def a_claim(number: int, device: str) -> claims.Claim:
-    amounts = {"memory": quantity.parse("5Gi"), "compute": quantity.parse("9")}
+    amounts = {"memory": quantities.parse("5Gi"), "compute": quantities.parse("9")}
     result = dataclasses.replace(
         builders.a_result(device), consumed={} if "-mig-" in device else amounts
     )
@@ -65,7 +66,7 @@ def a_claim(number: int, device: str) -> claims.Claim:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
 def test_sixty_four_claims_at_once_wait_for_their_own_gpu_only(
-    node: mpsnode.Node, core: wiring.Core, reader: gpunode.FakeReader
+    node: mpsnode.Node, core: composition.Core, reader: gpunode.FakeReader
 ) -> None:
     gpus = core.look().gpus
     asked = {

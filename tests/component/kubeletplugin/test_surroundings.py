@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from driver.files import toolkit
-from driver.kubeletplugin import reclaim
+from driver.kubeletplugin.recovery import claim_gc
+from driver.runtime.files import container_toolkit
 from simulator import layout
 from tests import builders
 from tests.fakes import battering, gpunode, publishing, supervised, toolkits, waiting
@@ -71,7 +71,7 @@ def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
         core.preparation.prepare(builders.a_ref(), gpunode.never)
         before = specs(node.own / "cdi")
         assert len(before) == 1
-        looking = reclaim.Reclaim(core.leftovers, print, fake_clock.Hasty(), lambda: 0.0)
+        looking = claim_gc.Reclaim(core.leftovers, print, fake_clock.Hasty(), lambda: 0.0)
         stop = threading.Event()
         thread = threading.Thread(target=looking.run, args=(stop,))
         thread.start()
@@ -111,7 +111,7 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
     battered: battering.Battered,
 ) -> None:
     host = layout.Layout(battered.base).host_root
-    first, second = (host / path.lstrip("/") for path in toolkit.PROGRAMS)
+    first, second = (host / path.lstrip("/") for path in container_toolkit.PROGRAMS)
 
     def hooks() -> set[str]:
         """Programs that the spec of a new claim has run."""
@@ -123,12 +123,12 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
 
     assert hooks() == set()
     toolkits.install(first, "1.17.8")
-    assert hooks() == {toolkit.PROGRAMS[0]}
+    assert hooks() == {container_toolkit.PROGRAMS[0]}
     toolkits.install(first, "1.19.0")
-    assert hooks() == {toolkit.PROGRAMS[0]}
+    assert hooks() == {container_toolkit.PROGRAMS[0]}
     toolkits.install(second, "1.19.0")
     first.unlink()
-    assert hooks() == {toolkit.PROGRAMS[1]}
+    assert hooks() == {container_toolkit.PROGRAMS[1]}
     toolkits.install(second, "1.17.7")
     assert hooks() == set()
 
@@ -139,7 +139,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
     reader.claims[claim.key] = claim
     with supervised.node() as node, supervised.core(node, reader) as core:
         host = layout.Layout(node.base).host_root
-        first, second = (host / path.lstrip("/") for path in toolkit.PROGRAMS)
+        first, second = (host / path.lstrip("/") for path in container_toolkit.PROGRAMS)
         toolkits.install(first, "1.17.8")
         core.recover()
         core.preparation.prepare(builders.a_ref(), gpunode.never)
@@ -149,11 +149,11 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
             (spec,) = specs(node.own / "cdi").values()
             return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
 
-        assert hooks() == {toolkit.PROGRAMS[0]}
+        assert hooks() == {container_toolkit.PROGRAMS[0]}
         toolkits.install(second, "1.19.0")
         first.unlink()
         assert core.leftovers.mend() == ()
-        assert hooks() == {toolkit.PROGRAMS[1]}
+        assert hooks() == {container_toolkit.PROGRAMS[1]}
 
 
 def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from driver.devices import mps
-from driver.mps import daemon, decision, processes
+from driver.devices import mps_files
+from driver.mps import processes
+from driver.mps.daemon import process as daemon_process
+from driver.mps.daemon import reconcile_policy
 from simulator import builder, control, layout, store
 from tests.fakes import mpsnode, waiting
 
@@ -24,7 +26,7 @@ def test_ready_means_that_the_daemon_answers_with_the_limits(
     node: mpsnode.Node, minor: int
 ) -> None:
     status = node.serving(minor, node.want(minor, gib=20, percentage=40))
-    assert (status.state, status.clients, status.problem) == (mps.State.READY, 0, "")
+    assert (status.state, status.clients, status.problem) == (mps_files.State.READY, 0, "")
     assert node.ask(minor, "get_default_active_thread_percentage") == "40.0"
     assert node.ask(minor, "get_default_device_pinned_mem_limit 0") == "20G"
     _, said = node.client(minor, "--allocate", "max")
@@ -105,7 +107,7 @@ def test_a_dead_daemon_is_told_with_its_last_words_and_started_again(
     mounted_as = pipe.stat().st_ino
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
-    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    told = node.told(minor, lambda status: status.state is mps_files.State.FAILED)
     assert told.problem.startswith("the daemon was killed by SIGKILL; control.log: ")
     assert "To connect CUDA applications" in told.problem
     assert "Cmd:" not in told.problem
@@ -124,11 +126,13 @@ def test_a_dead_daemon_stays_dead_while_a_client_of_it_lives(
     os.kill(status.pid, signal.SIGKILL)
     words = f"it is started again when its clients end: {client.pid}"
     told = node.told(minor, lambda status: status.problem.endswith(words))
-    assert (told.state, told.pid, told.applied) == (mps.State.FAILED, None, "")
+    assert (told.state, told.pid, told.applied) == (mps_files.State.FAILED, None, "")
     # Wanting something else does not change that the client's context is dead.
     later = node.want(minor, gib=10)
     with pytest.raises(AssertionError, match="not within"):
-        waiting.value(lambda: node.status(minor), lambda s: s.state is not mps.State.FAILED, 2)
+        waiting.value(
+            lambda: node.status(minor), lambda s: s.state is not mps_files.State.FAILED, 2
+        )
     client.kill()
     client.wait()
     node.serving(minor, later)
@@ -150,7 +154,7 @@ def test_its_clients_are_given_time_and_then_lose_it(node: mpsnode.Node, minor: 
     node.serving(minor, node.want(minor))
     client, _ = node.client(minor)
     node.unwant(minor)
-    node.told(minor, lambda status: status.state is mps.State.STOPPING)
+    node.told(minor, lambda status: status.state is mps_files.State.STOPPING)
     waiting.until(lambda: node.status(minor) is None, 20)
     assert client.wait(mpsnode.WITHIN_S) == 1
 
@@ -159,7 +163,7 @@ def test_a_fault_in_a_client_is_told(node: mpsnode.Node, minor: int) -> None:
     node.serving(minor, node.want(minor))
     node.client(minor, "--fault", "--stay")
     told = node.told(minor, lambda status: "is FAULT" in status.problem)
-    assert told.state is mps.State.READY
+    assert told.state is mps_files.State.READY
 
 
 def test_a_slow_start_delays_no_other(node: mpsnode.Node, minor: int, other: int) -> None:
@@ -171,7 +175,7 @@ def test_a_slow_start_delays_no_other(node: mpsnode.Node, minor: int, other: int
         node.serving(minor, node.want(minor, gib=10))
         behind = node.status(other)
         assert behind is not None
-        assert behind.state is mps.State.STARTING
+        assert behind.state is mps_files.State.STARTING
         node.serving(other, late)
     finally:
         node.slow("mps_daemon", 0)
@@ -197,7 +201,7 @@ def test_a_file_that_cannot_be_read_starts_nothing(node: mpsnode.Node, minor: in
     # Between its making and its writing the file is empty, and may be seen so.
     missing = f"{node.uuid(minor)}.json.key: Field required"
     told = node.told(minor, lambda status: missing in status.problem)
-    assert told.state is mps.State.FAILED
+    assert told.state is mps_files.State.FAILED
     node.serving(minor, node.want(minor))
 
 
@@ -205,7 +209,7 @@ def test_a_start_that_fails_says_why_and_is_tried_again(node: mpsnode.Node, mino
     run = node.layout.run(node.uuid(minor))
     run.write_text("in the way")
     digest = node.want(minor)
-    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    told = node.told(minor, lambda status: status.state is mps_files.State.FAILED)
     assert f"make {run}: " in told.problem
     run.unlink()
     node.serving(minor, digest)
@@ -218,7 +222,7 @@ def test_a_daemon_that_ends_at_once_is_told_with_its_own_words(
     builder.build(silent, store.create(silent, "l4", "node-2"))  # and nobody runs it
     alone.supervise(f"--driver-root={layout.Layout(silent).driver_root}")
     alone.want(0)
-    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
     words = "the daemon ended with exit code 1; stderr: The NVIDIA driver does not answer"
     assert told.problem.startswith(words)
 
@@ -226,8 +230,8 @@ def test_a_daemon_that_ends_at_once_is_told_with_its_own_words(
 def test_without_the_drivers_program_it_says_so(alone: mpsnode.Node, tmp_path: Path) -> None:
     alone.supervise(f"--driver-root={tmp_path}")
     alone.want(0)
-    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
-    assert f"find {daemon.CONTROL}: {tmp_path} has none (yet) in " in told.problem
+    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
+    assert f"find {daemon_process.CONTROL}: {tmp_path} has none (yet) in " in told.problem
 
 
 def test_a_driver_that_is_nowhere_is_looked_for_and_found_when_it_comes(
@@ -239,23 +243,23 @@ def test_a_driver_that_is_nowhere_is_looked_for_and_found_when_it_comes(
     (host / "proc/sys/kernel/random/boot_id").write_text(boot_id)
     alone.supervise("--driver-root=auto", f"--host-root={host}")
     digest = alone.want(0)
-    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
     assert f"looked in 4 places (seen below {host}): / has no folder of libraries" in told.problem
     (host / "run/nvidia").mkdir(parents=True)
     (host / "run/nvidia/driver").symlink_to(alone.driver_root)
     alone.serving(0, digest)
 
 
-def of_nobody(node: mpsnode.Node, minor: int) -> mps.Desired:
+def of_nobody(node: mpsnode.Node, minor: int) -> mps_files.Desired:
     nobody = "GPU-00000000-0000-0000-0000-000000000000"
-    return mps.Desired(key=node.uuid(minor), devices=(nobody,), pinned_memory=(GIB,))
+    return mps_files.Desired(key=node.uuid(minor), devices=(nobody,), pinned_memory=(GIB,))
 
 
 def test_a_device_that_is_not_there_is_told_when_the_daemon_starts(
     node: mpsnode.Node, minor: int
 ) -> None:
     node.write(of_nobody(node, minor))
-    told = node.told(minor, lambda status: status.state is mps.State.FAILED)
+    told = node.told(minor, lambda status: status.state is mps_files.State.FAILED)
     words = "the daemon ended with exit code 100: the driver has no usable device"
     assert told.problem.startswith(words)
 
@@ -286,12 +290,12 @@ def test_with_550_a_daemon_serves_as_with_newer_drivers(old: mpsnode.Node) -> No
     _, said = old.client(1, "--allocate", "max")
     assert (said["devices"][0]["limit"], said["mps"]["threadPercentage"]) == (20 * GIB, 40.0)
     told = old.told(1, lambda status: status.clients == 1)
-    assert (told.state, told.problem) == (mps.State.READY, "")
+    assert (told.state, told.problem) == (mps_files.State.READY, "")
 
 
 def test_with_550_a_daemon_for_several_users_never_starts_and_says_why(old: mpsnode.Node) -> None:
     old.want(2, multi_user=True)
-    told = old.told(2, lambda status: status.state is mps.State.FAILED)
+    told = old.told(2, lambda status: status.state is mps_files.State.FAILED)
     words = "the daemon ended with exit code 1; stderr: Cannot find MPS control daemon process"
     assert told.problem.startswith(words)
 
@@ -319,10 +323,12 @@ def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
     before = node.serving(minor, digest)
     with node.shell(minor) as shell:
         told = node.told(minor, lambda status: "another control program" in status.problem)
-        assert told.state is mps.State.READY
+        assert told.state is mps_files.State.READY
         assert f"process {shell.pid} of user 0" in told.problem
-        assert (told.occupied, told.holders) == (True, (mps.Holder(pid=shell.pid, user="0"),))
-        threading.Event().wait(decision.ANSWER_S + 1)  # as long as a daemon that hangs is given
+        assert (told.occupied, told.holders) == (True, (mps_files.Holder(pid=shell.pid, user="0"),))
+        threading.Event().wait(
+            reconcile_policy.ANSWER_S + 1
+        )  # as long as a daemon that hangs is given
         assert node.told(minor, lambda status: bool(status.problem)).pid == before.pid
     later = node.told(minor, lambda status: not status.problem)
     assert (later.pid, later.applied) == (before.pid, digest)
@@ -342,7 +348,7 @@ def test_a_client_that_waits_behind_another_user_is_named_until_its_turn_comes(
     second = node.begin(minor, user=NOBODY)
     words = f"client {second.pid} of user {NOBODY} waits until the server of user 0 has no clients"
     told = node.told(minor, lambda status: status.problem == words)
-    assert (told.waiting, told.state) == (words, mps.State.READY)
+    assert (told.waiting, told.state) == (words, mps_files.State.READY)
     first.kill()
     first.communicate(timeout=mpsnode.WITHIN_S)
     node.told(minor, lambda status: not status.waiting and status.clients == 1)

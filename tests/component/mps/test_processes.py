@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from driver.devices import mps
+from driver.devices import mps_files
 from driver.mps import processes
 from tests.fakes import waiting
 
@@ -16,7 +16,7 @@ def test_a_process_is_itself_until_it_ends_even_as_a_zombie() -> None:
     with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE) as process:
         known = processes.identify(process.pid)
         assert known is not None
-        later = mps.Process(pid=known.pid, started=known.started + 1)
+        later = mps_files.Process(pid=known.pid, started=known.started + 1)
         assert processes.alive([known, later]) == (known,)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped

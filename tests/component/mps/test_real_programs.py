@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from driver import errors, ids
-from driver.devices import mps
-from driver.files import driver_search
-from driver.kubeletplugin import driver_root, processes
-from driver.mps import daemon
+from driver.devices import mps_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.prepare import nvidia_smi
+from driver.mps.daemon import process as daemon_process
+from driver.runtime.files import driver_search
 from tests.fakes import mpsnode, nvidia_roots, waiting
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
@@ -37,11 +38,13 @@ def search(real: nvidia_roots.Node) -> driver_search.Search:
 def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
     """What the daemon shows; it serves one shell at a time, and the supervisor's are many."""
     key = node.uuid(0)
-    place = daemon.Place(node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm")
-    program = daemon.Program(search(real))
+    place = daemon_process.Place(
+        node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm"
+    )
+    program = daemon_process.Program(search(real))
 
     def answer() -> str | None:
-        with contextlib.suppress(daemon.Occupied):
+        with contextlib.suppress(daemon_process.Occupied):
             return program.say(place, DEFAULTS)
         return None
 
@@ -81,7 +84,7 @@ def test_nothing_is_written_to_the_drivers_root(
 
 
 def test_nvidia_smi_says_in_its_own_words_that_there_is_no_driver(real: nvidia_roots.Node) -> None:
-    smi = processes.Smi(driver_root.DriverRoot(search(real), host=real.host))
+    smi = nvidia_smi.Smi(cdi_driver_root.DriverRoot(search(real), host=real.host))
     with pytest.raises(errors.NodeFault, match=f"exit 9: .*{NO_DRIVER}"):
         smi.set_interval(ids.GpuUuid("GPU-1"), "Long")
 
@@ -99,7 +102,7 @@ def test_programs_linked_to_a_foreign_libc_run_with_it(alone: mpsnode.Node) -> N
     assert str(root / "usr/lib/x86_64-linux-gnu/libc.so.6") in maps
     _, answer = alone.client(0)
     assert answer["devices"][0]["limit"] == 7 * mpsnode.GIB
-    assert status.state is mps.State.READY
+    assert status.state is mps_files.State.READY
 
 
 def _link(source: str, target: str) -> None:

@@ -11,9 +11,10 @@ from urllib import error, request
 
 import pytest
 
-from driver.devices import mps
-from driver.files import mounts
-from driver.mps import cgroups, processes
+from driver.devices import mps_files
+from driver.mps import processes
+from driver.mps.daemon import cgroups
+from driver.runtime.files import mounts
 from tests.fakes import mpsnode, waiting
 
 
@@ -99,7 +100,7 @@ def test_the_end_of_a_daemon_that_was_taken_over_is_seen(alone: mpsnode.Node) ->
     assert status.pid == before.pid
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
-    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
     assert told.problem.startswith("the daemon ended; control.log: ")
     assert alone.serving(0, digest).pid != status.pid
 
@@ -115,7 +116,7 @@ def test_clients_of_a_daemon_that_died_meanwhile_are_still_waited_for(alone: mps
     os.kill(status.pid, signal.SIGKILL)
     waiting.until(lambda: processes.identify(status.pid or 0) is None, 20)
     alone.supervise()
-    told = alone.told(0, lambda status: status.state is mps.State.FAILED)
+    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
     assert told.problem.startswith("the daemon ended while no supervisor ran")
     assert told.problem.endswith(f"when its clients end: {client.pid}")
     client.kill()
@@ -130,7 +131,7 @@ def test_a_status_of_another_boot_is_not_believed(alone: mpsnode.Node) -> None:
     killed(first)
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
-    mine = mps.Process(pid=os.getpid(), started=processes.identify(os.getpid()).started)  # type: ignore[union-attr]
+    mine = mps_files.Process(pid=os.getpid(), started=processes.identify(os.getpid()).started)  # type: ignore[union-attr]
     old = status.model_copy(update={"boot_id": "before", "processes": (mine,)})
     alone.layout.status(alone.uuid(0)).write_bytes(old.render())
     assert not old.serves(digest, mpsnode.BOOT_ID)

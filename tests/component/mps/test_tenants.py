@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin import injection
+from driver.kubeletplugin.cdi import spec_writer
 from tests.fakes import mpsnode, waiting
 
 NOBODY = 65534
@@ -141,7 +141,7 @@ def test_a_client_connects_through_the_mount_its_container_has(
     source = node.layout.pipe(node.uuid(minor))
     place = node.own / "nvidia-mps"
     place.mkdir(exist_ok=True)
-    options = ",".join(set(injection.PIPE_OPTIONS) - {"rbind", "rprivate"})
+    options = ",".join(set(spec_writer.PIPE_OPTIONS) - {"rbind", "rprivate"})
     script = (
         'mount --rbind "$0" "$1" && mount -o "remount,bind,$2" "$1" && shift 2 && '
         'touch "$CUDA_MPS_PIPE_DIRECTORY/x"; exec "$@"'

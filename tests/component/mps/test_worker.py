@@ -6,8 +6,10 @@ from typing import cast
 import prometheus_client
 
 from driver import clock
-from driver.devices import mps
-from driver.mps import daemon, decision, keeper, metrics, statuses, worker
+from driver.devices import mps_files
+from driver.mps import metrics, status_files, worker
+from driver.mps.daemon import process as daemon_process
+from driver.mps.daemon import reconcile_policy, reconciler
 from tests.fakes import waiting
 
 
@@ -18,30 +20,32 @@ class Broken:
         self.calls = 0
         self.mended = False
 
-    def end_servers(self, _: daemon.Place) -> None:
+    def end_servers(self, _: daemon_process.Place) -> None:
         self.calls += 1
         if not self.mended:
             raise RecursionError("of this key alone")
 
 
 def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path) -> None:
-    layout, key = mps.Layout(tmp_path), "GPU-1"
+    layout, key = mps_files.Layout(tmp_path), "GPU-1"
     program = Broken()
-    place = daemon.Place(layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm")
-    tools = keeper.Tools(
-        cast("daemon.Program", program),
+    place = daemon_process.Place(layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm")
+    tools = reconciler.Tools(
+        cast("daemon_process.Program", program),
         metrics.Metrics(prometheus_client.CollectorRegistry()),
         clock.SystemClock(),
         lambda: 0.0,
         poll_s=1.0,
         host_root=Path("/"),
     )
-    status = statuses.StatusFile(layout, key, "boot", clock.SystemClock())
-    kept = worker.Worker(key, keeper.Keeper(key, place, status, tools), decision.Unwanted())
+    status = status_files.StatusFile(layout, key, "boot", clock.SystemClock())
+    kept = worker.Worker(
+        key, reconciler.Keeper(key, place, status, tools), reconcile_policy.Unwanted()
+    )
     kept.start()
     waiting.until(lambda: program.calls == 1)
-    assert kept.want(decision.Unreadable("x"))  # it lives, and takes another goal
+    assert kept.want(reconcile_policy.Unreadable("x"))  # it lives, and takes another goal
     program.mended = True
-    assert kept.want(decision.Unwanted())
+    assert kept.want(reconcile_policy.Unwanted())
     waiting.until(lambda: kept.finished)
     assert program.calls == 2

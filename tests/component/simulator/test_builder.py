@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.files import driver_programs, driver_search
+from driver.runtime.files import driver_programs, driver_search
 from simulator import builder, compiler, layout, machine, profile, store
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kube import resource
+from driver.kube import gvr
 from hack import exposed
 from tests import objects
 from tests.fakes import waiting
@@ -22,9 +22,9 @@ HERE = Path(__file__).parents[3]
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
     with api_server.ApiServer() as running:
-        running.put(resource.DEVICE_CLASSES, objects.a_class())
-        running.put(resource.NODES, objects.a_node("node-a"))
-        running.put(resource.RESOURCE_SLICES, objects.a_slice("node-a", 2))
+        running.put(gvr.DEVICE_CLASSES, objects.a_class())
+        running.put(gvr.NODES, objects.a_node("node-a"))
+        running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", 2))
         yield running
 
 

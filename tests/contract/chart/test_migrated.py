@@ -7,9 +7,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from driver.cli.migrating import render
-from driver.controller.admission import conversion
-from driver.controller.admission.config import AdmissionConfig
+from driver.cli.migrate import render
+from driver.resources import extended_resources
+from driver.webhook.config import AdmissionConfig
 from tests import migrations
 from tests.contract.chart import rendered
 
@@ -57,7 +57,10 @@ def test_the_webhook_is_told_the_plans_classes(case: migrations.Case, tmp_path: 
     (container,) = webhook["spec"]["template"]["spec"]["containers"]
     given = [one for one in container["args"] if "$(" not in one]
     settings = AdmissionConfig.read(given)
-    named = {conversion.GPU: settings.whole_class, conversion.SHARED: settings.shared_class}
+    named = {
+        extended_resources.GPU: settings.whole_class,
+        extended_resources.SHARED: settings.shared_class,
+    }
     for one in made.replacements:
         if not one.left:
             assert one.name == named.get(one.resource, settings.mig_class)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from driver.controller.admission import conversion
-from driver.resources import gpu_nodes
+from driver.resources import extended_resources, gpu_nodes
 from hack.chart import helm
 from tests.contract.chart import rendered
 
@@ -64,7 +63,7 @@ def test_its_pods_pass_our_webhook_as_they_are(chart: str) -> None:
     found = pods(objects(chart))
     assert found
     for pod in found:
-        assert conversion.convert(pod) == conversion.NOTHING
+        assert extended_resources.convert(pod) == extended_resources.NOTHING
 
 
 @pytest.mark.parametrize("chart", ["gpu-operator", "node-feature-discovery"])

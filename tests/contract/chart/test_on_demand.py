@@ -10,8 +10,8 @@ import yaml
 from driver import names
 from driver.api import node_shapes
 from driver.controller.config import ControllerConfig
-from driver.controller.provisioning import placeholder, shape
-from driver.resources import pods
+from driver.resources.core import pods
+from driver.scheduling.provisioning import node_template, placeholder
 from tests import objects
 from tests.contract.chart import judging, rendered
 from tests.contract.chart.test_workloads import EVERYTHING, container, workload
@@ -117,7 +117,7 @@ def a_placeholder() -> Raw:
         gpus=8,
     )
     guest = pods.parse(objects.a_pod("train-0", nodeSelector={"zone": "a"}))
-    kind = shape.of_document(said, names.DRIVER)
+    kind = node_template.of_document(said, names.DRIVER)
     ask = placeholder.Ask(kind, ("pod/default/train-0",), 0, (guest,))
     made = copy.deepcopy(placeholder.render(ask, NAMESPACE, IMAGE))
     # As admission leaves it before policies are asked.

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from driver.controller.leaving import __main__ as leaving
-from driver.kubeletplugin import clearing
+from driver.controller.uninstall import __main__ as leaving
 from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.recovery import cleanup
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM
@@ -34,7 +34,7 @@ def jobs(*flags: str) -> dict[str, list[str]]:
     for x in hooks(*flags):
         if x["kind"] == "Job":
             (one,) = x["spec"]["template"]["spec"]["containers"]
-            assert one["command"] == ["python", "-m", "driver.controller.leaving"]
+            assert one["command"] == ["python", "-m", "driver.controller.uninstall"]
             found[one["args"][0]] = one["args"][1:]
     return found
 
@@ -122,7 +122,7 @@ def test_a_nodes_clearing_is_told_the_plugins_folders_and_sees_no_more(
     monkeypatch.setenv("NODE_NAME", "node-a")
     spec = daemon_set(*flags)["spec"]["template"]["spec"]
     (one,) = spec["initContainers"]
-    assert one["command"] == ["python", "-m", clearing.__name__]
+    assert one["command"] == ["python", "-m", cleanup.__name__]
     (plugin,) = [
         x["spec"]["template"]["spec"]
         for x in rendered.objects(*flags)

@@ -6,15 +6,15 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from driver import settings
-from driver.api import offerings, workloads
-from driver.controller.admission.config import AdmissionConfig
+from driver.api import offerings, workload_mix
 from driver.controller.config import ControllerConfig
-from driver.controller.waiting import planned
 from driver.devices import faces
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
 from driver.resources import gpu_nodes
+from driver.runtime import settings
+from driver.scheduling.lifecycle import backfill_plan
+from driver.webhook.config import AdmissionConfig
 from hack.cluster import errors
 from tests.contract.chart import rendered
 
@@ -94,7 +94,7 @@ def test_the_controller_takes_every_value() -> None:
         True,
     )
     assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
-    assert found.backfill == planned.Rules(1800.0, 300.0, 0.25, without_queues=True)
+    assert found.backfill == backfill_plan.Rules(1800.0, 300.0, 0.25, without_queues=True)
     assert found.label_nodes
     assert found.pod_groups
     assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")
@@ -172,20 +172,20 @@ def test_changed_offerings_replace_the_plugins_pods() -> None:
     assert sums("timeSlices=3") != sums("timeSlices=4")
 
 
-def expected(*flags: str) -> workloads.UsualWorkloads:
+def expected(*flags: str) -> workload_mix.UsualWorkloads:
     found = rendered.objects(*flags)
     named = [x for x in found if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
     spec = workload(found, "controller")["spec"]["template"]["spec"]
     (volume,) = [one for one in spec["volumes"] if one["name"] == "usual"]
     assert volume["configMap"]["name"] == named[0]["metadata"]["name"]
     assert "--usual=/etc/ration/usual.yaml" in container(found, "controller")["args"]
-    return workloads.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")
+    return workload_mix.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")
 
 
 def test_the_controller_reads_what_is_usual_by_the_values() -> None:
     assert expected(EVERYTHING).workloads == (
-        workloads.Workload(gpus=8, cpu="64", weight=3),
-        workloads.Workload(
+        workload_mix.Workload(gpus=8, cpu="64", weight=3),
+        workload_mix.Workload(
             face=faces.Kind.MIG, percent=12, products=("NVIDIA H100 80GB HBM3",), weight=1
         ),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.files import driver_search
+from driver.runtime.files import driver_search
 from simulator import layout, store
 from tests.contract.mps.daemons import Daemons
 from tests.fakes import mpsnode, nvidia_roots

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from driver.files import driver_programs, driver_search
+from driver.runtime.files import driver_programs, driver_search
 from tests.fakes import waiting
 
 CONTROL = "nvidia-cuda-mps-control"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.devices import mps
-from driver.mps import control
+from driver.devices import mps_files
+from driver.mps.daemon import control
 from tests.contract.mps.daemons import DEVICE, NOBODY, Daemons
 from tests.fakes import waiting
 
@@ -12,8 +12,8 @@ NO_DAEMON = "Cannot find MPS control daemon process\n"
 OCCUPIED = "Cannot send command to MPS control daemon process\n"
 
 
-def wanted(*mebibytes: int, percentage: int = 40) -> mps.Desired:
-    return mps.Desired(
+def wanted(*mebibytes: int, percentage: int = 40) -> mps_files.Desired:
+    return mps_files.Desired(
         key="k",
         devices=tuple(f"{DEVICE[:-1]}{number}" for number in range(len(mebibytes))),
         pinned_memory=tuple(size * MIB for size in mebibytes),

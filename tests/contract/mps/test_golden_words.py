@@ -2,7 +2,7 @@
 
 import pytest
 
-from driver.mps import daemon
+from driver.mps.daemon import process as daemon_process
 from tests.contract.mps.daemons import NOBODY, Daemons
 from tests.fakes import waiting
 
@@ -78,14 +78,14 @@ def test_a_refusal_is_known_for_one_even_where_it_has_no_words(real: Real) -> No
     """About one in ten ends with status 0 and no answer, and some with 1 and no word."""
     daemons, _ = real
     daemons.serving()
-    program = daemon.Program(daemons.search)
-    place = daemon.Place(daemons.pipe, daemons.log, daemons.folder / "shm")
+    program = daemon_process.Program(daemons.search)
+    place = daemon_process.Place(daemons.pipe, daemons.log, daemons.folder / "shm")
     assert program.say(place, ["get_default_active_thread_percentage"]) == "100.0\n"
     assert program.say(place, ["get_server_list"]) == ""
     with daemons.idle_shell():
         waiting.until(lambda: daemons.ask("get_server_list").status == 1)
         for _ in range(TRIES):
-            with pytest.raises(daemon.Occupied, match=r"process \d+ of user 0"):
+            with pytest.raises(daemon_process.Occupied, match=r"process \d+ of user 0"):
                 program.say(place, ["get_default_active_thread_percentage"])
 
 

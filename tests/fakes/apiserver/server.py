@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import yaml
 
-from driver.kube import resource
+from driver.kube import gvr
 from tests.fakes.apiserver import faults, handler, rules, state, storage
 
 Object = dict[str, Any]
@@ -147,20 +147,20 @@ class ApiServer:
         """What a pod's log or port answers: `/api/v1/.../pods/a/log?container=main`."""
         self._state.texts[path] = text
 
-    def put(self, kind: resource.Resource, obj: Object) -> Object:
+    def put(self, kind: gvr.Resource, obj: Object) -> Object:
         """Write an object as it is, status and all, past every rule."""
         return self.storage.put((kind.group, kind.plural), obj)
 
-    def read(self, kind: resource.Resource, name: str, namespace: str = "") -> Object | None:
+    def read(self, kind: gvr.Resource, name: str, namespace: str = "") -> Object | None:
         """The object now, if there is one."""
         try:
             return self.storage.get((kind.group, kind.plural), (namespace, name))
         except rules.Refusal:
             return None
 
-    def all(self, kind: resource.Resource) -> list[Object]:
+    def all(self, kind: gvr.Resource) -> list[Object]:
         return self.storage.all((kind.group, kind.plural), None)[0]
 
-    def remove(self, kind: resource.Resource, name: str, namespace: str = "") -> Object:
+    def remove(self, kind: gvr.Resource, name: str, namespace: str = "") -> Object:
         """Drop an object at once, whatever its finalizers say."""
         return self.storage.remove((kind.group, kind.plural), (namespace, name))

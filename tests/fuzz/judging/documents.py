@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pydantic
 
-from driver.api import node_shapes, workloads
+from driver.api import node_shapes, workload_mix
 from driver.api import offerings as offered
-from driver.files import documents
+from driver.runtime.files import yaml_files
 from tests.fuzz.judging import refusing
 
 _Read = Callable[[dict[str, object], str], pydantic.BaseModel]
@@ -19,7 +19,7 @@ def shapes(data: bytes) -> None:
 
 
 def workloads_of(data: bytes) -> None:
-    _check(data, workloads.read)
+    _check(data, workload_mix.read)
 
 
 def offerings(data: bytes) -> None:
@@ -30,7 +30,7 @@ def _check(data: bytes, read: _Read) -> None:
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(data)
         with refusing.refusals():
-            document = documents.read(Path(file.name), "a document")
+            document = yaml_files.read(Path(file.name), "a document")
             found = read(dict(document), "at")
             shown = found.model_dump(mode="json", exclude_none=True)
             assert read(shown, "at") == found

@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 from driver import ids
-from driver.devices import mps
-from driver.kubeletplugin import checkpoint
+from driver.devices import mps_files as device_mps_files
 from driver.kubeletplugin.cdi import allow, model
+from driver.kubeletplugin.records import checkpoint
 from tests.fuzz.judging import refusing
 
 UID = ids.ClaimUid("5c7d1f6e-0000-4000-8000-000000000001")
@@ -70,7 +70,7 @@ def assert_harmless(found: model.Spec) -> None:
 
 
 def mps_files(data: bytes) -> None:
-    for kind in (mps.Desired, mps.Status):
+    for kind in (device_mps_files.Desired, device_mps_files.Status):
         with refusing.refusals():
             written = kind.parse(data, "a file").render()
             # Bytes, for what is no JSON number in a field that is not known is written as null.

@@ -2,14 +2,14 @@
 
 import gzip
 
-from driver.controller.provisioning import learning
+from driver.scheduling.provisioning import observed_shapes
 from tests.fuzz.judging import refusing
 
 
 def check(data: bytes) -> None:
     for found in (data, gzip.compress(data, compresslevel=1, mtime=0)):
         with refusing.refusals():
-            seen = learning.unpacked(found, "a map")
-            packed = learning.packed(seen)
+            seen = observed_shapes.unpacked(found, "a map")
+            packed = observed_shapes.packed(seen)
             # What a device has that is not weighed is not kept, so the bytes are compared.
-            assert learning.packed(learning.unpacked(packed, "a map")) == packed
+            assert observed_shapes.packed(observed_shapes.unpacked(packed, "a map")) == packed

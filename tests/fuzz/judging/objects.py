@@ -3,35 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from driver.kube import answers
-from driver.resources import (
-    budgets,
-    claims,
-    classes,
-    nodes,
-    pod_groups,
-    pods,
-    queues,
-    reservations,
-    selectors,
-    slices,
-    taint_rules,
-    volumes,
-)
+from driver.kube.http import json_decode
+from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.core import node_selectors, nodes, pods, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
 from tests.fuzz.judging import refusing
 
 _Parse = Callable[[Mapping[str, Any]], object]
 PARSERS: Mapping[str, _Parse] = {
     "ResourceSlice": slices.parse,
     "ResourceClaim": claims.parse,
-    "DeviceClass": classes.parse,
+    "DeviceClass": device_classes.parse,
     "DeviceTaintRule": taint_rules.parse,
     "Pod": pods.parse,
     "Node": nodes.parse,
     "Queue": queues.parse,
     "Reservation": reservations.parse,
     "PodGroup": pod_groups.parse,
-    "PodDisruptionBudget": budgets.parse,
+    "PodDisruptionBudget": disruption_budgets.parse,
     "PersistentVolumeClaim": volumes.parse_claim,
     "PersistentVolume": volumes.parse_volume,
 }
@@ -40,7 +29,7 @@ PARSERS: Mapping[str, _Parse] = {
 def check(data: bytes) -> None:
     """By the kind that it says, or by each: the API server gives to each reader its own kind."""
     try:
-        obj = answers.decoded(data)
+        obj = json_decode.decoded(data)
     except ValueError:
         return
     if not isinstance(obj, dict):
@@ -62,7 +51,7 @@ def _same(found: object) -> None:
         case claims.Claim(allocation=claims.Allocation() as made):
             _same_allocation(made)
         case pods.Pod() if found.affinity is not None:
-            assert selectors.parse(selectors.render(found.affinity)) == found.affinity
+            assert node_selectors.parse(node_selectors.render(found.affinity)) == found.affinity
 
 
 def _same_allocation(made: claims.Allocation) -> None:

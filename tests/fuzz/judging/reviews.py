@@ -5,16 +5,10 @@ from collections.abc import Mapping
 
 import prometheus_client
 
-from driver.controller.admission import (
-    answering,
-    configs,
-    conversion,
-    documents,
-    handling,
-    metrics,
-    pods,
-    review,
-)
+from driver.resources import extended_resources
+from driver.webhook import admission_review, metrics, verdicts
+from driver.webhook import handler as webhook_handler
+from driver.webhook.validation import configs, opaque, pods
 from tests.fakes import clock
 
 
@@ -24,7 +18,7 @@ class _World:
     def known(self) -> configs.Known:
         return configs.Known()
 
-    def part(self, _namespace: str, _named: pods.Named) -> documents.Part | None:
+    def part(self, _namespace: str, _named: pods.Named) -> opaque.Part | None:
         return None
 
     def labels(self, _namespace: str) -> Mapping[str, str]:
@@ -34,17 +28,17 @@ class _World:
         return True
 
 
-def _mutate(request: review.Request) -> review.Answer:
-    return handling.mutate(request, _World(), lambda *_: None, conversion.Classes())
+def _mutate(request: admission_review.Request) -> admission_review.Answer:
+    return verdicts.mutate(request, _World(), lambda *_: None, extended_resources.Classes())
 
 
 _COUNTED = metrics.Metrics(prometheus_client.CollectorRegistry())
 _ANSWERING = tuple(
-    answering.Answering(name, decide, _COUNTED, clock.FakeClock())
+    webhook_handler.Answering(name, decide, _COUNTED, clock.FakeClock())
     for name, decide in (
-        ("validate", lambda request: handling.validate(request, _World())),
+        ("validate", lambda request: verdicts.validate(request, _World())),
         ("mutate", _mutate),
-        ("gate", lambda request: handling.gate(request, _World())),
+        ("gate", lambda request: verdicts.gate(request, _World())),
     )
 )
 

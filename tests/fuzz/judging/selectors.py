@@ -4,9 +4,9 @@ import functools
 from fractions import Fraction
 
 from driver import names
-from driver.cel import selector
-from driver.devices import description
-from driver.resources import quantity
+from driver.devices import attributes
+from driver.resources import quantities as resource_quantities
+from driver.resources.cel import selector
 from tests.fuzz.judging import refusing
 
 DEVICE = selector.Device(
@@ -15,11 +15,11 @@ DEVICE = selector.Device(
         "type": "gpu",
         "healthy": True,
         "cores": 132,
-        "driverVersion": description.Version("580.95.5"),
+        "driverVersion": attributes.Version("580.95.5"),
         "numbers": (1, 2, 3),
         "example.com/other": "x",
     },
-    capacity={"memory": quantity.parse("80Gi")},
+    capacity={"memory": resource_quantities.parse("80Gi")},
 )
 _BARE = selector.Device("other.dev", {}, {})
 _NANO = 10**9
@@ -28,15 +28,18 @@ _NANO = 10**9
 def quantities(data: bytes) -> None:
     text = data.decode(errors="surrogateescape")
     with refusing.refusals():
-        found = quantity.parse(text)
+        found = resource_quantities.parse(text)
         assert found.text == text
         assert found.units >= Fraction(found.nanos, _NANO) > found.units - 1
         assert found.millis >= Fraction(found.nanos * 1000, _NANO) > found.millis - 1
-        for made in (quantity.of_bytes(found.units), quantity.of_units(found.units)):
-            assert quantity.parse(made.text) == made
+        for made in (
+            resource_quantities.of_bytes(found.units),
+            resource_quantities.of_units(found.units),
+        ):
+            assert resource_quantities.parse(made.text) == made
             assert made.nanos == found.units * _NANO
-        canonical = quantity.like(found.nanos, found)
-        assert quantity.parse(canonical.text) == found
+        canonical = resource_quantities.like(found.nanos, found)
+        assert resource_quantities.parse(canonical.text) == found
 
 
 def selectors(data: bytes) -> None:

@@ -5,23 +5,25 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from driver import ids, names
-from driver.controller import picture
-from driver.controller import view as cluster
-from driver.controller.allocation import outcome
-from driver.controller.allocation.node_filter import (
-    domains,
+from driver.resources.core import namespaces, nodes, pods, storage, volumes
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.node_filter import (
+    domain_filters,
     filters,
     node_affinity,
     node_ports,
     node_resources_fit,
     node_unschedulable,
-    node_volume_limits,
     taint_toleration,
+)
+from driver.scheduling.allocator.node_filter.volumes import (
+    node_volume_limits,
     volume_binding,
     volume_restrictions,
     volume_zone,
 )
-from driver.resources import namespaces, nodes, pods, storage, volumes
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
 from tests.oracle.filters import drawing
 
 Refusals = Mapping[str, Mapping[str, str]]
@@ -29,9 +31,9 @@ Refusals = Mapping[str, Mapping[str, str]]
 _Judge = Callable[[nodes.Node], str]
 
 
-def shown(drawn: drawing.Cluster) -> picture.Picture:
+def shown(drawn: drawing.Cluster) -> cluster_state.Picture:
     """The picture of a raw cluster."""
-    made = picture.Picture(names.DRIVER)
+    made = cluster_state.Picture(names.DRIVER)
     for space in map(namespaces.parse, drawn.namespaces):
         made.put_namespace(space.name, space)
     for node in map(nodes.parse, drawn.nodes):
@@ -42,7 +44,7 @@ def shown(drawn: drawing.Cluster) -> picture.Picture:
     return made
 
 
-def _store(made: picture.Picture, drawn: drawing.Cluster) -> None:
+def _store(made: cluster_state.Picture, drawn: drawing.Cluster) -> None:
     for claim in map(volumes.parse_claim, drawn.claims):
         made.put_bound(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
     for volume in map(volumes.parse_volume, drawn.volumes):
@@ -97,7 +99,7 @@ def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge
         return filters.company(view, node, pod)
 
     def first(node: nodes.Node) -> Collection[pods.Pod]:
-        return domains.rivals(view, node.name, pod)
+        return domain_filters.rivals(view, node.name, pod)
 
     claimed = volume_restrictions.missing(held, pod)
     claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
@@ -114,7 +116,7 @@ def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge
 
 
 def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    asked = domains.of(view, outcome.Workload(pod, ()))
+    asked = domain_filters.of(view, allocator_types.Workload(pod, ()))
     if asked is None:
         return {}
     spread = replace(asked, affinity=None, claimed="")
@@ -125,7 +127,7 @@ def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
     }
 
 
-def _words(refusal: outcome.Refusal | None) -> str:
+def _words(refusal: allocator_types.Refusal | None) -> str:
     return "" if refusal is None else refusal.detail
 
 
@@ -134,7 +136,7 @@ def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
     view = shown(drawn)
     found = []
     for raw in drawn.incoming:
-        asked = outcome.Workload(pods.parse(raw), ())
+        asked = allocator_types.Workload(pods.parse(raw), ())
         told = {name: filters.refusal(view, node, asked) for name, node in view.nodes.items()}
         found.append({str(name): _words(one) for name, one in told.items() if one is not None})
     return found

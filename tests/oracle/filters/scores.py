@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from driver import ids
-from driver.controller import view as cluster
-from driver.controller.allocation import outcome
-from driver.controller.allocation.node_filter import preferences
-from driver.resources import pods
+from driver.resources.core import pods
+from driver.scheduling.allocator import node_score
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import snapshot as cluster
 from tests.oracle import conversation
 from tests.oracle.filters import ours, wishes
 
@@ -74,7 +74,7 @@ def _compare(
     plugins: Mapping[str, Scores],
 ) -> None:
     theirs = {name: sum(scores[name] for scores in plugins.values()) for name in names}
-    wanted = preferences.of(view, outcome.Workload(pod, ()))
+    wanted = node_score.of(view, allocator_types.Workload(pod, ()))
     mine = dict.fromkeys(names, 0) if wanted is None else wanted.scores(names)
     tally.pods += 1
     tally.nodes += len(names)

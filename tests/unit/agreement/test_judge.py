@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from driver.controller import hold
-from driver.resources import claims, pods
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
 from tests import objects
 from tests.agreement import judge
 
@@ -14,7 +15,7 @@ def on(node: str | None, **more: Any) -> pods.Pod:
 
 
 def held(node: str, name: str = "claim", device: str = "gpu-0") -> claims.Claim:
-    entries = [claims.render_consumer(hold.of_pod(objects.pod()))]
+    entries = [claims.render_consumer(allocation_hold.of_pod(objects.pod()))]
     return objects.claim(name, status=objects.allocated(node, device, reserved=entries))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from benchmarks.nodes import asking, days, fleet, lives
-from driver.controller.simulation import openb
+from driver.cli.simulation import openb
 
 Play = Callable[[Iterable[days.Job]], lives.Outcome]
 MINUTE = 60.0

@@ -1,6 +1,6 @@
 import itertools
 
-from driver.resources import claims
+from driver.resources.dra import claims
 from tests.chaos import asks
 
 

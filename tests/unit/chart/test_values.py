@@ -3,10 +3,10 @@ import json
 import pytest
 import yaml
 
-from driver import settings
 from driver.controller.config import ControllerConfig
 from driver.kubeletplugin.config import PluginConfig
 from driver.mps.config import SupervisorConfig
+from driver.runtime import settings
 from hack.chart import values, written
 
 THE_CHARTS = {

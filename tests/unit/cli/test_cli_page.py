@@ -3,10 +3,10 @@
 import pytest
 import typer.main
 
-from driver.cli import loading
+from driver.cli import lazy
 from hack import cli_page
 
-COMMANDS = dict(cli_page.commands(typer.main.get_command(loading.app), "ration"))
+COMMANDS = dict(cli_page.commands(typer.main.get_command(lazy.app), "ration"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from driver import reasons
 from driver.cli import output
-from driver.cli.loading import app
+from driver.cli.lazy import app
 
 RUN = CliRunner()
 

@@ -5,10 +5,10 @@ import typer.core
 import typer.main
 from typer.testing import CliRunner
 
-from driver.cli import __main__, catalog, front, loading
+from driver.cli import __main__, catalog, front, lazy
 
 RUN = CliRunner()
-ROOT = typer.main.get_command(loading.app)
+ROOT = typer.main.get_command(lazy.app)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -40,11 +40,11 @@ def test_the_page_has_the_options_that_typer_takes() -> None:
 
 
 def test_typer_prints_the_same_page() -> None:
-    assert RUN.invoke(loading.app, ["--help"]).output == front.help_page() + "\n"
+    assert RUN.invoke(lazy.app, ["--help"]).output == front.help_page() + "\n"
 
 
 def test_no_arguments_are_answered_by_the_page_and_a_code_of_usage() -> None:
-    answer = RUN.invoke(loading.app, [])
+    answer = RUN.invoke(lazy.app, [])
     assert (answer.exit_code, answer.output) == (2, front.help_page() + "\n")
 
 
@@ -60,11 +60,11 @@ def test_main_prints_the_version_that_typer_prints(
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     run(monkeypatch, "version")
-    assert capsys.readouterr().out == RUN.invoke(loading.app, ["version"]).output
+    assert capsys.readouterr().out == RUN.invoke(lazy.app, ["version"]).output
 
 
 def test_names_of_commands_are_completed_with_their_summaries() -> None:
-    group = loading.Loading()
+    group = lazy.Loading()
     items = group.shell_complete(None, "wh")
     assert [(one.value, one.help) for one in items] == [("who", catalog.COMMANDS["who"].summary)]
     assert group.commands == {}

@@ -9,10 +9,10 @@ import typer.main
 import yaml
 from typer.testing import CliRunner
 
-from driver.cli.loading import app
+from driver.cli.lazy import app
 from hack import cli_page
 from tests import golden, objects
-from tests.unit.cli import test_defrag
+from tests.unit.cli.defrag import test_command
 
 ROOT = Path(__file__).parents[3]
 RUN = CliRunner()
@@ -30,11 +30,11 @@ OTHERS = {
 
 def a_dump(folder: Path) -> str:
     """A node that two pods share out, one of which may be moved."""
-    return test_defrag.cluster(
+    return test_command.cluster(
         folder,
         {"node-a": 2, "node-b": 2},
-        test_defrag.running("one", "node-a", "gpu-0"),
-        test_defrag.running("two", "node-b", "gpu-0"),
+        test_command.running("one", "node-a", "gpu-0"),
+        test_command.running("two", "node-b", "gpu-0"),
     )
 
 

@@ -11,8 +11,9 @@ import yaml
 
 from driver import names
 from driver.api import node_shapes
-from driver.controller.allocation import outcome
-from driver.controller.provisioning import planning, shape, wishes
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.provisioning import node_template, planner
 from hack.chart import helm
 from tests import objects, shapes
 
@@ -81,7 +82,7 @@ def test_what_the_pool_asks_for_can_be_bought_and_holds_what_the_shape_says() ->
     assert int(sold[name]["resources"]["cpu"]) > int(document().shapes[0].allocatable["cpu"])
 
 
-def waiting(owner: str) -> wishes.Wish:
+def waiting(owner: str) -> provisioning_demand.Wish:
     """The pods of a Deployment or Job of work.yaml, with claims by its template."""
     raw = next(
         one for one in found("work.yaml") if one["metadata"]["name"] == owner and "spec" in one
@@ -90,17 +91,19 @@ def waiting(owner: str) -> wishes.Wish:
     asked = of_kind("ResourceClaimTemplate", "work.yaml")["spec"]["spec"]["devices"]["requests"]
     template = raw["spec"]["template"]["spec"]
     members = tuple(a_member(f"{owner}-{at}", asked, template) for at in range(count))
-    return wishes.Wish(f"gang/on-demand/{owner}", members)
+    return provisioning_demand.Wish(f"gang/on-demand/{owner}", members)
 
 
-def a_member(name: str, asked: list[Any], template: Any) -> outcome.Workload:
+def a_member(name: str, asked: list[Any], template: Any) -> allocator_types.Workload:
     claim = objects.claim(f"{name}-gpus", *asked)
     entries = [{"name": "gpus", "resourceClaimName": claim.name}]
-    return outcome.Workload(objects.pod(name, **{**template, "resourceClaims": entries}), (claim,))
+    return allocator_types.Workload(
+        objects.pod(name, **{**template, "resourceClaims": entries}), (claim,)
+    )
 
 
-def brought(*found: wishes.Wish) -> planning.Plan:
-    made = tuple(shape.of_document(one, names.DRIVER) for one in document().shapes)
+def brought(*found: provisioning_demand.Wish) -> planner.Plan:
+    made = tuple(node_template.of_document(one, names.DRIVER) for one in document().shapes)
     return shapes.plan(*found, shapes=made, most=document().most)
 
 

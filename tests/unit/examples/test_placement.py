@@ -11,13 +11,19 @@ import yaml
 from typer.testing import CliRunner
 
 from driver import names
-from driver.api import workloads
-from driver.cli.loading import app
-from driver.controller import picture
-from driver.controller.admission import checking, configs, review
-from driver.controller.allocation import allocate, configured, outcome, policies, ranking
-from driver.controller.allocation.policies import base, mix
-from driver.resources import classes, nodes, publish
+from driver.api import workload_mix
+from driver.cli.lazy import app
+from driver.resources.core import nodes
+from driver.resources.dra import device_classes
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator, policies
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import base, configured_mix, ranking
+from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.snapshot import cluster_state
+from driver.webhook import admission_review
+from driver.webhook.validation import claims as validation_claims
+from driver.webhook.validation import configs
 from hack.chart import helm, values
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
@@ -36,16 +42,18 @@ def found(name: str) -> list[Any]:
 
 @pytest.mark.parametrize("raw", found(CLASSES), ids=lambda raw: str(raw["metadata"]["name"]))
 def test_a_class_orders_policies_that_there_are(raw: Any) -> None:
-    kind = review.Kind("resource.k8s.io", "v1", "DeviceClass")
-    assert checking.check(kind, raw, configs.Known()) == checking.NOTHING
-    ordered = classes.parse(raw).policies
+    kind = admission_review.Kind("resource.k8s.io", "v1", "DeviceClass")
+    assert validation_claims.check(kind, raw, configs.Known()) == validation_claims.NOTHING
+    ordered = device_classes.parse(raw).policies
     assert ordered
     assert ranking.of(ordered).cares
 
 
 def test_a_class_selects_what_a_class_of_the_chart_selects() -> None:
-    installed = {one.name: one.selectors for one in map(classes.parse, helm.usual("DeviceClass"))}
-    shared, whole = map(classes.parse, found(CLASSES))
+    installed = {
+        one.name: one.selectors for one in map(device_classes.parse, helm.usual("DeviceClass"))
+    }
+    shared, whole = map(device_classes.parse, found(CLASSES))
     assert flat(shared.selectors) == flat(installed["gpu-mps.ration.dev"])
     assert flat(whole.selectors) == flat(installed[names.CLASS_GPU])
 
@@ -79,8 +87,8 @@ def test_without_the_annotation_they_share_a_gpu(tmp_path: Path) -> None:
 
 def test_what_is_usual_is_read_by_the_controller_and_fits_the_chart() -> None:
     (document,) = yaml.safe_load_all(Path(USUAL).read_text())
-    read = workloads.read(document, "usual.yaml")
-    assert len(configured.of(read).shapes) == len(document["workloads"])
+    read = workload_mix.read(document, "usual.yaml")
+    assert len(configured_mix.of(read).shapes) == len(document["workloads"])
     held = values.Values.model_validate({"controller": {"usual": document["workloads"]}})
     assert tuple(held.model_dump()["controller"]["usual"]) == tuple(
         one.model_dump() for one in read.workloads
@@ -95,24 +103,29 @@ def test_the_how_to_shows_the_example_as_it_stands() -> None:
 
 
 def chosen(
-    view: picture.Picture, order: str, usual: mix.Mix = mix.PRIOR, **asked: Any
-) -> outcome.Placement:
+    view: cluster_state.Picture,
+    order: str,
+    usual: policie_workload_mix.Mix = policie_workload_mix.PRIOR,
+    **asked: Any,
+) -> allocator_types.Placement:
     claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
     deciding = replace(worlds.DECIDING, ranking=ranking.of(order, usual))
     workload = allocating.workload(claim)
-    return allocating.placed(allocate.allocate(view, workload, deciding))
+    return allocating.placed(allocator.allocate(view, workload, deciding))
 
 
-def devices(answer: outcome.Placement) -> list[str]:
+def devices(answer: allocator_types.Placement) -> list[str]:
     return [one.device.device for one in answer.picks]
 
 
-def machine(name: str, *taken: str) -> picture.Picture:
+def machine(name: str, *taken: str) -> cluster_state.Picture:
     """One node, some of whose GPUs are in use."""
     pool = simulated_pool.of_machine("node-a", "controller", name)
-    found = publish.render(pool, publish.Owner(simulated_pool.node_name("node-a"), "uid"), 1)
+    found = slice_builder.render(
+        pool, slice_builder.Owner(simulated_pool.node_name("node-a"), "uid"), 1
+    )
     held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
-    installed = map(classes.parse, helm.usual("DeviceClass"))
+    installed = map(device_classes.parse, helm.usual("DeviceClass"))
     more = [one for one in installed if one.name != objects.device_class().name]
     return worlds.view(*found, taken=held, found_classes=more)
 
@@ -141,7 +154,7 @@ def test_a_single_gpu_leaves_the_pair_whole() -> None:
 
 
 def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
-    usual = mix.of([(mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
+    usual = policie_workload_mix.of([(policie_workload_mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
     view = worlds.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
     for name, cpu in (("node-a", "128"), ("node-b", "4")):
         raw = objects.a_node(name)

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from driver.controller.queueing import fair, status, text, tree, words
 from driver.resources import queues
+from driver.scheduling.queues import fair_share, status, tree
+from driver.scheduling.queues import format as queue_format
+from driver.scheduling.queues import messages as queue_messages
 from hack.crds import kinds
 from tests.queues import NOON, a_workload, an_engine, in_gpus, queue, some
 
@@ -27,7 +29,7 @@ def the_queues() -> list[queues.Queue]:
 
 def shown(found: dict[str, Fraction]) -> str:
     return " | ".join(
-        text.gpus(round(found[name] * 1000)) for name in ("vision", "speech", "serving")
+        queue_format.gpus(round(found[name] * 1000)) for name in ("vision", "speech", "serving")
     )
 
 
@@ -52,7 +54,7 @@ def test_the_shares_that_are_told_are_those_that_are_computed(
     made = tree.build(the_queues())
     leaves = ("vision", "speech", "serving")
     demand = {name: Fraction(wants.get(name, 2 * GPUS), GPUS) for name in leaves}
-    found = in_gpus(fair.shares(made, some(GPUS), demand), GPUS)
+    found = in_gpus(fair_share.shares(made, some(GPUS), demand), GPUS)
     assert f"| {case} | {shown(found)} |" in PAGE
 
 
@@ -61,7 +63,7 @@ def test_the_limit_that_is_told_is_told_so() -> None:
     made.charge("x", "serving", some(6))
     found = made.may("serving", some(1))
     assert found is not None
-    assert f"    {words.over(found)}\n" in PAGE
+    assert f"    {queue_messages.over(found)}\n" in PAGE
 
 
 def test_the_past_counts_as_it_is_told() -> None:

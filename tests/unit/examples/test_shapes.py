@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from driver.cel import selector
-from driver.controller import picture
-from driver.controller.admission import checking, configs, review
-from driver.devices import description
-from driver.resources import claims, classes, publish
+from driver.devices import attributes as device_attributes
+from driver.resources.cel import selector
+from driver.resources.dra import claims, device_classes
+from driver.resources.publish import slice_builder
+from driver.scheduling.snapshot import cluster_state
+from driver.webhook import admission_review
+from driver.webhook.validation import claims as validation_claims
+from driver.webhook.validation import configs
 from hack.chart import helm
 from tests import objects, worlds
 from tests.allocating import decide, placed
@@ -22,12 +25,12 @@ FILES = sorted((ROOT / "examples" / "shapes").glob("*.yaml"))
 MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
 
 
-def installed() -> list[classes.DeviceClass]:
-    return [classes.parse(one) for one in helm.usual("DeviceClass")]
+def installed() -> list[device_classes.DeviceClass]:
+    return [device_classes.parse(one) for one in helm.usual("DeviceClass")]
 
 
 @pytest.fixture(scope="module")
-def view() -> picture.Picture:
+def view() -> cluster_state.Picture:
     """Eight idle A100 and eight idle H100."""
     pools = [
         (name, simulated_pool.of_machine(name, "controller", machine))
@@ -36,7 +39,9 @@ def view() -> picture.Picture:
     found = [
         one
         for name, pool in pools
-        for one in publish.render(pool, publish.Owner(simulated_pool.node_name(name), "uid"), 1)
+        for one in slice_builder.render(
+            pool, slice_builder.Owner(simulated_pool.node_name(name), "uid"), 1
+        )
     ]
     more = [one for one in installed() if one.name != objects.device_class().name]
     return worlds.view(*found, found_classes=more)
@@ -52,12 +57,12 @@ def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
     found = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
     assert found
     for raw in found:
-        kind = review.Kind("resource.k8s.io", "v1", raw["kind"])
-        assert checking.check(kind, raw, known) == checking.NOTHING
+        kind = admission_review.Kind("resource.k8s.io", "v1", raw["kind"])
+        assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_shape_has_a_place_on_idle_machines(file: Path, view: picture.Picture) -> None:
+def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.Picture) -> None:
     templates = {one["metadata"]["name"]: one for one in in_it(file, "ResourceClaimTemplate")}
     users = in_it(file, "Pod", "Job", "Deployment", "StatefulSet")
     assert users
@@ -111,5 +116,5 @@ def test_a_capability_is_no_text_to_compare() -> None:
 def holds(expression: str, capability: str) -> bool | selector.Failed:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
-    attributes = {"cudaComputeCapability": description.Version(capability)}
+    attributes = {"cudaComputeCapability": device_attributes.Version(capability)}
     return compiled.matches(selector.Device("gpu.ration.dev", attributes, {}))

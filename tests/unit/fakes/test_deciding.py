@@ -1,7 +1,7 @@
 import pytest
 
 from driver import errors, ids, names
-from driver.kube import resource
+from driver.kube import gvr
 from tests.fakes import deciding
 
 NAME = "node-h100-8-0"
@@ -18,31 +18,31 @@ KEY = ids.Key(f"ration-system/{NAME}")
 
 def test_a_pod_that_is_created_is_shown_as_a_server_keeps_it_until_it_is_deleted() -> None:
     world = deciding.World(1)
-    world.server.create(resource.PODS, dict(BODY), "ration-system")
+    world.server.create(gvr.PODS, dict(BODY), "ration-system")
     pod = world.stores.pods.get(KEY)
     assert pod is not None
     assert (pod.created, pod.priority, pod.preempts) == ("2026-11-21T09:00:00Z", -10, False)
     with pytest.raises(errors.AlreadyExists):
-        world.server.create(resource.PODS, dict(BODY), "ration-system")
+        world.server.create(gvr.PODS, dict(BODY), "ration-system")
     world.server.change_pod(KEY, "node-0", phase="Running")
     bound = world.stores.pods.get(KEY)
     assert bound is not None
     assert (bound.node, bound.phase, bound.uid) == ("node-0", "Running", pod.uid)
-    world.server.delete(resource.PODS, NAME, "ration-system", uid=pod.uid)
+    world.server.delete(gvr.PODS, NAME, "ration-system", uid=pod.uid)
     assert world.stores.pods.get(KEY) is None
     with pytest.raises(errors.NotFound):
-        world.server.delete(resource.PODS, NAME, "ration-system", uid=pod.uid)
+        world.server.delete(gvr.PODS, NAME, "ration-system", uid=pod.uid)
 
 
 def test_a_pod_that_is_created_again_is_another() -> None:
     world = deciding.World(1)
-    first = world.server.create(resource.PODS, dict(BODY), "ration-system")
-    world.server.delete(resource.PODS, NAME, "ration-system", uid=first["metadata"]["uid"])
+    first = world.server.create(gvr.PODS, dict(BODY), "ration-system")
+    world.server.delete(gvr.PODS, NAME, "ration-system", uid=first["metadata"]["uid"])
     world.clock.advance(1)
-    second = world.server.create(resource.PODS, dict(BODY), "ration-system")
+    second = world.server.create(gvr.PODS, dict(BODY), "ration-system")
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
     with pytest.raises(errors.Conflict):
-        world.server.delete(resource.PODS, NAME, "ration-system", uid=first["metadata"]["uid"])
+        world.server.delete(gvr.PODS, NAME, "ration-system", uid=first["metadata"]["uid"])
 
 
 def test_what_is_applied_to_a_node_is_shown_and_a_conflict_is_told() -> None:
@@ -51,7 +51,7 @@ def test_what_is_applied_to_a_node_is_shown_and_a_conflict_is_told() -> None:
 
     def say(manager: str, value: str) -> None:
         meta = {"name": "node-0", "uid": uid, "labels": {"a": value}}
-        world.server.apply(resource.NODES, "node-0", {"metadata": meta}, manager=manager)
+        world.server.apply(gvr.NODES, "node-0", {"metadata": meta}, manager=manager)
 
     say("one", "1")
     node = world.stores.nodes.get(ids.Key("node-0"))

@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from driver.resources import publish, slices
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
 from tests import objects
 from tests.fakes import history, simulated_pool
 
 
 def judge() -> history.History:
     pool = simulated_pool.of_machine("node-a", "controller")
-    owner = publish.Owner(simulated_pool.node_name("node-a"), "uid")
-    return history.History(slices.parse(one) for one in publish.render(pool, owner, 1))
+    owner = slice_builder.Owner(simulated_pool.node_name("node-a"), "uid")
+    return history.History(slices.parse(one) for one in slice_builder.render(pool, owner, 1))
 
 
 GPU = "gpu-0000-53-00-0"

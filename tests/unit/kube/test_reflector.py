@@ -6,25 +6,26 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from driver import errors
-from driver.kube import client, reflector, store, watching
+from driver.kube import client, reflector, store
+from driver.kube.http import watch_stream
 from tests.fakes import clock
 
-Watch = Callable[[], Iterator[watching.WatchEvent]]
+Watch = Callable[[], Iterator[watch_stream.WatchEvent]]
 
 
-def bookmark(version: int) -> watching.WatchEvent:
+def bookmark(version: int) -> watch_stream.WatchEvent:
     obj = {"metadata": {"resourceVersion": str(version)}}
-    return watching.WatchEvent(watching.EventType.BOOKMARK, obj)
+    return watch_stream.WatchEvent(watch_stream.EventType.BOOKMARK, obj)
 
 
 class Stream:
-    def __init__(self, events: Iterator[watching.WatchEvent]) -> None:
+    def __init__(self, events: Iterator[watch_stream.WatchEvent]) -> None:
         self._events = events
 
     def __iter__(self) -> "Stream":
         return self
 
-    def __next__(self) -> watching.WatchEvent:
+    def __next__(self) -> watch_stream.WatchEvent:
         return next(self._events)
 
     def interrupt(self) -> None: ...
@@ -70,7 +71,7 @@ class Source:
 
 
 def failing(error: errors.ApiError) -> Watch:
-    def refuse() -> Iterator[watching.WatchEvent]:
+    def refuse() -> Iterator[watch_stream.WatchEvent]:
         raise error
 
     return refuse
@@ -80,17 +81,17 @@ def unreachable() -> errors.ApiError:
     return errors.Unreachable(0, "Unreachable", "refused")
 
 
-def ends() -> Iterator[watching.WatchEvent]:
+def ends() -> Iterator[watch_stream.WatchEvent]:
     return iter(())
 
 
-def silent() -> Iterator[watching.WatchEvent]:
+def silent() -> Iterator[watch_stream.WatchEvent]:
     yield from ()
     raise unreachable()
 
 
 def lives(time: clock.FakeClock, seconds: float, version: int) -> Watch:
-    def live() -> Iterator[watching.WatchEvent]:
+    def live() -> Iterator[watch_stream.WatchEvent]:
         time.advance(seconds)
         yield bookmark(version)
 
@@ -98,7 +99,7 @@ def lives(time: clock.FakeClock, seconds: float, version: int) -> Watch:
 
 
 def quiet(time: clock.FakeClock, seconds: float) -> Watch:
-    def live() -> Iterator[watching.WatchEvent]:
+    def live() -> Iterator[watch_stream.WatchEvent]:
         time.advance(seconds)
         yield from ()
 
@@ -136,7 +137,7 @@ def test_a_watch_that_lived_is_followed_at_once_by_the_next() -> None:
 def test_a_watch_that_told_something_and_broke_leaves_the_next_wait_short() -> None:
     time = clock.FakeClock()
 
-    def cut() -> Iterator[watching.WatchEvent]:
+    def cut() -> Iterator[watch_stream.WatchEvent]:
         yield bookmark(130)
         raise unreachable()
 
@@ -165,7 +166,7 @@ def test_retry_after_is_the_least_wait() -> None:
 def test_a_cut_connection_goes_on_from_the_last_version_seen() -> None:
     time = clock.FakeClock()
 
-    def cut() -> Iterator[watching.WatchEvent]:
+    def cut() -> Iterator[watch_stream.WatchEvent]:
         yield bookmark(130)
         raise unreachable()
 

@@ -8,8 +8,11 @@ import pytest
 from driver import errors
 from driver.api import v1alpha1
 from driver.devices import faces
-from driver.files import observer
-from driver.kubeletplugin import checkpoint, executor, plan, ports, steps
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.plan import planner, steps
+from driver.kubeletplugin.prepare import executor
+from driver.kubeletplugin.records import checkpoint
+from driver.runtime.files import failpoints
 from tests import builders
 from tests.fakes import gpunode
 
@@ -41,13 +44,13 @@ class Hardware:
         return {}
 
 
-def two_steps(node: gpunode.GpuNode) -> plan.Plan:
+def two_steps(node: gpunode.GpuNode) -> planner.Plan:
     """A whole GPU that also needs setting up twice."""
     gpu = node.nvml.inventory().gpus[0]
     grant = steps.Grant("gpu", builders.NODE, faces.WholeFace(gpu))
-    whole = plan.make_plan(builders.UID, gpunode.KIND, [(grant, v1alpha1.GpuConfig())])
+    whole = planner.make_plan(builders.UID, gpunode.KIND, [(grant, v1alpha1.GpuConfig())])
     setting = [steps.Step(MODE, UNMODE, gpu.uuid, {"mode": mode}) for mode in ("a", "b")]
-    return plan.Plan(whole.devices, tuple(setting))
+    return planner.Plan(whole.devices, tuple(setting))
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def node(tmp_path: Path) -> gpunode.GpuNode:
 
 
 def carried_out(
-    node: gpunode.GpuNode, hardware: Hardware, watch: observer.Observer = observer.NOBODY
+    node: gpunode.GpuNode, hardware: Hardware, watch: failpoints.Observer = failpoints.NOBODY
 ) -> None:
     process = node.process(watch, hardware.acts)
     process.executor.carry_out(builders.a_ref(), two_steps(node), gpunode.never)
@@ -65,7 +68,7 @@ def carried_out(
 def points(tmp_path: Path, *, undo: bool) -> int:
     """How many acts there are, for carrying out alone or for taking back alone."""
     node, hardware, watch = gpunode.GpuNode(tmp_path), Hardware(), gpunode.DiesAt()
-    carried_out(node, hardware, observer.NOBODY if undo else watch)
+    carried_out(node, hardware, failpoints.NOBODY if undo else watch)
     if undo:
         node.process(watch, hardware.acts).preparer.unprepare(builders.a_ref())
     return len(watch.passed)

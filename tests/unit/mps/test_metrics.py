@@ -1,6 +1,6 @@
 import prometheus_client
 
-from driver.devices import mps
+from driver.devices import mps_files
 from driver.mps import metrics
 
 
@@ -8,14 +8,14 @@ def test_daemons_are_counted_by_state_and_every_state_is_there() -> None:
     registry = prometheus_client.CollectorRegistry()
     counters = metrics.Metrics(registry)
 
-    def counted(state: mps.State) -> float | None:
+    def counted(state: mps_files.State) -> float | None:
         return registry.get_sample_value("dra_gpu_mps_daemons", {"state": state.value})
 
-    assert {counted(state) for state in mps.State} == {0.0}
-    counters.show("a", (mps.State.STARTING, 0))
-    counters.show("b", (mps.State.READY, 3))
-    counters.show("a", (mps.State.READY, 2))
-    assert (counted(mps.State.READY), counted(mps.State.STARTING)) == (2.0, 0.0)
+    assert {counted(state) for state in mps_files.State} == {0.0}
+    counters.show("a", (mps_files.State.STARTING, 0))
+    counters.show("b", (mps_files.State.READY, 3))
+    counters.show("a", (mps_files.State.READY, 2))
+    assert (counted(mps_files.State.READY), counted(mps_files.State.STARTING)) == (2.0, 0.0)
     assert registry.get_sample_value("dra_gpu_mps_clients") == 5.0
     counters.show("b", None)
     assert registry.get_sample_value("dra_gpu_mps_clients") == 2.0

@@ -6,14 +6,15 @@ import pytest
 
 from driver import errors
 from driver.api import reservations as api
-from driver.resources import claims, quantity, reservations
+from driver.resources import quantities, reservations
+from driver.resources.dra import claims
 from tests import objects
 
 HELD = reservations.Held(
     0,
     objects.node("node-a").name,
     claims.DeviceId("gpu.ration.dev", "node-a", "gpu-0-mps"),
-    {"memory": quantity.parse("20Gi")},
+    {"memory": quantities.parse("20Gi")},
 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driver.controller.web import leader
-from driver.kube import client, resource
+from driver.kube import client, gvr
 from tests import objects
 from tests.fakes import clock as clocks
 from tests.fakes.apiserver import faults
@@ -21,7 +21,7 @@ class World:
     def held(self, by: str) -> None:
         meta = {"name": "ration-controller", "namespace": "ration-system"}
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
-        self.api.put(resource.LEASES, {**body, "spec": {"holderIdentity": by}})
+        self.api.put(gvr.LEASES, {**body, "spec": {"holderIdentity": by}})
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_leader_is_the_pod_of_the_leases_holder(world: World) -> None:
     assert world.leader.pod() == ""
     pod = objects.a_pod("ration-controller-7d9-x", "none", status={"podIP": "10.0.0.7"})
     pod["metadata"]["namespace"] = "ration-system"
-    world.api.put(resource.PODS, pod)
+    world.api.put(gvr.PODS, pod)
     world.held("ration-controller-7d9-x-0a1b2c3d")
     assert world.leader.pod() == ""  # as it was a moment ago
     world.time.advance(leader.KEPT_S)

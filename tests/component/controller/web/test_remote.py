@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from driver import errors
-from driver.cli.reading import remote, web
-from driver.controller.reports import selection
+from driver.cli.sources import http as source_http
+from driver.cli.sources import remote
+from driver.scheduling.reports import selection
 from tests import pages
 
 R = pages.a_reading()
@@ -15,7 +16,7 @@ R = pages.a_reading()
 @pytest.fixture
 def far() -> Iterator[remote.Remote]:
     with pages.served(pages.an_application(pages.Fixed(R))) as port:
-        yield remote.Remote(web.Web(f"http://localhost:{port}", "").get)
+        yield remote.Remote(source_http.Web(f"http://localhost:{port}", "").get)
 
 
 def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:

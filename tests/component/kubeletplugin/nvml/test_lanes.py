@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from driver import clock, errors
-from driver.kubeletplugin.nvml import calls, lanes
+from driver.kubeletplugin.nvml import errors as nvml_errors
+from driver.kubeletplugin.nvml import lanes
 from tests.fakes import waiting
 
 LIMIT_S = 0.1
@@ -25,7 +26,7 @@ class Gpu:
         return 7
 
     def asked(self) -> int:
-        return int(calls.ask("GPU-a", self.nvmlDeviceGetMemoryInfo))
+        return int(nvml_errors.ask("GPU-a", self.nvmlDeviceGetMemoryInfo))
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_an_act_that_was_given_up_makes_no_further_call(inside: lanes.Lanes) -> 
 
     def act() -> None:
         slow.asked()
-        made.append(calls.ask("GPU-c", lambda: 1))
+        made.append(nvml_errors.ask("GPU-c", lambda: 1))
 
     with pytest.raises(errors.Hung):
         inside.call("GPU-c", act)
@@ -106,7 +107,7 @@ def test_an_act_of_many_short_calls_is_as_long_as_it_takes(inside: lanes.Lanes) 
         pause.wait(LIMIT_S / 4)
         return 1
 
-    assert inside.call("GPU-a", lambda: sum(calls.ask("GPU-a", nap) for _ in range(12))) == 12
+    assert inside.call("GPU-a", lambda: sum(nvml_errors.ask("GPU-a", nap) for _ in range(12))) == 12
 
 
 def test_who_asks_again_gets_the_answer_that_was_late(inside: lanes.Lanes, sick: Gpu) -> None:

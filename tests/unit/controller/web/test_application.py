@@ -10,11 +10,12 @@ import pytest
 from flask.testing import FlaskClient
 
 from driver import errors
-from driver.controller.reports import reading, seen
-from driver.controller.web import application, callers, guard, metrics, ports, rights, views
+from driver.controller.web import application, metrics, ports, views
+from driver.controller.web.auth import guard, rules, token_reviews
+from driver.scheduling.reports import catalog, read_model
 from tests import fleets, pages
 from tests.fakes import clock as clocks
-from tests.unit.controller.web import test_rights
+from tests.unit.controller.web.auth import test_rules
 
 STATIC = Path(application.__file__).parent / "static"
 R = pages.a_reading()
@@ -218,13 +219,13 @@ def test_an_empty_cluster_says_so_in_words() -> None:
 def test_what_is_old_is_told_above_all() -> None:
     told = ("no word for 120 s on pods",)
     objects = dataclasses.replace(fleets.objects_of([]), missing=told)
-    one = client(pages.Fixed(reading.Reading(seen.Seen(objects), fleets.AT)))
+    one = client(pages.Fixed(catalog.Reading(read_model.Seen(objects), fleets.AT)))
     assert "no word for 120 s on pods" in one.get("/").text
 
 
 def test_a_fault_of_ours_is_a_page_too() -> None:
     class Broken:
-        def now(self) -> reading.Reading:
+        def now(self) -> catalog.Reading:
             raise RuntimeError("secret")
 
     for path in ("/", "/api/v1/fleet"):
@@ -249,8 +250,8 @@ def test_a_page_stands_still_where_that_is_asked() -> None:
     assert "hx-trigger" not in one.get("/?live=off").text
 
 
-def guarded(api: test_rights.Api | None = None) -> FlaskClient:
-    known = callers.Callers(api or test_rights.Api(), clocks.FakeClock())
+def guarded(api: test_rules.Api | None = None) -> FlaskClient:
+    known = token_reviews.Callers(api or test_rules.Api(), clocks.FakeClock())
     return client(guarded=guard.Guard(known, local=False, secure=True))
 
 
@@ -259,7 +260,7 @@ def test_a_guarded_page_asks_for_a_token() -> None:
     told = one.get("/api/v1/fleet")
     assert told.status_code == 401
     assert told.headers["WWW-Authenticate"] == 'Bearer realm="ration"'
-    assert told.get_json()["error"] == rights.NO_TOKEN.why
+    assert told.get_json()["error"] == rules.NO_TOKEN.why
     page = one.get("/claims?name=x")
     assert page.status_code == 401
     assert 'name="next" value="/claims?name=x"' in page.text
@@ -276,7 +277,7 @@ def test_a_good_token_reads_and_a_bad_one_does_not() -> None:
 
 
 def test_whoever_lacks_a_right_is_told_which() -> None:
-    api = test_rights.Api()
+    api = test_rules.Api()
     api.may = False
     answer = guarded(api).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
     assert answer.status_code == 403
@@ -325,7 +326,7 @@ def test_a_page_whose_token_has_gone_takes_its_reader_to_the_form() -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_told() -> None:
-    class Silent(test_rights.Api):
+    class Silent(test_rules.Api):
         def create(self, *_: Any) -> dict[str, Any]:
             raise errors.Unreachable(0, "", "timed out")
 

@@ -1,1 +1,0 @@
-"""Kubernetes' CEL for device selectors. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""Commands that fit in one file each."""

@@ -1,0 +1,108 @@
+"""`ration devices`: every GPU, how it is used, and how it is."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from driver.cli import output as out
+from driver.cli.sources import format as source_format
+from driver.cli.sources import options, source
+from driver.scheduling.reports import model, selection
+
+DETAILS = (
+    "Modes: free; kept for somebody (KEPT FOR: a Reservation's holder, or the first in line and "
+    "until when); whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
+    "somebody's wish; unhealthy, something is wrong with it (-o wide says what).\n\n"
+    "Which GPUs backfill keeps the controller alone knows: where it is not asked they are shown as "
+    "free, and standard error says so.\n\n"
+    "  ration devices\n\n"
+    "  ration devices gpu-1 -o wide\n\n"
+    "  ration devices --mode free --health healthy\n\n"
+    "Exit codes: 0 shown; 2 there is no such node; 3 refused, or not reached."
+)
+
+
+class Mode(enum.StrEnum):
+    """Values of `--mode`."""
+
+    ANY = ""
+    FREE = "free"
+    KEPT = "kept"
+    WHOLE = "whole"
+    MIG = "mig"
+    MPS = "mps"
+    TIME_SLICING = "time-slicing"
+
+
+class Health(enum.StrEnum):
+    """Values of `--health`."""
+
+    ANY = ""
+    HEALTHY = "healthy"
+    CORDONED = "cordoned"
+    UNHEALTHY = "unhealthy"
+
+
+_Node = Annotated[str, typer.Argument(help="Only this node's.")]
+_Mode = Annotated[Mode, typer.Option(show_default=False, help="Only GPUs of this mode.")]
+_Health = Annotated[Health, typer.Option(show_default=False, help="Only GPUs of this health.")]
+_Product = Annotated[str, typer.Option(help="Only GPUs of this product.")]
+_COLUMNS = (
+    out.Column("NODE"),
+    out.Column("GPU"),
+    out.Column("PRODUCT"),
+    out.Column("MODE", styles=source_format.MODES),
+    out.Column("MEMORY"),
+    out.Column("COMPUTE", blank="0%"),
+    out.Column("CLAIMS"),
+    out.Column("HEALTH", styles=source_format.HEALTH),
+    out.Column("KEPT FOR"),
+    out.Column("TAINTS", wide=True),
+    out.Column("ALLOCATOR", wide=True),
+    out.Column("NUMA", wide=True),
+    out.Column("NVLINK", wide=True),
+    out.Column("UUID", wide=True),
+)
+
+
+def show(
+    asked: options.Asking,
+    node: _Node = "",
+    *,
+    mode: _Mode = Mode.ANY,
+    health: _Health = Health.ANY,
+    product: _Product = "",
+) -> None:
+    """Show every GPU."""
+    wanted = selection.Wanted(product=product, mode=mode, health=health)
+    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node, free_gpus=True)
+
+
+def answer(of: source.Source, node: str, wanted: selection.Wanted) -> out.Answer:
+    """The GPUs of a node, or of all of them. Raises NotFound."""
+    nodes = options.nodes(of, node, wanted)
+    gpus = [gpu for one in nodes for gpu in one.gpus if wanted.fits(gpu)]
+    document = [gpu.model_dump(mode="json", by_alias=True) for gpu in gpus]
+    table = out.Table(_COLUMNS, [_row(gpu) for gpu in gpus], "no GPUs are published")
+    return out.Answer(document, (table,))
+
+
+def _row(gpu: model.Gpu) -> tuple[str, ...]:
+    claims = dict.fromkeys(part.claim for part in gpu.parts)
+    return (
+        gpu.node,
+        gpu.name,
+        gpu.product,
+        gpu.mode,
+        source_format.share(gpu.memory_allocated, gpu.memory),
+        f"{gpu.compute_allocated}%",
+        source_format.several(claims),
+        gpu.health,
+        source_format.several(dict.fromkeys(map(source_format.kept, gpu.kept))),
+        source_format.taints(gpu.taints),
+        gpu.allocator,
+        "" if gpu.numa is None else str(gpu.numa),
+        ",".join(map(str, gpu.nvlink)),
+        gpu.uuid,
+    )

@@ -1,0 +1,57 @@
+"""`ration dump`: what of a cluster decides about GPUs, to simulate it elsewhere."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.cluster import Kubeconfig
+
+DETAILS = (
+    "Nodes, ResourceSlices, DeviceClasses, claims and their templates, pods that run or wait, "
+    "PersistentVolumes, DeviceTaintRules and PriorityClasses; of each only what decides. Env, "
+    "args, images, labels and annotations of pods are left out, but for `ration.dev/defrag`, and "
+    "Secrets and ConfigMaps are not read. Names of pods, nodes and namespaces are in it, labels of "
+    "nodes, and the configuration of claims: look at it before you give it away.\n\n"
+    "  ration dump > cluster.yaml\n\n"
+    "  ration dump -o json | gzip > cluster.json.gz\n\n"
+    "  kubectl get nodes,resourceslices,deviceclasses -o yaml | ration dump --cluster -\n\n"
+    "Exit codes: 0 it is printed; 2 the input cannot be read; 3 the API server refused or was not "
+    "reached."
+)
+_Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="In place of the live cluster: files of its objects, to leave out what does not "
+        "decide; a file, a folder, or -.",
+        show_default=False,
+    ),
+]
+_Output = Annotated[out.Format, typer.Option("--output", "-o", help="yaml or json")]
+
+
+def show(
+    *,
+    cluster: _Cluster = None,
+    kubeconfig: Kubeconfig = None,
+    output: _Output = out.Format.YAML,
+) -> None:
+    """Print what of a cluster decides where GPUs go."""
+    # Loaded where a cluster is read: other commands need none of it.
+    from driver.cli import cluster_state  # noqa: PLC0415
+    from driver.cli.simulation import dump, redaction  # noqa: PLC0415
+
+    with cli_errors.told():
+        found, unseen = cluster_state.raw(cluster, kubeconfig)
+    for one in unseen:
+        typer.echo(f"not seen: {one}", err=True)
+    objects = [one for one in dump.unfold(found) if isinstance(one, dict)]
+    kept = [short for one in objects if (short := redaction.stripped(one)) is not None]
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": kept}
+    if output is out.Format.JSON:
+        print(json.dumps(document, separators=(",", ":")))
+    else:
+        print(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False), end="")

@@ -1,0 +1,122 @@
+"""`ration idle`: what was given out and does nothing, and what would do in its place."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.sources import format as source_format
+from driver.cli.sources import options, source
+from driver.scheduling.reports import model
+
+DETAILS = (
+    "Idle: nothing ran for so long. Oversized: the most memory it ever used is under half of what "
+    "it has. Suggested is that peak and a quarter, in whole Gi: what to ask of an MPS share, or "
+    "the least MIG profile to look for. MIG devices are not measured.\n\n"
+    "  ration idle\n\n"
+    "  ration idle -n vision --for 2h\n\n"
+    "  ration idle -o json\n\n"
+    "Exit codes: 0 shown; 2 bad input; 3 refused, or not reached."
+)
+_For = Annotated[str, typer.Option("--for", help="Idle for at least so long: 90s, 30m, 2h.")]
+_GIB = 1 << 30
+_SPARE = 1.25
+_COLUMNS = (
+    out.Column("CLAIM"),
+    out.Column("PODS"),
+    out.Column("NODE"),
+    out.Column("GPU"),
+    out.Column("PART"),
+    out.Column("IDLE"),
+    out.Column("HAS"),
+    out.Column("PEAK"),
+    out.Column("SUGGESTED"),
+    out.Column("QUEUE", wide=True),
+    out.Column("LAST BUSY", wide=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A part that does nothing, or is too large. Bytes; `suggested` 0: as it is."""
+
+    claim: str
+    pods: tuple[str, ...]
+    node: str
+    gpu: str
+    part: str
+    idle_s: int
+    memory: int
+    peak: int | None
+    suggested: int
+    queue: str
+    last_busy: str
+
+
+def show(asked: options.Asking, *, at_least: _For = "10m") -> None:
+    """Show what does nothing."""
+    with cli_errors.told():
+        least_s = source_format.seconds("--for", at_least)
+    namespace = asked.of_named()
+    asked.show(["ResourceSlice"], lambda of: answer(of, namespace, least_s))
+
+
+def answer(of: source.Source, namespace: str, at_least_s: float) -> out.Answer:
+    """What is idle, or oversized, the longest first."""
+    at = of.fleet().at
+    found = [
+        one
+        for gpu in (gpu for node in of.nodes().items for gpu in node.gpus)
+        for part in gpu.parts
+        if not namespace or part.claim.startswith(f"{namespace}/")
+        for one in _of(gpu, part, at)
+        if one.idle_s >= at_least_s or one.suggested
+    ]
+    found.sort(key=lambda one: (-one.idle_s, one.claim, one.gpu))
+    table = out.Table(_COLUMNS, [_row(one) for one in found], "nothing is idle or oversized")
+    return out.Answer([asdict(one) for one in found], (table,))
+
+
+def _of(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[Idle]:
+    if part.use is None or part.admin:
+        return
+    yield Idle(
+        claim=part.claim,
+        pods=part.pods,
+        node=gpu.node,
+        gpu=gpu.name,
+        part=source_format.part(part),
+        idle_s=int(source_format.elapsed_s(part.use.idle_since, at) or 0),
+        memory=part.memory,
+        peak=part.use.peak_memory,
+        suggested=suggested(part.memory, part.use.peak_memory),
+        queue=part.queue,
+        last_busy=part.use.last_busy,
+    )
+
+
+def suggested(has: int, peak: int | None) -> int:
+    """What would do, in bytes; 0 where it is not known, or what it has is not twice the peak."""
+    if not peak or 2 * peak >= has:
+        return 0
+    return math.ceil(peak * _SPARE / _GIB) * _GIB
+
+
+def _row(one: Idle) -> tuple[str, ...]:
+    return (
+        one.claim,
+        source_format.several(key.partition("/")[2] for key in one.pods),
+        one.node,
+        one.gpu,
+        one.part,
+        source_format.length(one.idle_s) if one.idle_s else "",
+        source_format.memory(one.memory),
+        source_format.memory(one.peak) if one.peak else "",
+        source_format.memory(one.suggested) if one.suggested else "",
+        one.queue,
+        one.last_busy,
+    )

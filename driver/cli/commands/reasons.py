@@ -1,0 +1,30 @@
+"""`ration reasons`: what the words in events mean."""
+
+from typing import Annotated
+
+import typer
+
+from driver import reasons, remediation
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+
+DETAILS = (
+    "  ration reasons\n\n"
+    "  ration reasons DeviceTaken\n\n"
+    "Exit codes: 0 it is said; 2 there is no such reason."
+)
+
+
+def show(
+    reason: Annotated[str, typer.Argument(help="only this one, as an event spells it")] = "",
+    output: out.Output = out.Format.TABLE,
+) -> None:
+    """Say what each reason in events and refusals means."""
+    found = [one for one in reasons.Reason if reason in {"", one.value}]
+    if not found:
+        cli_errors.stop(f"no reason {reason!r}; `ration reasons` lists them all", cli_errors.BAD)
+    rows = [
+        {"reason": one.value, "meaning": one.meaning, "what to do": remediation.of(one)}
+        for one in found
+    ]
+    out.show(rows, output)

@@ -1,0 +1,1 @@
+"""`ration cordon`, `uncordon` and `drain`."""

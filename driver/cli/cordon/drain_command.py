@@ -1,0 +1,62 @@
+"""`ration drain`: cordon, and see that nothing holds a node's GPUs, or one GPU, any more."""
+
+from typing import Annotated
+
+import typer
+
+from driver import clock, errors, names
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.cluster import Kubeconfig
+from driver.cli.cordon import command
+
+DETAILS = (
+    "Without --evict nothing is evicted: the claims and pods that hold it are listed. With it, "
+    "pods that something would make again (a ReplicaSet, a Job) are evicted by the Eviction API, "
+    "so PodDisruptionBudgets are respected, and it is waited until nothing holds it. Bare pods are "
+    "evicted with --force only; static pods and claims without a pod are left and named. "
+    "Administrators' claims (adminAccess) watch, and hold nothing.\n\n"
+    "Beyond `ration cordon` it takes the rights to list pods and resourceclaims in all namespaces, "
+    "and to create pods/eviction.\n\n"
+    "  ration drain gpu-1\n\n"
+    "  ration drain gpu-1/gpu-0000-18-00-0 --evict --timeout 10m\n\n"
+    "  ration drain gpu-1 --evict --dry-run -o json\n\n"
+    "Exit codes: 0 nothing holds it; 1 something still does; 2 there is no such node or GPU; 3 the "
+    "API server refused or was not reached."
+)
+_Evict = Annotated[bool, typer.Option("--evict", help="Evict the pods that would be made again.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="With --evict: bare pods too; nothing makes those again.")
+]
+_Timeout = Annotated[str, typer.Option(help="With --evict: how long to wait, such as 90s or 10m.")]
+
+
+def show(  # noqa: PLR0913 - the options of a command
+    target: command.Target,
+    *,
+    evict: _Evict = False,
+    force: _Force = False,
+    timeout: _Timeout = "5m",
+    dry_run: command.DryRun = False,
+    driver_name: command.DriverName = names.DRIVER,
+    kubeconfig: Kubeconfig = None,
+    output: out.Output = out.Format.TABLE,
+) -> None:
+    """Cordon it, and see that nothing holds it any more."""
+    from driver.cli.cordon import drain  # noqa: PLC0415 - as the other commands
+    from driver.cli.sources import format as source_format  # noqa: PLC0415 - as above
+
+    with cli_errors.told():
+        within_s = source_format.seconds("--timeout", timeout)
+        if force and not evict:
+            raise errors.BadInput("--force", "evicts nothing by itself", "--evict too")
+    with command.at_desk(command.Asked(target, driver_name, kubeconfig)) as (at, found, _):
+        command.mark(at, found, driver_name, dry=dry_run, err=True)
+        left = at.holders(found)
+        if evict and left and not dry_run:
+            work = drain.Drain(
+                at, found, lambda text: typer.echo(text, err=True), clock.SystemClock()
+            )
+            left = work.run(drain.Manner(force, within_s))
+        out.show_answer(drain.answer(found, left, force=evict and force), output)
+    raise typer.Exit(cli_errors.NO if left else cli_errors.DONE)

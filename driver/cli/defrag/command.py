@@ -1,0 +1,181 @@
+"""`ration defrag`: which pods to move so that a shape fits."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driver import errors, names
+from driver.cli import cluster as cluster_of
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.cluster import Kubeconfig
+from driver.scheduling.allocator import policies as known
+
+if TYPE_CHECKING:
+    from driver.api import reservations as api
+    from driver.cli.defrag import inputs
+    from driver.scheduling.explain import defrag
+
+_WITHIN_S = 120.0
+"""Within it the pods of a plan are gone, unless a budget holds them up."""
+_USUAL = ",".join(known.DEFAULT)
+
+DETAILS = (
+    'Only pods are moved that opted in by the annotation `ration.dev/defrag: "true"` and that a '
+    "controller (a ReplicaSet, a Job) would make again. The plan with the fewest pods is printed: "
+    "which pods, what they hold now, and where each would go again. A plan in which a pod finds no "
+    "place is refused, unless with --allow-pending. With --plan nothing is written anywhere: the "
+    "right to list is enough.\n\n"
+    "--apply makes a Reservation of what becomes free, for whom --for says (by default the pod of "
+    "-f), and the controller evicts the pods of the plan: PodDisruptionBudgets are respected. That "
+    "takes the rights to create Reservations, to patch their status, and to evict pods. What was "
+    "begun is undone by deleting the Reservation.\n\n"
+    "Not looked at while planning: PodDisruptionBudgets, quotas, and what kube-scheduler decides "
+    "(spreading, affinity between pods). Flags ask no CPU and no memory of the node; -f does.\n\n"
+    "  ration defrag --plan --gpus 8\n\n"
+    "  ration defrag --plan --gpus 2 --product H100\n\n"
+    "  ration defrag --plan --profile 3g.40gb\n\n"
+    "  ration defrag --plan --memory 40Gi -o json\n\n"
+    "  ration defrag --plan -f train.yaml --allow-pending\n\n"
+    "  ration defrag --apply --gpus 8 --for gang/train\n\n"
+    "  ration dump > cluster.yaml; ration defrag --plan --gpus 8 --cluster cluster.yaml\n\n"
+    "Exit codes: 0 there is a plan, or nothing to do, or all pods of it are gone; 1 there is none, "
+    "or not all are gone in time; 2 the input cannot be read, "
+    "or not all could be seen and nothing was found; 3 the API server refused or was not reached."
+)
+
+_Plan = Annotated[bool, typer.Option("--plan", help="Print the plan, and write nothing.")]
+_Apply = Annotated[bool, typer.Option("--apply", help="Print the plan and carry it out.")]
+_For = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="With --apply: whom it is kept for: pod/NAME, gang/NAME, claim/NAME, queue/NAME, or a "
+        "label of pods, app=train.",
+        show_default=False,
+    ),
+]
+_Ttl = Annotated[str, typer.Option(help="With --apply: how long it is kept: 30m.")]
+_Gpus = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
+_Product = Annotated[
+    str, typer.Option(help="Of GPUs whose product name has this in it, in any case: H100.")
+]
+_Profile = Annotated[str, typer.Option(help="A MIG device of this profile: 3g.40gb.")]
+_Memory = Annotated[str, typer.Option(help="A part of a GPU with so much memory: 40Gi.")]
+_Class = Annotated[
+    str,
+    typer.Option(
+        "--class",
+        help=f"DeviceClass, in place of {names.CLASS_GPU} for --gpus, {names.CLASS_MIG} for "
+        f"--profile, {names.CLASS_SLICE} for --memory.",
+        show_default=False,
+    ),
+]
+_Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        help="A pod with its claims and templates, or a claim or template alone; a file, a "
+        "folder, - for standard input; again for more.",
+        show_default=False,
+    ),
+]
+_Pending = Annotated[
+    bool, typer.Option("--allow-pending", help="Take plans after which evicted pods have to wait.")
+]
+_Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="In place of the live cluster: a dump (file, folder, -).", show_default=False
+    ),
+]
+_Policies = Annotated[str, typer.Option(help="As the controller's --policies.")]
+_Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", help="Of the shape, and of objects that name none.")
+]
+
+
+def show(  # noqa: PLR0913 - the options of a command
+    *,
+    plan: _Plan = False,
+    apply: _Apply = False,
+    keep_for: _For = "",
+    ttl: _Ttl = "30m",
+    gpus: _Gpus = 0,
+    product: _Product = "",
+    profile: _Profile = "",
+    memory: _Memory = "",
+    device_class: _Class = "",
+    file: _Files = None,
+    allow_pending: _Pending = False,
+    cluster: _Cluster = None,
+    policies: _Policies = _USUAL,
+    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    namespace: _Namespace = "default",
+    kubeconfig: Kubeconfig = None,
+    output: out.Output = out.Format.TABLE,
+) -> None:
+    """Plan which pods to move so that a shape fits, or move them."""
+    if plan == apply:
+        typer.echo("nothing asked, or two things: --plan prints a plan, --apply moves", err=True)
+        raise typer.Exit(cli_errors.BAD)
+    # Loaded where something is planned: the selectors' compiler takes half a second.
+    from driver.cli.defrag import inputs, render, shape  # noqa: PLC0415
+    from driver.scheduling.explain import defrag  # noqa: PLC0415
+
+    told = shape.Shape(gpus, product, profile, memory, device_class, driver_name)
+    asked = inputs.Asked(told, tuple(file or ()), cluster, policies, namespace, kubeconfig)
+    with cli_errors.told():
+        found = inputs.find(asked)
+        to = _holder(asked, found, keep_for) if apply else None
+    made = defrag.make(found.world, found.workload)
+    near = inputs.near(found, made) if isinstance(made, defrag.NoPlan) else None
+    for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):
+        typer.echo(one, err=True)
+    if output.is_for_people:
+        render.print_table(made, near, allow_pending=allow_pending)
+    else:
+        document = render.document(found, made, near, allow_pending=allow_pending)
+        out.show_document(document, output)
+    code = render.code(found, made, allow_pending=allow_pending)
+    if code == 0 and to is not None and isinstance(made, defrag.Plan) and made.moves:
+        with cli_errors.told():
+            code = _carry_out(asked, found, made, to, ttl)
+    raise typer.Exit(code)
+
+
+def _holder(asked: "inputs.Asked", found: "inputs.Found", keep_for: str) -> "api.Holder":
+    """Whom it is kept for. Raises BadInput."""
+    from driver.cli.defrag import apply as defrag_apply  # noqa: PLC0415
+
+    if asked.cluster is not None:
+        raise errors.BadInput("--apply", "carries nothing out in a dump", "the live cluster")
+    if keep_for:
+        return defrag_apply.holder(keep_for)
+    if not asked.files:
+        raise errors.BadInput("--apply", "does not say for whom", "--for, or a pod by -f")
+    return defrag_apply.holder(f"pod/{found.workload.pod.name}")
+
+
+def _carry_out(
+    asked: "inputs.Asked",
+    found: "inputs.Found",
+    plan: "defrag.Plan",
+    to: "api.Holder",
+    ttl: str,
+) -> int:
+    """Reserve, and follow until the pods of the plan are gone; the exit code. Raises ApiError."""
+    from driver.cli.defrag import apply as defrag_apply  # noqa: PLC0415
+
+    namespace = found.workload.pod.namespace
+    work = defrag_apply.Applying(
+        cluster_of.connect(asked.kubeconfig), namespace, lambda text: typer.echo(text, err=True)
+    )
+    body, status = defrag_apply.reservation(found, plan, to, ttl, namespace)
+    name = work.start(body, status)
+    if work.follow(plan, _WITHIN_S):
+        typer.echo(f"done: reservation {namespace}/{name} keeps it for {ttl}", err=True)
+        return 0
+    typer.echo(f"not all are gone after {_WITHIN_S:.0f} s; the controller goes on", err=True)
+    return 1

@@ -1,0 +1,153 @@
+"""A plan for people, and for programs."""
+
+from typing import Any
+
+from driver.cli import output as out
+from driver.cli.defrag import inputs
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import defrag, holders
+from driver.scheduling.explain import messages as near_words
+
+NOTHING, PLANNED, REFUSED, NO_PLAN = "fits now", "planned", "refused", "no plan"
+
+
+def state(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
+    """`fits now`, `planned`, `refused` (a pod would have to wait) or `no plan`."""
+    if isinstance(plan, defrag.NoPlan):
+        return NO_PLAN
+    if not plan.moves:
+        return NOTHING
+    return REFUSED if plan.waiting and not allow_pending else PLANNED
+
+
+def code(found: inputs.Found, plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> int:
+    """The exit code: 0 planned or nothing to do, 1 no plan, 2 none, but not all was seen."""
+    if state(plan, allow_pending=allow_pending) in {NOTHING, PLANNED}:
+        return 0
+    all_seen = plan.all_seen if isinstance(plan, defrag.NoPlan) else plan.least
+    return 1 if all_seen and not found.unseen else 2
+
+
+def head(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
+    """The plan in a sentence or two."""
+    if isinstance(plan, defrag.NoPlan):
+        return f"No plan: {_of_pods(plan)}. {allocator_messages.no_fit(plan.refused)}"
+    node, devices = plan.placement.node, allocator_messages.devices(plan.placement)
+    if not plan.moves:
+        return f"Nothing to do: fits now on {node}: {devices}"
+    text = f"Evict {_pods(len(plan.moves))}, and {devices} on {node} are free for it"
+    if plan.waiting:
+        text = f"{text}; {_pods(len(plan.waiting))} would find no place and wait"
+    if state(plan, allow_pending=allow_pending) == REFUSED:
+        text = f"Refused without --allow-pending: {text}"
+    return text if plan.least else f"{text}. Not everything was tried: a better plan may exist"
+
+
+def print_table(
+    plan: defrag.Plan | defrag.NoPlan,
+    near: inputs.Near | None,
+    *,
+    allow_pending: bool,
+) -> None:
+    """A sentence, and a row a pod."""
+    print(head(plan, allow_pending=allow_pending))
+    if isinstance(plan, defrag.Plan) and plan.moves:
+        print()
+        out.show([_row(one) for one in plan.moves], out.Format.TABLE)
+    if near is not None:
+        print(f"\n{near_words.of(near.nearest)}")
+        for key, why in near.stay.items():
+            if why:
+                print(f"  {key} {why}")
+
+
+def document(
+    found: inputs.Found,
+    plan: defrag.Plan | defrag.NoPlan,
+    near: inputs.Near | None,
+    *,
+    allow_pending: bool,
+) -> dict[str, Any]:
+    """All of it."""
+    made: dict[str, Any] = {
+        "state": state(plan, allow_pending=allow_pending),
+        "summary": head(plan, allow_pending=allow_pending),
+        "pod": str(found.workload.pod.key),
+    }
+    if isinstance(plan, defrag.Plan):
+        made |= {
+            "node": plan.placement.node,
+            "devices": _devices(plan.placement),
+            "evict": [_move(one) for one in plan.moves],
+            "waiting": len(plan.waiting),
+            "best": plan.least,
+        }
+    else:
+        made |= {"candidates": plan.candidates, "best": plan.all_seen}
+    if near is not None:
+        made["nearest"] = {
+            "node": near.nearest.node,
+            "summary": near_words.of(near.nearest),
+            "ever": near.nearest.ever,
+            "pods": [
+                {"pod": str(key), "whyNot": near.stay.get(key, "")} for key in near.nearest.leaving
+            ],
+        }
+    return {**made, "notes": [*found.notes], "unseen": [*found.unseen]}
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
+
+
+def _of_pods(plan: defrag.NoPlan) -> str:
+    if not plan.candidates:
+        return "no pod may be moved"
+    ended = "" if plan.all_seen else "; the search ended before all was tried"
+    return f"{_pods(plan.candidates)} may be moved, and no set of them would do{ended}"
+
+
+def _row(move: defrag.Move) -> dict[str, str]:
+    return {
+        "pod": move.tenant.key,
+        "owner": _owner(move.tenant),
+        "from": _from(move.tenant),
+        "to": _to(move),
+    }
+
+
+def _to(move: defrag.Move) -> str:
+    if isinstance(move.again, allocator_types.NoFit):
+        return f"waits: {allocator_messages.no_fit(move.again)}"
+    devices = allocator_messages.devices(move.again)
+    return f"{move.again.node}: {devices}" if devices else move.again.node
+
+
+def _from(tenant: holders.Tenant) -> str:
+    held = ", ".join(_held(tenant))
+    return f"{tenant.node}: {held}" if held else tenant.node
+
+
+def _held(tenant: holders.Tenant) -> list[str]:
+    return [result.device.device for lease in tenant.leases for result in lease.results]
+
+
+def _owner(tenant: holders.Tenant) -> str:
+    owner = tenant.pod.owner
+    return f"{owner.kind} {owner.name}" if owner else ""
+
+
+def _devices(placement: allocator_types.Placement) -> list[str]:
+    return [pick.device.device for pick in placement.picks]
+
+
+def _move(move: defrag.Move) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "pod": str(move.tenant.key),
+        "owner": _owner(move.tenant),
+        "from": {"node": move.tenant.node, "devices": _held(move.tenant)},
+    }
+    if isinstance(move.again, allocator_types.NoFit):
+        return {**made, "to": None, "why": allocator_messages.no_fit(move.again)}
+    return {**made, "to": {"node": move.again.node, "devices": _devices(move.again)}}

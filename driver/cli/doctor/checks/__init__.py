@@ -1,0 +1,37 @@
+"""What `ration doctor` makes of what it was shown. Pure: facts in, findings out."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from driver.cli.doctor.checks import (
+    components,
+    controller,
+    facts,
+    findings,
+    nodes,
+    plugins,
+    server,
+    webhooks,
+)
+
+CHECKS: Final[tuple[Callable[[facts.Facts], Iterable[findings.Finding]], ...]] = (
+    server.version,
+    server.api,
+    server.classes,
+    server.features,
+    server.gates,
+    controller.lease,
+    controller.pods,
+    components.versions,
+    components.rights,
+    webhooks.certificates,
+    plugins.device_plugins,
+    plugins.mig_managers,
+    nodes.nodes,
+)
+"""In the order in which they are shown."""
+
+
+def run(facts: facts.Facts) -> tuple[findings.Finding, ...]:
+    """Every check's findings."""
+    return tuple(finding for check in CHECKS for finding in check(facts))

@@ -1,0 +1,98 @@
+"""Whether somebody allocates, and whether the chart's pods are ready."""
+
+import datetime as dt
+from collections.abc import Iterator
+
+from driver import names
+from driver.cli.doctor.checks import facts, findings
+from driver.resources import fields
+
+LEASE = "ration-controller"
+_COMPONENT = "app.kubernetes.io/component"
+_COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
+_APART = dt.timedelta(seconds=30)
+"""By which the caller's clock may differ from the cluster's."""
+
+
+def lease(seen: facts.Facts) -> Iterator[findings.Finding]:
+    """A controller leads, and has said so lately."""
+    if isinstance(seen.leases, facts.Unseen):
+        yield findings.unseen("controller", seen.leases)
+        return
+    found = next((one for one in seen.leases if facts.name(one) == LEASE), None)
+    where = f"in namespace {seen.namespace}"
+    spec = fields.mapping(found, "spec") if found is not None else {}
+    holder = fields.text(spec, "holderIdentity")
+    if not holder:
+        yield _nobody(seen, f"no controller leads {where}")
+        return
+    age = seen.now - _time(fields.text(spec, "renewTime"))
+    lasts = dt.timedelta(seconds=fields.integer(spec, "leaseDurationSeconds", default=15))
+    if age > lasts + _APART:
+        text = f"{holder}, which led {where}, was last heard of {_ago(age)} ago"
+        yield findings.Finding("controller", findings.State.WRONG, text, _logs(seen, "controller"))
+    else:
+        yield findings.Finding("controller", findings.State.FINE, f"{holder} leads")
+
+
+def _nobody(seen: facts.Facts, text: str) -> findings.Finding:
+    """That matters where devices wait for a controller."""
+    slices = () if isinstance(seen.slices, facts.Unseen) else seen.slices
+    waiting = any(
+        facts.attribute(one, names.ATTR_ALLOCATOR) == "controller" for one in facts.devices(slices)
+    )
+    if not waiting:
+        return findings.Finding(
+            "controller", findings.State.NOTE, f"{text}; kube-scheduler allocates"
+        )
+    fix = (
+        f"{_logs(seen, 'controller')}; installed elsewhere: --namespace; to do without: "
+        f"kubectl label node --all {names.ALLOCATOR_LABEL}=scheduler"
+    )
+    return findings.Finding(
+        "controller", findings.State.WRONG, f"{text}, and nothing new can start", fix
+    )
+
+
+def pods(seen: facts.Facts) -> Iterator[findings.Finding]:
+    """Every pod of the chart is ready."""
+    if isinstance(seen.pods, facts.Unseen):
+        yield findings.unseen("pods", seen.pods)
+        return
+    ours = [one for one in seen.pods if facts.labels(one).get(_COMPONENT) in _COMPONENTS]
+    if not ours:
+        text = f"no pod of the chart in namespace {seen.namespace}"
+        fix = "installed elsewhere: --namespace"
+        yield findings.Finding("pods", findings.State.NOTE, text, fix)
+    for component in _COMPONENTS:
+        of = [one for one in ours if facts.labels(one)[_COMPONENT] == component]
+        late = sorted(facts.name(one) for one in of if not _is_ready(one))
+        if late:
+            text = f"{component}: {len(late)} of {len(of)} not ready: {', '.join(late[:5])}"
+            yield findings.Finding("pods", findings.State.WRONG, text, _logs(seen, component))
+        elif of:
+            yield findings.Finding("pods", findings.State.FINE, f"{component}: {len(of)} ready")
+
+
+def _is_ready(pod: fields.Raw) -> bool:
+    status = fields.mapping(pod, "status")
+    return fields.text(status, "phase") == "Succeeded" or any(
+        one.get("type") == "Ready" and one.get("status") == "True"
+        for _, one in fields.objects(status, "conditions")
+    )
+
+
+def _logs(seen: facts.Facts, component: str) -> str:
+    return f"kubectl -n {seen.namespace} logs -l {_COMPONENT}={component} --tail=20"
+
+
+def _time(text: str) -> dt.datetime:
+    """An RFC 3339 time; the beginning of all time when it is none."""
+    try:
+        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    except ValueError:
+        return dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+def _ago(age: dt.timedelta) -> str:
+    return f"{age.total_seconds():.0f} s" if age < dt.timedelta(days=365) else "ages"

@@ -1,0 +1,91 @@
+"""What the checks are shown: objects as the API server wrote them, or why there are none."""
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from driver import names
+from driver.cli import permissions
+from driver.resources import fields
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What could not be looked at. `right` is what a caller needs for it: `list nodes`."""
+
+    right: str
+    problem: str
+    forbidden: bool = False
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Whether the account of a component may do something."""
+
+    component: str
+    account: str
+    right: permissions.Right
+    given: bool
+
+
+Listing: TypeAlias = tuple[fields.Raw, ...] | Unseen
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that was gathered. `node` is the only one asked about, or "" for all.
+
+    `slices` are those of `driver`; `leases` and `pods` those of `namespace`; `now` is the caller's
+    clock. `events` are those of nodes, `given` the rights that our components need, `gates` the API
+    server's feature gates as far as it tells them.
+    """
+
+    driver: str
+    namespace: str
+    now: dt.datetime
+    version: str | Unseen
+    nodes: Listing
+    slices: Listing
+    classes: Listing
+    leases: Listing
+    pods: Listing
+    daemon_sets: Listing
+    webhooks: Listing
+    node: str = ""
+    events: Listing = ()
+    given: tuple[Right, ...] | Unseen = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)
+
+
+def name(obj: fields.Raw) -> str:
+    """`metadata.name`."""
+    return fields.text(fields.mapping(obj, "metadata"), "name")
+
+
+def labels(obj: fields.Raw) -> Mapping[str, str]:
+    """`metadata.labels`."""
+    return fields.text_map(fields.mapping(obj, "metadata"), "labels")
+
+
+def devices(slices: Iterable[fields.Raw]) -> Iterator[fields.Raw]:
+    """The devices of slices, in order."""
+    for one in slices:
+        for _, device in fields.objects(fields.mapping(one, "spec"), "devices"):
+            yield device
+
+
+def attribute(device: fields.Raw, key: str) -> str:
+    """A string attribute; empty when absent."""
+    return fields.text(fields.mapping(fields.mapping(device, "attributes"), key), "string")
+
+
+def is_given(device: fields.Raw) -> bool:
+    """Whether the device is somebody's to allocate: monitors are not."""
+    return attribute(device, names.ATTR_TYPE) != names.TYPE_MONITOR
+
+
+def taints(device: fields.Raw) -> frozenset[str]:
+    """The keys of a device's taints."""
+    return frozenset(fields.text(one, "key") for _, one in fields.objects(device, "taints"))

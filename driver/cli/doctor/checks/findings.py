@@ -1,0 +1,62 @@
+"""What a check found: one line, with what to do about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from driver.cli.doctor.checks import facts
+
+
+class State(StrEnum):
+    """`NOTE` is worth knowing and nothing to repair; `UNSEEN` could not be looked at."""
+
+    FINE = "ok"
+    NOTE = "note"
+    WRONG = "wrong"
+    UNSEEN = "not seen"
+
+
+class Exit(IntEnum):
+    """The command's exit codes."""
+
+    FINE = 0
+    WRONG = 1
+    UNSEEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`where` is `cluster`, or a node's name; `fix` is empty where there is nothing to do."""
+
+    check: str
+    state: State
+    told: str
+    fix: str = ""
+    where: str = "cluster"
+
+    def row(self) -> dict[str, str]:
+        """As it is printed."""
+        return {
+            "state": self.state.value,
+            "where": self.where,
+            "check": self.check,
+            "found": self.told,
+            "fix": self.fix,
+        }
+
+
+def unseen(check: str, what: facts.Unseen) -> Finding:
+    """A check that could not be made."""
+    if what.forbidden:
+        fix = f"ask for the right: kubectl auth can-i {what.right}"
+        return Finding(check, State.UNSEEN, f"you may not {what.right}", fix)
+    fix = "check the kubeconfig, and that the API server can be reached"
+    return Finding(check, State.UNSEEN, what.problem, fix)
+
+
+def verdict(found: Iterable[Finding]) -> Exit:
+    """Something wrong outweighs what was not seen."""
+    states = {one.state for one in found}
+    if State.WRONG in states:
+        return Exit.WRONG
+    return Exit.UNSEEN if State.UNSEEN in states else Exit.FINE

@@ -1,0 +1,122 @@
+"""The shell of `ration doctor`: asks the API server for all that the checks are shown."""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+
+from driver import errors
+from driver.cli import permissions
+from driver.cli.doctor.checks import components, facts
+from driver.kube import client, gvr
+from driver.resources import fields
+
+_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(DRA\w+)"[^}]*\} ([01])\s*$', re.MULTILINE)
+
+
+class Gathering:
+    """Looks with the caller's rights; what may not be seen is noted, and the rest looked at."""
+
+    def __init__(self, kube: client.KubeClient) -> None:
+        self._kube = kube
+
+    def look(self, driver: str, namespace: str, node: str, now: dt.datetime) -> facts.Facts:
+        """All there is to check."""
+        nodes = f"metadata.name={node}" if node else ""
+        slices = f"spec.driver={driver}" + (f",spec.nodeName={node}" if node else "")
+        pods = self._list(gvr.PODS, namespace)
+        return facts.Facts(
+            driver=driver,
+            namespace=namespace,
+            now=now,
+            version=self._version(),
+            nodes=self._list(gvr.NODES, selector=nodes),
+            slices=self._list(gvr.RESOURCE_SLICES, selector=slices),
+            classes=self._list(gvr.DEVICE_CLASSES),
+            leases=self._list(gvr.LEASES, namespace),
+            pods=pods,
+            daemon_sets=self._list(gvr.DAEMON_SETS),
+            webhooks=self._webhooks(),
+            node=node,
+            events=self._list(gvr.EVENTS, "default", "regarding.kind=Node"),
+            given=self._rights(pods, namespace),
+            gates=self._gates(),
+        )
+
+    def _version(self) -> str | facts.Unseen:
+        try:
+            return self._kube.server_version().git
+        except errors.ApiError as e:
+            return _unseen("get /version", e)
+
+    def _rights(
+        self, pods: facts.Listing, namespace: str
+    ) -> tuple[facts.Right, ...] | facts.Unseen:
+        """Of each account that our pods have. The answers are the server's, and nothing is kept."""
+        accounts = {
+            (component, account)
+            for one in (() if isinstance(pods, facts.Unseen) else pods)
+            if (component := facts.labels(one).get(components.COMPONENT, "")) in components.NEEDED
+            and (account := fields.text(fields.mapping(one, "spec"), "serviceAccountName"))
+        }
+        try:
+            return tuple(
+                self._right(component, account, namespace, needed)
+                for component, account in sorted(accounts)
+                for needed in components.NEEDED[component]
+            )
+        except errors.ApiError as e:
+            return _unseen("create subjectaccessreviews.authorization.k8s.io", e)
+
+    def _right(
+        self, component: str, account: str, namespace: str, needed: tuple[str, str, str]
+    ) -> facts.Right:
+        group, kind, verb = needed
+        plural, _, below = kind.partition("/")
+        asked = {"group": group, "resource": plural, "subresource": below, "verb": verb}
+        who = f"system:serviceaccount:{namespace}:{account}"
+        body = {
+            "apiVersion": gvr.ACCESS_REVIEWS.api_version,
+            "kind": "SubjectAccessReview",
+            "spec": {"user": who, "resourceAttributes": asked},
+        }
+        answer = self._kube.create(gvr.ACCESS_REVIEWS, body)
+        given = bool(answer.get("status", {}).get("allowed"))
+        return facts.Right(component, account, permissions.Right(verb, kind, group), given)
+
+    def _gates(self) -> Mapping[str, bool]:
+        """The feature gates that the server tells in its metrics, which few may read."""
+        try:
+            text = self._kube.text("/metrics")
+        except errors.ApiError:
+            return {}
+        return {name: value == "1" for name, value in _GATE.findall(text)}
+
+    def _webhooks(self) -> facts.Listing:
+        found: list[dict[str, object]] = []
+        for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
+            listing = self._list(kind)
+            if isinstance(listing, facts.Unseen):
+                return listing
+            # The items of a list do not say what kind they are.
+            named = kind.plural.removesuffix("s")
+            found += ({**one, "kind": named} for one in listing)
+        return tuple(found)
+
+    def _list(
+        self, kind: gvr.Resource, namespace: str | None = None, selector: str = ""
+    ) -> facts.Listing:
+        try:
+            return tuple(self._kube.list(kind, namespace=namespace, field_selector=selector).items)
+        except errors.ApiError as e:
+            group = f".{kind.group}" if kind.group else ""
+            within = f" -n {namespace}" if namespace else ""
+            return _unseen(f"list {kind.plural}{group}{within}", e)
+
+
+def _unseen(right: str, problem: errors.ApiError) -> facts.Unseen:
+    return facts.Unseen(
+        right,
+        str(problem),
+        forbidden=isinstance(problem, errors.Forbidden | errors.Unauthorized),
+        missing=isinstance(problem, errors.NotFound),
+    )

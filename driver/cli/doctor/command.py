@@ -1,0 +1,99 @@
+"""`ration doctor`: what is wrong, and what to do about it."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driver import clock, errors, names
+from driver.cli import cluster
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.doctor import checks, collect
+from driver.cli.doctor import host as node_itself
+from driver.cli.doctor.checks import findings
+from driver.cli.doctor.checks import host as of_host
+from driver.runtime.files import driver_search
+
+DETAILS = (
+    "It asks the API server only, and changes nothing. Of the cluster: is Kubernetes new enough, "
+    "are its feature gates on, is there a DeviceClass, does a controller lead, are the pods ready "
+    "and of one image, may they do what they have to, do the webhook's certificates hold. Of "
+    "each node with GPUs: what it publishes, or what its plugin says instead, who allocates it, "
+    "and who else is there: another driver of the name, a device plugin, a MIG manager.\n\n"
+    "With --host it looks at the machine that it runs on, and asks no API server: where the NVIDIA "
+    "driver is, its device files and their links in /dev/char, the cgroup driver, CDI, and which "
+    "version the container toolkit's hook has. The plugin's pod sees its node at /host.\n\n"
+    "ok: as it should be. note: worth knowing, nothing to repair. wrong: see the fix. not seen: "
+    "you lack the right, or there was no answer.\n\n"
+    "  ration doctor\n\n"
+    "  ration doctor --node gpu-7 --wrong\n\n"
+    "  ration doctor -o json\n\n"
+    "  kubectl -n ration-system exec POD -- python -m driver.cli doctor --host --host-root /host"
+    "\n\n"
+    "Exit codes: 0 nothing is wrong; 1 something is; 2 there is no kubeconfig or no such folder; 3 "
+    "not all could be seen."
+)
+_STYLES = {"wrong": "red", "not seen": "yellow", "ok": "green"}
+_Host = Annotated[
+    bool, typer.Option("--host", help="look at this machine, a node, in place of the cluster")
+]
+_HostRoot = Annotated[
+    Path, typer.Option(help="with --host: where the node's own root is; /host in the plugin's pod")
+]
+_DriverRoot = Annotated[
+    str, typer.Option(help="with --host: the plugin's --driver-root, as this process sees it")
+]
+
+
+def examine(  # noqa: PLR0913 - the options of a command
+    node: Annotated[str, typer.Option(help="only this node, beside the cluster itself")] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="where the chart is installed")
+    ] = "ration-system",
+    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    kubeconfig: cluster.Kubeconfig = None,
+    *,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="leave out what is as it should be")
+    ] = False,
+    host: _Host = False,
+    host_root: _HostRoot = Path("/"),
+    driver_root: _DriverRoot = driver_search.AUTO,
+    output: out.Output = out.Format.TABLE,
+) -> None:
+    """Look for what keeps GPUs from being given out, and what to do about it."""
+    if host:
+        with cli_errors.told():
+            found = _of_host(host_root, driver_root, node)
+    else:
+        seen = collect.Gathering(cluster.connect(kubeconfig)).look(
+            driver_name, namespace, node, clock.SystemClock().now()
+        )
+        found = checks.run(seen)
+    shown = [one for one in found if not wrong or one.state is not findings.State.FINE]
+    out.show_answer(answer(shown), output)
+    raise typer.Exit(findings.verdict(found))
+
+
+def answer(found: list[findings.Finding]) -> out.Answer:
+    """As it is printed."""
+    rows = [one.row() for one in found]
+    columns = tuple(
+        out.Column(name.upper(), blank="", styles=_STYLES if name == "state" else {})
+        for name in ("state", "where", "check", "found", "fix")
+    )
+    return out.Answer(rows, (out.Table(columns, [tuple(row.values()) for row in rows]),))
+
+
+def _of_host(root: Path, driver_root: str, node: str) -> tuple[findings.Finding, ...]:
+    """Raises BadInput where the root is none."""
+    if not root.is_dir():
+        raise errors.BadInput("--host-root", f"{root} is no folder", "a node's root")
+    setting: driver_search.Setting = (
+        driver_search.AUTO if driver_root == driver_search.AUTO else Path(driver_root)
+    )
+    name = node or os.environ.get("NODE_NAME") or platform.node()
+    return tuple(of_host.examine(node_itself.look(root, setting, name)))

@@ -1,0 +1,82 @@
+"""`ration explain`: why a pod or a claim waits, or is where it is; what becomes of a node."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli.explain import text
+from driver.cli.sources import options, source
+
+app = typer.Typer(name="explain", no_args_is_help=True, rich_markup_mode=None)
+_POD = (
+    "Say why a pod waits, or is where it is: the reason, what each node lacks, the nearest fit, "
+    "and what to do about it.\n\n"
+    "The controller's own answer where its API is reached; else it is worked out here, from what "
+    "you may list, without queues, gangs and reservations.\n\n"
+    "  ration explain pod train-0 -n vision\n\n"
+    "  ration explain pod train-0 -n vision -o json\n\n"
+    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 there is no "
+    "such pod; 3 refused, or not reached."
+)
+_CLAIM = (
+    "Say what a claim asks and has, who uses it, and why it waits.\n\n"
+    "  ration explain claim train -n vision\n\n"
+    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 there is no "
+    "such claim; 3 refused, or not reached."
+)
+_NODE = (
+    "Say what a node gives and to whom, and what keeps work from it.\n\n"
+    "  ration explain node gpu-1\n\n"
+    "Exit codes: 0 all of it can be given to claims; 1 something is in the way; 2 no such "
+    "node with GPUs; 3 refused, or not reached."
+)
+_Name = Annotated[str, typer.Argument(help="Its name, or NAMESPACE/NAME.")]
+_NodeName = Annotated[str, typer.Argument(help="The node's name.")]
+
+
+def pod(asked: options.Asking, name: _Name) -> None:
+    """Say why a pod waits, or is where it is."""
+    key = _key(asked, name)
+    _show(asked, ["Pod"], lambda of: text.pod(of, key))
+
+
+def claim(asked: options.Asking, name: _Name) -> None:
+    """Say what a claim asks and has."""
+    key = _key(asked, name)
+    _show(asked, ["ResourceClaim"], lambda of: text.claim(of, key))
+
+
+def node(asked: options.Asking, name: _NodeName) -> None:
+    """Say what a node gives and to whom."""
+    _show(asked, ["ResourceSlice"], lambda of: text.node(of, name), node=name)
+
+
+def _key(asked: options.Asking, name: str) -> str:
+    return name if "/" in name else f"{asked.of_namespace() or 'default'}/{name}"
+
+
+def _show(
+    asked: options.Asking,
+    needed: list[str],
+    tell: Callable[[source.Source], text.Told],
+    *,
+    node: str = "",
+) -> None:
+    """Print it; the exit code says whether it is well."""
+    wells: list[bool] = []
+
+    def answer(of: source.Source) -> out.Answer:
+        told = tell(of)
+        wells.append(told.well)
+        return told.answer
+
+    asked.show(needed, answer, node=node, free_gpus=bool(node))
+    raise typer.Exit(cli_errors.DONE if wells[-1] else cli_errors.NO)
+
+
+app.command("pod", help=_POD)(options.command(pod))
+app.command("claim", help=_CLAIM)(options.command(claim))
+app.command("node", help=_NODE)(options.command(node))

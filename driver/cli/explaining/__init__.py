@@ -1,1 +1,0 @@
-"""What `ration explain` says, as text."""

@@ -1,1 +1,0 @@
-"""`ration must-gather`: what a maintainer needs to see of a cluster, in one archive."""

@@ -1,0 +1,228 @@
+"""A claim, or a template of one, and a pod that uses it, from what a person asks. Pure."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from driver import errors, names
+from driver.cli.validate import checks as validate_checks
+from driver.resources import quantities
+
+Raw = dict[str, Any]
+_PROFILE = re.compile(r"[1-9][0-9]*(c\.[1-9][0-9]*)?g\.[1-9][0-9]*gb([+-][a-z.]+)*")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_REQUEST = "gpu"
+_GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists"}
+_COMMAND = ["sh", "-c", "nvidia-smi -L; sleep infinity"]
+_PERCENT = 100
+
+
+class Same(StrEnum):
+    """What devices of one claim have in common."""
+
+    NVLINK = "nvlink"
+    NUMA = "numa"
+    PCIE = "pcie"
+
+
+class Isolation(StrEnum):
+    """How well a part by need is kept apart from others."""
+
+    HARDWARE = "hardware"
+    LIMITS = "limits"
+    NONE = "none"
+
+
+_MATCHED = {Same.NUMA: names.ATTR_NUMA_NODE, Same.PCIE: names.ATTR_PCIE_ROOT}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Which kind of device: exactly one of these, or none for a part by need."""
+
+    whole: int = 0
+    mig: str = ""
+    mps: bool = False
+    time_slice: bool = False
+    by_need: bool = False
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The flags that were given."""
+        flags = {
+            "--whole": bool(self.whole),
+            "--mig": bool(self.mig),
+            "--mps": self.mps,
+            "--time-slice": self.time_slice,
+            "--slice": self.by_need,
+        }
+        return tuple(flag for flag, given in flags.items() if given)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of a device, and how many of them; 0 and "" are not said."""
+
+    memory: str = ""
+    compute: int = 0
+    count: int = 0
+    isolation: Isolation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What devices, and of which GPUs."""
+
+    kind: Kind
+    amount: Amount = Amount()
+    product: str = ""
+    same: Same | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """As what it is written: `namespace` "" names none, `image` "" is no pod."""
+
+    name: str = "gpu"
+    namespace: str = ""
+    template: bool = False
+    image: str = ""
+    driver: str = names.DRIVER
+
+
+def documents(wish: Wish, form: Form) -> list[Raw]:
+    """The objects to be created.
+
+    Raises:
+        BadInput: what is asked contradicts itself, or nothing could give it.
+    """
+    if not _NAME.fullmatch(form.name):
+        raise errors.BadInput("--name", f"is {form.name!r}", "a name such as train-0")
+    _refuse(wish)
+    devices: Raw = {"requests": [{"name": _REQUEST, "exactly": _exactly(wish, form.driver)}]}
+    if wish.same in _MATCHED:
+        devices["constraints"] = [{"matchAttribute": _MATCHED[wish.same]}]
+    if wish.amount.isolation is not None:
+        devices["config"] = [_isolated(wish.amount.isolation, form.driver)]
+    made = [_object(devices, form), *([_pod(form)] if form.image else [])]
+    verdict = validate_checks.judge([validate_checks.Source("", one) for one in made], form.driver)
+    for one in verdict.problems:
+        if one.certain:
+            raise errors.BadInput("what is asked", one.told)
+    return made
+
+
+def _refuse(wish: Wish) -> None:
+    """Raise BadInput where it contradicts itself."""
+    kind, amount = wish.kind, wish.amount
+    parts = bool(amount.memory or amount.compute)
+    if len(kind.named) > 1:
+        raise errors.BadInput(" and ".join(kind.named), "exclude each other", "one of them")
+    if not kind.named and not parts and amount.isolation is None:
+        raise errors.BadInput("nothing", "is asked", "--whole N, --mig 1g.10gb, or --memory 20Gi")
+    if (kind.whole or kind.mig) and parts:
+        what = "is all of a GPU" if kind.whole else "has the amounts of its profile"
+        text = f"{what}: --memory and --compute are of shares"
+        raise errors.BadInput(kind.named[0], text, "--mps, --time-slice or --slice with them")
+    if kind.whole and amount.count:
+        raise errors.BadInput("--whole and --count", "say how many twice", "--whole N alone")
+    if amount.isolation is not None and kind.named not in {(), ("--slice",)}:
+        raise errors.BadInput(f"--isolation and {kind.named[0]}", "exclude each other", "--slice")
+    if kind.mig and not _PROFILE.fullmatch(kind.mig):
+        raise errors.BadInput("--mig", f"is {kind.mig!r}", "a profile such as 1g.10gb")
+    if amount.memory and quantities.parse(amount.memory, "--memory").nanos <= 0:
+        raise errors.BadInput("--memory", f"is {amount.memory!r}", "an amount such as 20Gi")
+    if amount.compute and not 1 <= amount.compute <= _PERCENT:
+        raise errors.BadInput("--compute", f"is {amount.compute}", "percent of a GPU, 1 to 100")
+    _refuse_same(wish)
+
+
+def _refuse_same(wish: Wish) -> None:
+    several = max(wish.kind.whole, wish.amount.count)
+    if wish.same is not None and several < 2:  # noqa: PLR2004 - one device has nothing to share
+        raise errors.BadInput("--same", "is of several devices", "--whole or --count, 2 or more")
+    if wish.same is Same.NVLINK and not wish.kind.whole:
+        raise errors.BadInput("--same nvlink", "is of whole GPUs", "--whole N")
+
+
+def _exactly(wish: Wish, driver: str) -> Raw:
+    made: Raw = {"deviceClassName": _class(wish.kind)}
+    count = wish.kind.whole or wish.amount.count
+    if count > 1:
+        made["count"] = count
+    selectors = [{"cel": {"expression": one}} for one in _selectors(wish, driver)]
+    if selectors:
+        made["selectors"] = selectors
+    amounts = {names.CAP_MEMORY: wish.amount.memory, names.CAP_COMPUTE: wish.amount.compute or ""}
+    asked = {name: str(amount) for name, amount in amounts.items() if amount}
+    if asked:
+        made["capacity"] = {"requests": asked}
+    return made
+
+
+def _class(kind: Kind) -> str:
+    if kind.whole:
+        return names.CLASS_GPU
+    if kind.mig:
+        return names.CLASS_MIG
+    if kind.mps:
+        return names.CLASS_MPS
+    return names.CLASS_TIMESLICE if kind.time_slice else names.CLASS_SLICE
+
+
+def _selectors(wish: Wish, driver: str) -> list[str]:
+    of = f'device.attributes["{driver}"]'
+    found = []
+    if wish.kind.mig:
+        found.append(f'{of}.{names.ATTR_PROFILE} == "{wish.kind.mig}"')
+    if wish.product:
+        part = wish.product.lower().replace("\\", "\\\\").replace('"', '\\"')
+        found.append(f'{of}.{names.ATTR_PRODUCT}.lowerAscii().contains("{part}")')
+    if wish.same is Same.NVLINK:
+        found.append(f"{of}.?{names.ATTR_NVLINK_PEERS}.orValue(0) != 0")
+    return found
+
+
+def _isolated(isolation: Isolation, driver: str) -> Raw:
+    parameters = {
+        "apiVersion": names.CONFIG_VERSION,
+        "kind": "SliceConfig",
+        "isolation": isolation.value,
+    }
+    return {"opaque": {"driver": driver, "parameters": parameters}}
+
+
+def _object(devices: Raw, form: Form) -> Raw:
+    spec: Raw = {"devices": devices}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate" if form.template else "ResourceClaim",
+        "metadata": _meta(form),
+        "spec": {"spec": spec} if form.template else spec,
+    }
+
+
+def _pod(form: Form) -> Raw:
+    named = "resourceClaimTemplateName" if form.template else "resourceClaimName"
+    container: Raw = {
+        "name": "main",
+        "image": form.image,
+        "command": _COMMAND,
+        "resources": {"claims": [{"name": _REQUEST}]},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _meta(form),
+        "spec": {
+            "restartPolicy": "Never",
+            "resourceClaims": [{"name": _REQUEST, named: form.name}],
+            "containers": [container],
+            "tolerations": [_GPU_TAINT],
+        },
+    }
+
+
+def _meta(form: Form) -> Raw:
+    return {"name": form.name, **({"namespace": form.namespace} if form.namespace else {})}

@@ -1,0 +1,1 @@
+"""`ration migrate`: from the device plugin's configuration to Ration's."""

@@ -1,0 +1,100 @@
+"""`ration migrate`: the device plugin's configuration, as a plan for Ration."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from driver.cli import output as out
+
+DETAILS = (
+    "Reads how the device plugin is configured and prints what each node is offered as then, the "
+    "values of Ration's chart, DeviceClasses, ResourceQuota keys, and the commands that move one "
+    "node after another, and back. Every setting of the old file is told: used, changed (look at "
+    "it), dropped (it has no meaning any more) or unknown. Nothing is applied to a cluster.\n\n"
+    "  kubectl -n NS get configmap NAME -o yaml > old.yaml\n\n"
+    "  kubectl get nodes -o json > nodes.json\n\n"
+    "  ration migrate old.yaml --nodes nodes.json --out plan\n\n"
+    "Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or unknown or "
+    "something is left to see to; 2 the input cannot be read, or --out would overwrite; 3 the API "
+    "server refused or was not reached."
+)
+
+_Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="ConfigMap, configuration, Helm values (NVIDIA's chart, GPU operator), ClusterPolicy, "
+        "DaemonSet; several; - is standard input.",
+        show_default=False,
+    ),
+]
+_Nodes = Annotated[Path | None, typer.Option(help="What `kubectl get nodes -o json` printed.")]
+_ConfigMap = Annotated[
+    str, typer.Option(help="Read this ConfigMap, and the nodes, from the cluster.")
+]
+_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Of --configmap.")]
+_Kubeconfig = Annotated[
+    Path | None, typer.Option(help="For --configmap; else $KUBECONFIG, else ~/.kube/config.")
+]
+_Default = Annotated[
+    str,
+    typer.Option(help="Configuration of nodes without the label nvidia.com/device-plugin.config."),
+]
+_Allocator = Annotated[
+    Literal["controller", "scheduler"],
+    typer.Option(
+        help="Who allocates then: Ration's controller, and its webhook converts pods; or "
+        "kube-scheduler, and DeviceClasses have an extendedResourceName."
+    ),
+]
+_Operator = Annotated[
+    bool | None,
+    typer.Option(
+        help="Whether the GPU operator runs the device plugin; without, files and nodes tell.",
+        show_default=False,
+    ),
+]
+_PerGpu = Annotated[
+    bool, typer.Option("--per-gpu", help="Take `devices`, which the plugin ignores, at its word.")
+]
+_Out = Annotated[
+    Path | None, typer.Option("--out", help="Write the files of the plan into this folder.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite files there.")]
+_Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit 1 where something has to be looked at.")
+]
+
+
+def show(  # noqa: PLR0913 - the options of a command
+    files: _Files = None,
+    *,
+    nodes: _Nodes = None,
+    configmap: _ConfigMap = "",
+    namespace: _Namespace = "nvidia-device-plugin",
+    kubeconfig: _Kubeconfig = None,
+    default: _Default = "",
+    allocator: _Allocator = "controller",
+    operator: _Operator = None,
+    output: out.Output = out.Format.TABLE,
+    folder: _Out = None,
+    per_gpu: _PerGpu = False,
+    force: _Force = False,
+    strict: _Strict = False,
+) -> None:
+    """Plan the move from the NVIDIA device plugin to Ration."""
+    # Loaded where a plan is made: the models take half a second, and other commands need none.
+    from driver.cli.migrate import (
+        plan,
+        run,
+    )
+
+    options = plan.Options(
+        scheduler=allocator == "scheduler", per_gpu=per_gpu, default=default, operator=operator
+    )
+    cluster = run.Cluster(configmap, namespace, kubeconfig)
+    asked = run.Asked(tuple(files or ()), nodes, cluster, options)
+    made = run.make(asked, None if folder is None else run.Out(folder, force=force))
+    run.show(made, output)
+    if strict and run.is_open(made):
+        raise typer.Exit(run.TO_SEE)

@@ -1,0 +1,266 @@
+"""What becomes of each setting of the old file, one line a setting.
+
+A key that has no line is unknown, and named. Lists are walked by `[]` unless the whole list has a
+line of its own.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from driver.api import offerings
+from driver.cli.migrate import device_plugin_config
+from driver.cli.migrate.findings import Fate, Finding, Told
+from driver.resources import extended_resources
+
+MAX_TIME_SLICES = 1024
+"""Shares of a time-sliced GPU that a NodeOfferings document may say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a fate may depend on beside the value.
+
+    `per_gpu`: settings for single GPUs, which the device plugin ignores, are meant. `scheduler`:
+    kube-scheduler allocates. `entry` is the element of a list that the setting stands in.
+    """
+
+    config: device_plugin_config.Config
+    per_gpu: bool = False
+    scheduler: bool = False
+    entry: object = None
+
+    @property
+    def of_one_gpu(self) -> bool:
+        """Whether several shares are asked as a capacity: the webhook does so with `.shared`."""
+        replicas = self.config.replicas
+        return bool(replicas and replicas.rename_by_default) and not self.scheduler
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the setting is one of a MIG profile's resource."""
+        name = self.entry.get("name") if isinstance(self.entry, dict) else None
+        return extended_resources.profile(device_plugin_config.resource_name(str(name))) is not None
+
+
+Judge = Callable[[object, Situation], Told]
+
+
+def findings(body: Mapping[str, object], situation: Situation) -> tuple[Finding, ...]:
+    """Every leaf of a configuration with its fate, in the file's order."""
+    return tuple(_walk(body, "", "", situation)) if body else ()
+
+
+def _walk(value: object, path: str, pattern: str, situation: Situation) -> Iterator[Finding]:
+    if pattern not in TABLE and (pattern == "" or pattern in _INNER):
+        if isinstance(value, dict) and value:
+            for key, one in value.items():
+                dot = "." if path else ""
+                yield from _walk(one, f"{path}{dot}{key}", f"{pattern}{dot}{key}", situation)
+            return
+        if isinstance(value, list) and value:
+            for at, one in enumerate(value):
+                within = replace(situation, entry=one)
+                yield from _walk(one, f"{path}[{at}]", f"{pattern}[]", within)
+            return
+        yield Finding(path, value, Fate.DROPPED, "says nothing")
+        return
+    told = TABLE[pattern](value, situation) if pattern in TABLE else _unknown(pattern)
+    yield Finding(path, value, told.fate, told.text)
+
+
+def _unknown(pattern: str) -> Told:
+    parent, _, key = pattern.rpartition(".")
+    below = f"{parent}." if parent else ""
+    keys = {one.removeprefix(below) for one in (*TABLE, *_INNER) if one.startswith(below)}
+    there = {one.lower(): one for one in keys if "." not in one and "[]" not in one}
+    near = difflib.get_close_matches(key.lower(), there, n=1)
+    hint = f" (did you mean {there[near[0]]}?)" if near else ""
+    return Told(Fate.UNKNOWN, f"is no setting of the device plugin{hint}")
+
+
+def _used(text: str) -> Judge:
+    return lambda _value, _situation: Told(Fate.USED, text)
+
+
+def _dropped(text: str) -> Judge:
+    return lambda _value, _situation: Told(Fate.DROPPED, text)
+
+
+def _when(true: str, otherwise: str = "it was off, and is not here") -> Judge:
+    def judge(value: object, _situation: Situation) -> Told:
+        return Told(Fate.CHANGED, true) if value else Told(Fate.DROPPED, otherwise)
+
+    return judge
+
+
+def _mig(value: object, situation: Situation) -> Told:
+    if value in {None, "none"}:
+        return Told(Fate.USED, "GPUs are not offered in parts")
+    if value == "mixed":
+        return Told(Fate.USED, "parts that exist are offered by their profile")
+    if situation.config.replicas is not None:
+        text = "parts that exist are offered, each to one claim: shares of parts are not to be had"
+        return Told(Fate.CHANGED, text)
+    return Told(Fate.USED, "parts that exist are offered, under the name of GPUs")
+
+
+def _root(value: object, _situation: Situation) -> Told:
+    return Told(Fate.USED, f"the chart's driverRoot: {driver_root(value)}")
+
+
+def driver_root(value: object) -> str:
+    """Without a slash at its end, as the chart writes paths."""
+    return str(value or "/").rstrip("/") or "/"
+
+
+def _discovery(value: object, _situation: Situation) -> Told:
+    if value == "tegra":
+        return Told(Fate.CHANGED, "integrated GPUs (Tegra) are not served")
+    return Told(Fate.DROPPED, "GPUs are found by NVML")
+
+
+def _placement(value: object, _situation: Situation) -> Told:
+    if value == "packed":
+        return Told(Fate.DROPPED, "Ration's controller packs; kube-scheduler takes the first fit")
+    text = "shares are packed onto few GPUs, not spread: Ration's controller has the policy `pack`"
+    return Told(Fate.CHANGED, text)
+
+
+def _of_sharing(judge: Judge, *, mps: bool) -> Judge:
+    def judged(value: object, situation: Situation) -> Told:
+        if mps != situation.config.is_mps:
+            return Told(Fate.DROPPED, "the device plugin takes sharing.mps where both are said")
+        return judge(value, situation)
+
+    return judged
+
+
+def _rename(value: object, _situation: Situation) -> Told:
+    suffix = f"the resource is called <name>{device_plugin_config.SHARED_SUFFIX}"
+    return Told(Fate.USED, suffix if value else "the resource keeps its name")
+
+
+def _more_than_one(value: object, situation: Situation) -> Told:
+    if situation.of_one_gpu:
+        fate = Fate.CHANGED if value else Fate.DROPPED
+        return Told(fate, "several in a container are as many shares of one GPU")
+    if situation.config.is_mps:
+        text = "several in a container are refused: it has one MPS daemon"
+        return Told(Fate.USED if value else Fate.CHANGED, text)
+    text = "several in a container are shares of as many GPUs; with fewer on a node the pod waits"
+    return Told(Fate.CHANGED, text)
+
+
+def _name(value: object, situation: Situation) -> Told:
+    resource = device_plugin_config.resource_name(str(value))
+    if resource == device_plugin_config.GPU:
+        return Told(Fate.USED, "shares of GPUs")
+    if extended_resources.profile(resource) is None:
+        return Told(Fate.CHANGED, "is neither nvidia.com/gpu nor nvidia.com/mig-<profile>")
+    if situation.config.mig_strategy != "mixed":
+        return Told(Fate.DROPPED, "there is no such resource without migStrategy mixed")
+    return Told(Fate.USED, "the name that pods ask for")
+
+
+def _devices(value: object, situation: Situation) -> Told:
+    if value == "all":
+        return Told(Fate.USED, "every device of the resource")
+    if not situation.per_gpu:
+        text = "the device plugin ignores it and shares all; --per-gpu takes it at its word"
+        return Told(Fate.DROPPED, text)
+    if isinstance(value, list) and any(not is_gpu(one) for one in value):
+        text = "MIG devices are not shared between claims; the GPUs of the list are"
+        return Told(Fate.CHANGED, text)
+    return Told(Fate.USED, "only these GPUs are shared, the others are whole")
+
+
+def is_gpu(reference: object) -> bool:
+    """Whether it names a GPU, by index or UUID, and no part of one."""
+    return str(reference).isdigit() or str(reference).startswith("GPU-")
+
+
+def _replicas(*, mps: bool) -> Judge:
+    most = offerings.MAX_MPS_SHARES if mps else MAX_TIME_SLICES
+
+    def judge(value: object, situation: Situation) -> Told:
+        count = int(str(value))
+        if count == 1:
+            return Told(Fate.USED, "once is not shared")
+        if situation.is_part:
+            return Told(Fate.CHANGED, "a part of a GPU goes to one claim: ask for smaller parts")
+        if count > most:
+            return Told(Fate.CHANGED, f"{most} shares, the most that a GPU is given out in")
+        return Told(Fate.USED, f"{count} shares of each GPU")
+
+    return judge
+
+
+def _imex(value: object, _situation: Situation) -> Told:
+    if value:
+        text = "IMEX channels are not given; NVIDIA's ComputeDomains give them, beside Ration"
+        return Told(Fate.CHANGED, text)
+    return Told(Fate.DROPPED, "no channel was given")
+
+
+_CDI = "containers get devices by CDI, from the kubelet"
+_GFD = "is GPU feature discovery's own, which may go on running"
+_NAMING = "the device plugin ignores it too; claims select by device.attributes[...].productName"
+
+
+def _sharing(block: str, *, mps: bool) -> Mapping[str, Judge]:
+    judges: Mapping[str, Judge] = {
+        "strategy": _dropped("has no value but the empty one"),
+        "renameByDefault": _rename,
+        "failRequestsGreaterThanOne": _more_than_one,
+        "resources[].name": _name,
+        "resources[].rename": _dropped("the device plugin ignores it too"),
+        "resources[].devices": _devices,
+        "resources[].replicas": _replicas(mps=mps),
+    }
+    return {f"{block}.{key}": _of_sharing(judge, mps=mps) for key, judge in judges.items()}
+
+
+TABLE: Mapping[str, Judge] = {
+    "version": _used("the form of the file"),
+    "flags.migStrategy": _mig,
+    "flags.failOnInitError": _dropped("kubeletPlugin.nodeSelector says where Ration runs"),
+    "flags.mpsRoot": _dropped("MPS daemons have their folders below the chart's stateDir"),
+    "flags.nvidiaDriverRoot": _root,
+    "flags.nvidiaDevRoot": _dropped("device nodes are taken from the host's /dev"),
+    "flags.gdrcopyEnabled": _when("GDRCopy's device is not given to containers"),
+    "flags.gdsEnabled": _when("GPUDirect Storage's devices are not given to containers"),
+    "flags.mofedEnabled": _when("InfiniBand's devices are not given to containers"),
+    "flags.useNodeFeatureAPI": _dropped(_GFD),
+    "flags.deviceDiscoveryStrategy": _discovery,
+    "flags.plugin.passDeviceSpecs": _dropped(_CDI),
+    "flags.plugin.deviceListStrategy": _dropped(_CDI),
+    "flags.plugin.deviceIDStrategy": _dropped(_CDI),
+    "flags.plugin.cdiAnnotationPrefix": _dropped(_CDI),
+    "flags.plugin.nvidiaCTKPath": _dropped("kubeletPlugin.cdiHook names nvidia-cdi-hook"),
+    "flags.plugin.containerDriverRoot": _dropped("the chart mounts the driver's files itself"),
+    "flags.plugin.sharedDevicesAllocationPolicy": _placement,
+    "flags.gfd.oneshot": _dropped(_GFD),
+    "flags.gfd.noTimestamp": _dropped(_GFD),
+    "flags.gfd.sleepInterval": _dropped(_GFD),
+    "flags.gfd.outputFile": _dropped(_GFD),
+    "flags.gfd.machineTypeFile": _dropped(_GFD),
+    "resources.gpus[].pattern": _dropped(_NAMING),
+    "resources.gpus[].name": _dropped(_NAMING),
+    "resources.mig[].pattern": _dropped(_NAMING),
+    "resources.mig[].name": _dropped(_NAMING),
+    **_sharing("sharing.timeSlicing", mps=False),
+    **_sharing("sharing.mps", mps=True),
+    "imex.channelIDs": _imex,
+    "imex.required": _dropped("it says something of channelIDs only"),
+}
+
+
+def _prefixes(pattern: str) -> Iterator[str]:
+    parts = pattern.replace("[]", ".[]").split(".")
+    for many in range(1, len(parts)):
+        yield ".".join(parts[:many]).replace(".[]", "[]")
+
+
+_INNER = frozenset(prefix for pattern in TABLE for prefix in _prefixes(pattern))
+"""Tables and lists on the way to a setting: `sharing`, `sharing.mps.resources[]`."""

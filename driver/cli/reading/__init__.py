@@ -1,1 +1,0 @@
-"""Commands that look: where their documents come from, and the options that they share."""

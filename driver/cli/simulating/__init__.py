@@ -1,1 +1,0 @@
-"""What `ration simulate` asks of the engine, and how its answer is told."""

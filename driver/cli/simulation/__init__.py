@@ -1,0 +1,1 @@
+"""Offline scheduling of a dump, of manifests or of a trace. Pure."""

@@ -1,0 +1,219 @@
+"""From raw API objects, of a file or a listing, to what deciding looks at. Pure.
+
+What cannot be read is told with its kind, name and field, and all else still counts.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from driver import errors, ids
+from driver.resources import fields
+from driver.resources.core import namespaces, nodes, pods, storage, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.resources.dra import requests as dra_requests
+from driver.scheduling.snapshot import cluster_state
+
+NAMESPACE = "default"
+"""Of objects that name none, as with kubectl."""
+_DRA = ("resource.k8s.io/v1",)
+_STORAGE = ("storage.k8s.io/v1",)
+_RULES = (*_DRA, "resource.k8s.io/v1beta2")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A ResourceClaimTemplate: what the claims made of it ask."""
+
+    namespace: str
+    name: str
+    spec: dra_requests.Spec
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """A PriorityClass; pods that name none have the `usual` one."""
+
+    value: int
+    usual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An object, by kind and `namespace/name`, that cannot be read: which field, and what of it."""
+
+    kind: str
+    name: str
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        """`Node gpu-1: status.allocatable.cpu: is list; expected a quantity`."""
+        at = f"{self.field}: " if self.field else ""
+        return f"{self.kind} {self.name or '(without a name)'}: {at}{self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What raw objects hold: `ignored` counts those of kinds that decide nothing, by kind."""
+
+    caches: cluster_state.Caches
+    templates: Mapping[ids.Key, Template] = field(default_factory=dict)
+    priorities: Mapping[ids.Key, Priority] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How objects of a kind are read: under which versions, and whether in a namespace."""
+
+    versions: tuple[str, ...]
+    parse: Callable[[fields.Raw], object]
+    namespaced: bool = False
+
+
+def _template(obj: fields.Raw) -> Template:
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(fields.mapping(obj, "spec"), "spec", "spec")
+    if not spec:
+        raise errors.BadInput("spec.spec", "is missing", "what the claims ask")
+    return Template(
+        fields.text(meta, "namespace", "metadata"),
+        fields.required_text(meta, "name", "metadata"),
+        dra_requests.parse(fields.mapping(spec, "devices", "spec.spec")),
+    )
+
+
+def _priority(obj: fields.Raw) -> Priority:
+    return Priority(fields.integer(obj, "value"), fields.flag(obj, "globalDefault"))
+
+
+KINDS: Mapping[str, Kind] = {
+    "Node": Kind(("v1",), nodes.parse),
+    "ResourceSlice": Kind(_DRA, slices.parse),
+    "DeviceClass": Kind(_DRA, device_classes.parse),
+    "ResourceClaim": Kind(_DRA, claims.parse, namespaced=True),
+    "ResourceClaimTemplate": Kind(_DRA, _template, namespaced=True),
+    "Pod": Kind(("v1",), pods.parse, namespaced=True),
+    "PersistentVolumeClaim": Kind(("v1",), volumes.parse_claim, namespaced=True),
+    "PersistentVolume": Kind(("v1",), volumes.parse_volume),
+    "Namespace": Kind(("v1",), namespaces.parse),
+    "StorageClass": Kind(_STORAGE, storage.parse_class),
+    "CSINode": Kind(_STORAGE, storage.parse_node),
+    "CSIDriver": Kind(_STORAGE, storage.parse_driver),
+    "CSIStorageCapacity": Kind(_STORAGE, storage.parse_capacity, namespaced=True),
+    "VolumeAttachment": Kind(_STORAGE, storage.parse_attachment),
+    "DeviceTaintRule": Kind(_RULES, taint_rules.parse),
+    "PriorityClass": Kind(("scheduling.k8s.io/v1",), _priority),
+}
+"""What deciding looks at."""
+
+
+def read(documents: Iterable[Mapping[str, Any]], namespace: str = NAMESPACE) -> Dump:
+    """Read raw objects; Lists are unfolded. `namespace` is of those that name none.
+
+    An object without a UID gets one that depends on its kind and name alone. Of an object that is
+    there twice the first counts, and the other is a problem.
+    """
+    found: dict[str, dict[ids.Key, Any]] = {kind: {} for kind in KINDS}
+    problems: list[Problem] = []
+    ignored: dict[str, int] = {}
+    for obj in unfold(documents):
+        kind = obj.get("kind") if isinstance(obj, Mapping) else None
+        if isinstance(kind, str) and kind and kind not in KINDS:
+            ignored[kind] = ignored.get(kind, 0) + 1
+            continue
+        try:
+            name, key, one = _one(obj, namespace)
+        except errors.BadInput as error:
+            problems.append(_problem(obj, namespace, error))
+            continue
+        if key in found[name]:
+            problems.append(Problem(name, key, "", "is there twice; the first one counts"))
+        else:
+            found[name][key] = one
+    return Dump(
+        _caches(found),
+        found["ResourceClaimTemplate"],
+        found["PriorityClass"],
+        tuple(problems),
+        ignored,
+    )
+
+
+def unfold(documents: Iterable[object]) -> Iterator[Any]:
+    """The objects, those of Lists one by one; what is no List comes out as it is."""
+    for document in documents:
+        items = document.get("items") if isinstance(document, Mapping) else None
+        kind = str(document.get("kind") or "") if isinstance(document, Mapping) else ""
+        if not isinstance(document, Mapping) or not (kind.endswith("List") and _is_list(items)):
+            yield document
+            continue
+        # Items of a listing do not say what they are: its own kind does.
+        of = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion")}
+        known = of if of["kind"] else {}
+        told = ({**known, **one} if isinstance(one, Mapping) else one for one in items or ())
+        yield from unfold(told)
+
+
+def _is_list(items: object) -> bool:
+    return items is None or isinstance(items, list | tuple)
+
+
+def _one(obj: object, namespace: str) -> tuple[str, ids.Key, object]:
+    """Its kind, its key and what it says."""
+    if not isinstance(obj, Mapping):
+        raise errors.BadInput("", f"is {type(obj).__name__}", "an API object")
+    name = fields.required_text(obj, "kind")
+    kind, version = KINDS[name], fields.required_text(obj, "apiVersion")
+    if version not in kind.versions:
+        raise errors.BadInput("apiVersion", f"is {version}", " or ".join(kind.versions))
+    told = dict(fields.mapping(obj, "metadata"))
+    key = called = fields.required_text(told, "name", "metadata")
+    if kind.namespaced:
+        told["namespace"] = fields.text(told, "namespace", "metadata") or namespace
+        key = f"{told['namespace']}/{called}"
+    told["uid"] = fields.text(told, "uid", "metadata") or derived(f"{name}/{key}")
+    return name, ids.Key(key), kind.parse({**obj, "metadata": told})
+
+
+def derived(text: str) -> str:
+    """A UID that depends on a text alone."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+
+
+def _problem(obj: object, namespace: str, error: errors.BadInput) -> Problem:
+    raw: Mapping[Any, Any] = obj if isinstance(obj, Mapping) else {}
+    told = raw.get("metadata")
+    meta: Mapping[Any, Any] = told if isinstance(told, Mapping) else {}
+    kind, name = str(raw.get("kind") or "object"), str(meta.get("name") or "")
+    if name and kind in KINDS and KINDS[kind].namespaced:
+        name = f"{meta.get('namespace') or namespace}/{name}"
+    expected = f"; expected {error.expected}" if error.expected else ""
+    return Problem(kind, name, error.where, f"{error.problem}{expected}")
+
+
+def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.Caches:
+    return cluster_state.Caches(
+        nodes=found["Node"],
+        slices=found["ResourceSlice"],
+        classes=found["DeviceClass"],
+        claims=found["ResourceClaim"],
+        pods=found["Pod"],
+        bound_volumes=found["PersistentVolumeClaim"],
+        rules=found["DeviceTaintRule"],
+        persistent_volumes=found["PersistentVolume"],
+        spaces=found["Namespace"],
+        storage_classes=found["StorageClass"],
+        csi_nodes=found["CSINode"],
+        csi_drivers=found["CSIDriver"],
+        capacities=found["CSIStorageCapacity"],
+        attachments=found["VolumeAttachment"],
+    )

@@ -1,0 +1,198 @@
+"""One pod after another is decided for, as the controller does, and what is decided stays. Pure.
+
+A pod is bound at once; its claims are written as kube-scheduler leaves them then, without a hold.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from driver import ids, names
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result, allocator, ownership, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import requests as allocator_requests
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.lifecycle import actions
+from driver.scheduling.snapshot import allocation_hold, cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
+
+STAMP = "2026-01-01T00:00:00Z"
+"""When everything was allocated, where nobody asks."""
+_NO_PATIENCE = actions.Patience()
+_NOWHERE: Mapping[ids.NodeName, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A pod has a node; `made` are the claims that were allocated for it.
+
+    Without any, its claims had been allocated before, or it has none. `others` are claims that
+    kube-scheduler has yet to allocate.
+    """
+
+    pod: pods.Pod
+    placement: allocator_types.Placement
+    made: tuple[claims.Claim, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Not the controller's to decide, in words; what asks no device does not matter."""
+
+    why: str
+    matters: bool = True
+
+
+Answer = Bound | allocator_types.NoFit | Aside
+
+
+class Desk:
+    """Owns a picture. Pods without a claim are placed too with `every_pod`, by the same policies.
+
+    kube-scheduler chooses for those; `every_pod` stands for it where their CPU matters.
+    """
+
+    def __init__(
+        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
+    ) -> None:
+        self.view = view
+        self._allocator = allocator.Allocator(deciding)
+        self._owners = ownership.Owners()
+        self._claims: dict[ids.Key, claims.Claim] = {}
+        self._every_pod = every_pod
+
+    @classmethod
+    def of(
+        cls,
+        driver: str,
+        caches: cluster_state.Caches,
+        deciding: settings.Settings,
+        *,
+        every_pod: bool = False,
+    ) -> Self:
+        """For a cluster as it is."""
+        made = cls(cluster_state.build(driver, caches), deciding, every_pod=every_pod)
+        made._claims.update(caches.claims)
+        return made
+
+    def add(self, found: Iterable[claims.Claim]) -> None:
+        """Claims are made."""
+        for claim in found:
+            self._put(claim)
+
+    def drop(self, found: Iterable[claims.Claim]) -> None:
+        """Claims are deleted."""
+        for claim in found:
+            self._claims.pop(claim.key, None)
+            self.view.put_claim(claim.key, None)
+
+    def claims_of(self, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+        """The claims of a pod that are there, as they are now."""
+        return tuple(self._claims[key] for key in pod.claim_keys if key in self._claims)
+
+    def decide(self, pod: pods.Pod, avoid: Mapping[ids.NodeName, str] = _NOWHERE) -> Answer:
+        """Decide for a pod whose claims are made, and write it down; `avoid` with words, why."""
+        found = cluster.claims_of(pod, self._claims.get)
+        if found is None:
+            return Aside(f"waits for {_missing(pod, self._claims)}")
+        workload = self._workload(pod, found)
+        if not isinstance(workload, allocator_types.Workload):
+            return workload
+        answer = self._allocator.decide(self.view, replace(workload, avoid=avoid))
+        if isinstance(answer, allocator_types.NoFit):
+            return answer
+        known = {claim.key for claim in (*workload.open, *workload.settled)}
+        others = tuple(claim.name for claim in found if claim.key not in known)
+        return replace(self._bind(workload, answer), others=others)
+
+    def leave(self, bound: Bound) -> None:
+        """A pod ends: claims that nobody else uses are free again."""
+        pod = bound.pod
+        for claim in self.claims_of(pod):
+            rest = tuple(one for one in claim.consumers if one.uid != pod.uid)
+            kept = claim.allocation if rest else None
+            self._put(replace(claim, consumers=rest, allocation=kept))
+        self.view.put_pod(pod.key, None)
+
+    def _workload(
+        self, pod: pods.Pod, found: tuple[claims.Claim, ...]
+    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
+        if not found:
+            return self._without_claims(pod)
+        match actions.of_pod(pod, found, None, 0.0, _NO_PATIENCE):
+            case actions.Decide(open=open_claims, settled=settled):
+                return self._asked(pod, open_claims, settled)
+            case _ if why := _not_now(pod, found):
+                return Aside(why)
+            case _:
+                return allocator_types.Workload(pod, (), found)
+
+    def _without_claims(self, pod: pods.Pod) -> allocator_types.Workload | Aside:
+        """One that has its node takes of it."""
+        if pod.node is not None:
+            self.view.put_pod(pod.key, pod)
+            return Aside(f"has no claim, and takes of {pod.node}", matters=False)
+        if not self._every_pod:
+            return Aside("has no claim: kube-scheduler chooses its node", matters=False)
+        return allocator_types.Workload(pod, ())
+
+    def _asked(
+        self,
+        pod: pods.Pod,
+        open_claims: tuple[claims.Claim, ...],
+        settled: tuple[claims.Claim, ...],
+    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
+        mine = self._owners.mine(self.view, pod, open_claims)
+        if isinstance(mine, allocator_types.NoFit):
+            return mine
+        if not mine:
+            named = ", ".join(claim.name for claim in open_claims)
+            wants = allocator_requests.wants(self.view, open_claims)
+            no = wants if isinstance(wants, allocator_types.NoFit) else None
+            why = allocator_messages.no_fit(no) if no else "not the controller's devices"
+            return Aside(f"kube-scheduler allocates {named}: {why}")
+        return allocator_types.Workload(pod, mine, settled)
+
+    def _bind(
+        self, workload: allocator_types.Workload, placement: allocator_types.Placement
+    ) -> Bound:
+        pod = replace(workload.pod, node=placement.node)
+        made = allocation_result.allocations(self.view, workload, placement, STAMP)
+        entry = allocation_hold.pod_entry(pod)
+        written: list[claims.Claim] = []
+        for claim in (*workload.open, *workload.settled):
+            allocation = made.get(claim.key, claim.allocation)
+            if entry not in claim.consumers:
+                claim = replace(claim, consumers=(*claim.consumers, entry))  # noqa: PLW2901
+            written.append(replace(claim, allocation=allocation))
+        for claim in written:
+            self._put(claim)
+        self.view.put_pod(pod.key, pod)
+        return Bound(pod, placement, tuple(written[: len(workload.open)]))
+
+    def _put(self, claim: claims.Claim) -> None:
+        self._claims[claim.key] = claim
+        self.view.put_claim(claim.key, claim)
+
+
+def _not_now(pod: pods.Pod, found: tuple[claims.Claim, ...]) -> str:
+    """Why a pod that `turn` does not decide for is left alone; empty where it can be placed."""
+    gates = [gate for gate in pod.gates if gate != names.ALLOCATION_GATE]
+    if gates:
+        return f"waits for its scheduling gate {', '.join(gates)}"
+    if pod.node is not None or pod.deleting or pod.finished:
+        return "is bound, or ends"
+    gone = [claim.name for claim in found if claim.allocation is None]
+    return f"waits for {', '.join(gone)}, which is being deleted" if gone else ""
+
+
+def _missing(pod: pods.Pod, known: dict[ids.Key, claims.Claim]) -> str:
+    lacking: Sequence[str] = [
+        f"claim {one.claim}" if one.claim else f"the claim of its entry {one.name}"
+        for one in pod.claims
+        if one.claim != "" and (not one.claim or f"{pod.namespace}/{one.claim}" not in known)
+    ]
+    return ", ".join(lacking)

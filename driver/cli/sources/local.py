@@ -1,0 +1,227 @@
+"""Documents made here of what the API server has, by the caller's rights; or of a dump of it."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driver import clock, errors
+from driver.cli import yaml_input
+from driver.cli.simulation import dump
+from driver.cli.sources import node_shapes
+from driver.kube import client, gvr
+from driver.resources import fields, queues, reservations
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.reports import catalog, read_model
+from driver.scheduling.reports.documents import local_explanation, pods
+from driver.scheduling.snapshot import cluster_state
+
+Raw = Mapping[str, Any]
+Tell = Callable[[str], None]
+Possible = Callable[[read_model.Objects], list[str]]
+SHAPES = "NodeShapes"
+"""In place of a kind: the ConfigMaps of nodes on demand, read where they are asked for alone."""
+_NOT_ASKED = "the controller alone knows, and it was not asked (--source controller asks it)"
+_SLICES = 50
+"""A page: each is some hundred KiB."""
+_NAMESPACED = frozenset({"ResourceClaim", "Pod", "PersistentVolumeClaim", "Reservation"})
+_REFINING = (
+    ("Namespace", gvr.NAMESPACES),
+    ("StorageClass", gvr.STORAGE_CLASSES),
+    ("CSINode", gvr.CSI_NODES),
+    ("CSIDriver", gvr.CSI_DRIVERS),
+    ("CSIStorageCapacity", gvr.STORAGE_CAPACITIES),
+    ("VolumeAttachment", gvr.VOLUME_ATTACHMENTS),
+)
+"""Kinds by which filters know more of nodes; who may not see them is not told so."""
+_KINDS: Sequence[tuple[str, gvr.Resource, tuple[str, ...]]] = (
+    ("ResourceSlice", gvr.RESOURCE_SLICES, ("v1",)),
+    ("Node", gvr.NODES, ("v1",)),
+    ("DeviceClass", gvr.DEVICE_CLASSES, ("v1",)),
+    ("ResourceClaim", gvr.RESOURCE_CLAIMS, ("v1",)),
+    ("Pod", gvr.PODS, ("v1",)),
+    ("PersistentVolumeClaim", gvr.PVCS, ("v1",)),
+    ("PersistentVolume", gvr.PVS, ("v1",)),
+    ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
+    ("Queue", gvr.QUEUES, ("v1alpha1",)),
+    ("Reservation", gvr.RESERVATIONS, ("v1alpha1",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is needed, by kind, and of which namespace ("": all).
+
+    Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
+    are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
+    where Ration is, for the ConfigMaps of nodes on demand. With `free_gpus` GPUs are called free.
+    """
+
+    needed: frozenset[str]
+    namespace: str = ""
+    reads: frozenset[str] = frozenset()
+    node: str = ""
+    home: str = ""
+    free_gpus: bool = False
+
+    def fields(self, kind: str) -> str:
+        """The field selector of a kind's listing."""
+        of_node = {"ResourceSlice": "spec.nodeName", "Node": "metadata.name"}
+        return f"{of_node[kind]}={self.node}" if self.node and kind in of_node else ""
+
+
+def of_cluster(
+    kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock, tell: Tell
+) -> catalog.Reading:
+    """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
+
+    Raises:
+        ApiError: a kind that is needed may not be listed, or the server was not reached.
+    """
+    found: list[Raw] = []
+    missing: list[str] = []
+    for kind, one, versions in _KINDS:
+        if scope.reads and kind not in scope.reads:
+            continue
+        tell(f"reading {one.plural}")
+        try:
+            found += _listed(kube, kind, [replace(one, version=v) for v in versions], scope)
+        except errors.Forbidden as error:
+            if kind in scope.needed:
+                raise
+            missing.append(f"{one.plural}: {error.message}")
+    for kind, one in () if scope.reads else _REFINING:
+        with contextlib.suppress(errors.Forbidden):
+            found += _listed(kube, kind, [one], scope)
+    if SHAPES in scope.reads:
+        tell("reading kinds of node")
+        try:
+            found += node_shapes.listed(kube, scope.home)
+        except errors.Forbidden as error:
+            missing.append(f"kinds of node: {error.message}")
+    all_pods = not scope.namespace and not any(one.startswith("pods:") for one in missing)
+    possible = _possible(free_gpus=scope.free_gpus, all_pods=all_pods)
+    return _reading(found, driver, missing, clock.rfc3339(time.now()), possible)
+
+
+def of_file(
+    source: str, driver: str, time: clock.Clock, *, free_gpus: bool = False
+) -> catalog.Reading:
+    """Read a dump: a file, a folder or standard input (`-`). Raises BadInput."""
+    return _reading(
+        yaml_input.read(source),
+        driver,
+        [],
+        clock.rfc3339(time.now()),
+        _possible(free_gpus=free_gpus, all_pods=True),
+    )
+
+
+def _listed(
+    kube: client.KubeClient, kind: str, versions: Iterable[gvr.Resource], scope: Scope
+) -> list[Raw]:
+    """Under the first version that the server has; nothing where it has none."""
+    for one in versions:
+        try:
+            items = _everywhere(kube, kind, one, scope)
+        except errors.NotFound:
+            continue
+        return [{"apiVersion": one.api_version, "kind": kind, **item} for item in items]
+    return []
+
+
+def _everywhere(
+    kube: client.KubeClient, kind: str, one: gvr.Resource, scope: Scope
+) -> Sequence[Raw]:
+    """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    fields_of = scope.fields(kind)
+    if kind == "ResourceSlice":
+        return kube.list(one, limit=_SLICES, field_selector=fields_of).items
+    if kind not in _NAMESPACED or not scope.namespace:
+        return kube.list(one, field_selector=fields_of).items
+    try:
+        return kube.list(one).items
+    except errors.Forbidden:
+        return kube.list(one, namespace=scope.namespace).items
+
+
+def _reading(
+    raw: Sequence[Raw], driver: str, missing: Sequence[str], time: str, possible: Possible
+) -> catalog.Reading:
+    unfolded = [entry for entry in dump.unfold(raw) if isinstance(entry, Mapping)]
+    read = dump.read(unfolded)
+    problems = [*missing, *map(str, read.problems)]
+    teams = _parsed(unfolded, "Queue", queues.parse, problems)
+    held = _parsed(unfolded, "Reservation", reservations.parse, problems)
+    objects = objects_of(driver, read.caches, teams, held)
+    kinds = node_shapes.read(unfolded, driver, problems)
+    problems += _plans(objects, time) or possible(objects)
+    return catalog.Reading(
+        read_model.Seen(replace(objects, missing=tuple(problems), offer=kinds)),
+        time,
+        local_explanation.Working(driver, read.caches, time),
+    )
+
+
+def _plans(objects: read_model.Objects, time: str) -> list[str]:
+    """Sentences on plans of backfill: which devices are kept is in the controller's memory alone.
+
+    A pod's condition says for whom, until when and how many of which node, a minute late at most.
+    """
+    sentences: dict[str, None] = {}
+    for key, pod in sorted(objects.pods.items()):
+        plan = backfill_plan.own_sentence(pod.waits.message) if pod.waits is not None else None
+        if plan is None or plan.until <= time:
+            continue
+        holder = f"gang {pod.namespace}/{pod.gang}" if pod.gang else f"pod {key}"
+        text = f"which GPUs are kept for {holder} until {plan.until} (backfill, {plan.gpus})"
+        sentences[f"{text}: {_NOT_ASKED}; they are shown as free"] = None
+    return [*sentences]
+
+
+def _possible(*, free_gpus: bool, all_pods: bool) -> Possible:
+    """Makes the sentence on plans that no condition tells of yet.
+
+    There is none where no pod waits for devices, or nothing is called free.
+    """
+    sentence = f"whether GPUs shown as free are kept for pods that wait (backfill): {_NOT_ASKED}"
+
+    def possible(objects: read_model.Objects) -> list[str]:
+        waits = not all_pods or any(True for _ in pods.waiting(read_model.Seen(objects)))
+        return [sentence] if free_gpus and waits else []
+
+    return possible
+
+
+def objects_of(
+    driver: str,
+    caches: cluster_state.Caches,
+    teams: Iterable[queues.Queue],
+    kept: Iterable[reservations.Reservation],
+) -> read_model.Objects:
+    """What deciding looks at, with queues and reservations beside it."""
+    return read_model.Objects(
+        driver=driver,
+        nodes=caches.nodes,
+        slices=caches.slices,
+        classes=caches.classes,
+        claims=caches.claims,
+        pods=caches.pods,
+        rules=caches.rules,
+        queues={one.key: one for one in teams},
+        reservations={one.key: one for one in kept},
+    )
+
+
+def _parsed(known: Iterable[Raw], kind: str, parse: Any, problems: list[str]) -> list[Any]:  # noqa: ANN401 - of any kind
+    """Those that can be read; of the others is told why not."""
+    made = []
+    for one in known:
+        if one.get("kind") != kind:
+            continue
+        try:
+            made.append(parse(one))
+        except errors.BadInput as error:
+            name = fields.text(fields.mapping(one, "metadata"), "name")
+            problems.append(f"{kind} {name}: {error}")
+    return made

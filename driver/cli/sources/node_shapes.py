@@ -1,0 +1,76 @@
+"""The kinds of node that can be asked for, by the ConfigMaps of the release, where they are shown.
+
+One is of the chart, with the document; the other the controller's, with what it has learned.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from driver import errors
+from driver.api import node_shapes
+from driver.kube import client, gvr
+from driver.resources import fields
+from driver.runtime.files import yaml_files
+from driver.scheduling.provisioning import observed_shapes, shape_status
+
+Raw = Mapping[str, Any]
+NAMES = ("ration-controller-node-shapes", "ration-controller-node-shapes-seen")
+_KIND, _KEY_END = "NodeShapes", ".json.gz"
+
+
+def listed(kube: client.KubeClient, namespace: str) -> Sequence[Raw]:
+    """The ConfigMaps, as far as they are there. Raises ApiError."""
+    found: list[Raw] = []
+    for name in NAMES:
+        try:
+            one = kube.get(gvr.CONFIG_MAPS, name, namespace)
+        except errors.NotFound:
+            continue
+        found.append({"apiVersion": "v1", "kind": "ConfigMap", **one})
+    return found
+
+
+def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status.Offer | None:
+    """By the ConfigMaps among objects; None where none of them has a document."""
+    maps = [one for one in known if one.get("kind") == "ConfigMap"]
+    for one in maps:
+        namespace = fields.text(fields.mapping(one, "metadata"), "namespace")
+        for where, text in fields.mapping(one, "data").items():
+            document = _document(str(text))
+            if document is None:
+                continue
+            try:
+                shapes = node_shapes.read(document, where)
+            except errors.BadInput as error:
+                problems.append(str(error))
+                continue
+            return shape_status.of(shapes, dict(_seen(maps, problems)), namespace, driver)
+    return None
+
+
+def _document(text: str) -> Mapping[str, object] | None:
+    """What a text is a document of; None: of something else."""
+    if _KIND not in text:
+        return None
+    try:
+        found = yaml_files.parsed(text, "data", _KIND)
+    except errors.BadInput:
+        return None
+    return found if found.get("kind") == _KIND else None
+
+
+def _seen(maps: Iterable[Raw], problems: list[str]) -> Iterator[tuple[str, observed_shapes.Seen]]:
+    for one in maps:
+        if fields.text(fields.mapping(one, "metadata"), "name") != NAMES[1]:
+            continue
+        for key, text in fields.mapping(one, "binaryData").items():
+            try:
+                yield (
+                    key.removesuffix(_KEY_END),
+                    observed_shapes.unpacked(
+                        base64.b64decode(str(text)), f"ConfigMap {NAMES[1]}, {key}"
+                    ),
+                )
+            except (errors.BadInput, ValueError) as error:
+                problems.append(str(error))

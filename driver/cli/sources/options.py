@@ -1,0 +1,270 @@
+"""The options that every command shares which looks, and the source that they name.
+
+A command takes an `Asking` first; `command` gives it these options beside its own.
+"""
+
+import contextlib
+import enum
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from driver import clock, errors, names
+from driver.cli import cluster
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli import watch as cli_watch
+from driver.cli.sources import source
+from driver.scheduling.reports import model, selection
+
+_NOT_FOUND = 404
+_LEASE = "ration-controller"
+
+
+class From(enum.StrEnum):
+    """Values of `--source`."""
+
+    AUTO = "auto"
+    CONTROLLER = "controller"
+    CLUSTER = "cluster"
+
+
+Dump = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="In place of the live cluster: a dump of it; a file, a folder, or -.",
+        show_default=False,
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="URL of the controller's page; default $RATION_SERVER, its token $RATION_TOKEN.",
+        show_default=False,
+    ),
+]
+Whence = Annotated[
+    From,
+    typer.Option(
+        "--source",
+        help="controller: its API, through the API server (pods/portforward); cluster: the objects "
+        "themselves; auto: the one, else the other.",
+    ),
+]
+Home = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
+Port = Annotated[int, typer.Option(help="The page's port in the controller's pod.")]
+DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What was asked, in the options' own order: the command line is made of these fields."""
+
+    namespace: cluster.Namespace = None
+    all_namespaces: cluster.AllNamespaces = False
+    output: out.Output = out.Format.TABLE
+    watch: cli_watch.Watch = False
+    kubeconfig: cluster.Kubeconfig = None
+    dump: Dump = None
+    server: Server = None
+    whence: Whence = From.AUTO
+    home: Home = "ration-system"
+    page_port: Port = 8081
+    driver_name: DriverName = names.DRIVER
+
+    def watched(self) -> "Asking":
+        """The same, with --watch."""
+        return replace(self, watch=True)
+
+    def of_namespace(self) -> str:
+        """The namespace that is meant, as kubectl means it; "" for all."""
+        if self.dump is not None and self.namespace is None:
+            return ""
+        found = cluster.namespace_of(
+            self.namespace, self.kubeconfig, everywhere=self.all_namespaces
+        )
+        return found or ""
+
+    def of_named(self) -> str:
+        """The namespace that was named; "" for all where none was."""
+        return "" if self.all_namespaces else self.namespace or ""
+
+    def show(
+        self,
+        needed: Sequence[str],
+        answer: Callable[[source.Source], out.Answer],
+        *,
+        beside: Sequence[str] | None = None,
+        node: str = "",
+        free_gpus: bool = False,
+    ) -> None:
+        """Print what is made of the documents; `needed` are kinds without which there are none.
+
+        Where objects are read, only those `beside` them are (None: all), and of only one `node`.
+        With `free_gpus` the answer calls GPUs free. What was not seen is below an answer that is
+        watched.
+        """
+        reads = frozenset() if beside is None else frozenset((*needed, *beside))
+        with cli_errors.told():
+            opened = Opened(self, Wants(frozenset(needed), reads, node, free_gpus))
+
+            def current() -> out.Answer:
+                shown = answer(opened.ask())
+                notes = opened.notes if self.watch else ()
+                return replace(shown, parts=(*shown.parts, *notes))
+
+            cli_watch.show(current, self.output, watch=self.watch)
+            for note in () if self.watch and self.output.is_for_people else opened.notes:
+                typer.echo(note, err=True)
+
+
+class Wants(NamedTuple):
+    """Which kinds of objects a command cannot do without, which it reads, and of which node.
+
+    With `free_gpus` it calls GPUs free.
+    """
+
+    needed: frozenset[str]
+    reads: frozenset[str] = frozenset()
+    node: str = ""
+    free_gpus: bool = False
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Tells on a terminal what is being done, and takes it away again."""
+    shown = sys.stderr.isatty()
+
+    def tell(text: str) -> None:
+        if shown:
+            sys.stderr.write(f"\r\x1b[K{text} ...")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Opened:
+    """The source that the options name, asked anew at every call."""
+
+    def __init__(self, asked: Asking, wants: Wants) -> None:
+        self._asked = asked
+        self._wants = wants
+        self._remote = self._controller()
+        self.missing: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines on what was not seen, for people."""
+        return tuple(f"not seen: {text}" for text in self.missing)
+
+    def ask(self) -> source.Source:
+        """As of now. Raises ApiError, BadInput."""
+        if self._remote is not None:
+            return self._remote
+        from driver.cli.sources import local  # noqa: PLC0415 - the selectors' compiler is slow
+
+        asked, time = self._asked, clock.SystemClock()
+        if asked.dump is not None:
+            free_gpus = self._wants.free_gpus
+            found = local.of_file(asked.dump, asked.driver_name, time, free_gpus=free_gpus)
+        else:
+            kube = cluster.connect_new_enough(asked.kubeconfig)
+            wants = self._wants
+            scope = local.Scope(
+                wants.needed, asked.of_named(), wants.reads, wants.node, asked.home, wants.free_gpus
+            )
+            with progress() as tell:
+                found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
+        self.missing = found.found.objects.missing
+        return found
+
+    def _controller(self) -> source.Source | None:
+        """The controller's API, where it is asked for or can be had. Raises ApiError."""
+        asked = self._asked
+        url = asked.server or os.environ.get("RATION_SERVER", "")
+        if asked.dump is not None or asked.whence is From.CLUSTER:
+            return None
+        if url:
+            from driver.cli.sources import http as source_http  # noqa: PLC0415 - as above
+            from driver.cli.sources import remote
+
+            return remote.Remote(source_http.Web(url, os.environ.get("RATION_TOKEN", "")).get)
+        try:
+            return self._through_the_server()
+        except errors.ApiError as error:
+            if asked.whence is From.CONTROLLER:
+                raise errors.Unreachable(
+                    0, cli_errors.CONTROLLER, cli_errors.line(error)
+                ) from error
+            return None
+
+    def _through_the_server(self) -> source.Source:
+        """Through the API server to the pod that leads."""
+        from driver.cli.sources import remote  # noqa: PLC0415 - as above
+        from driver.kube import gvr  # noqa: PLC0415
+        from driver.kube.http import port_forward  # noqa: PLC0415
+
+        asked = self._asked
+        kube = cluster.connect(asked.kubeconfig).within(4.0)
+        found = kube.get(gvr.LEASES, _LEASE, asked.home)
+        # The pod's name, and what is new in every process.
+        holder = str(found.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]
+        if not holder:
+            raise errors.Unreachable(0, cli_errors.CONTROLLER, "no controller leads")
+        config = cluster.named(asked.kubeconfig)
+        made = remote.Remote(port_forward.Tunnel(config, asked.home, holder, asked.page_port).get)
+        made.fleet()
+        return made
+
+
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """A command of the options of `Asking` and its own: `run(asking, **own)`."""
+    shared = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=Asking.__annotations__[one.name],
+        )
+        for one in fields(Asking)
+    ]
+    own = [*inspect.signature(run).parameters.values()][1:]
+    known = {one.name for one in shared}
+
+    @functools.wraps(run)
+    def made(**given: Any) -> None:  # noqa: ANN401 - as typer reads them
+        asked = Asking(**{key: given.pop(key) for key in [*given] if key in known})
+        run(asked, **given)
+
+    made.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    made.__annotations__ = {one.name: one.annotation for one in [*own, *shared]}
+    return made
+
+
+def nodes(
+    of: source.Source, name: str, wanted: selection.Wanted = selection.ANY
+) -> tuple[model.Node, ...]:
+    """The node of a name, or with "" those that are wanted. Raises NotFound."""
+    if not name:
+        return of.nodes(wanted=wanted).items
+    one = of.node(name)
+    if one is None:
+        raise missing(f"no node {name} publishes GPUs of Ration")
+    return (one,)
+
+
+def missing(told: str) -> errors.NotFound:
+    """What was named is not there."""
+    return errors.NotFound(_NOT_FOUND, "NotFound", told)

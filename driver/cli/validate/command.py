@@ -1,0 +1,77 @@
+"""`ration validate`: what is wrong with files, before they are applied."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driver import names
+from driver.cli import errors as cli_errors
+from driver.cli import output as out
+from driver.cli import yaml_input
+
+if TYPE_CHECKING:
+    from driver.cli.validate import checks
+
+DETAILS = (
+    "Looked at: our configuration in ResourceClaims, ResourceClaimTemplates and DeviceClasses, by "
+    "the same code as the admission webhook; whether their selectors compile, and what they ask is "
+    "weighed; what containers of Pods and of workloads cannot have together; Queues, Reservations, "
+    "NodeOfferings, UsualWorkloads and NodeShapes. No cluster is needed: DeviceClasses are those "
+    "of the files, and those that the chart installs.\n\n"
+    "  ration validate -f claim.yaml\n\n"
+    "  ration validate -f manifests/ -f queues.yaml -o json\n\n"
+    "  helm template ./my-chart | ration validate -f -\n\n"
+    "Exit codes: 0 nothing is wrong; 1 something is; 2 a file cannot be read."
+)
+_Files = Annotated[
+    list[str],
+    typer.Option("--file", "-f", help="A file, a folder, - for standard input; again for more."),
+]
+_DriverName = Annotated[str, typer.Option(help="driverName, as installed")]
+_STATES = {True: "wrong", False: "doubtful"}
+
+
+def show(
+    *, file: _Files, driver_name: _DriverName = names.DRIVER, output: out.Output = out.Format.TABLE
+) -> None:
+    """Say what is wrong with files, before they are applied."""
+    # Loaded where something is checked: the selectors' compiler takes half a second.
+    from driver.cli.validate import checks  # noqa: PLC0415
+
+    with cli_errors.told():
+        found = [
+            checks.Source(name, document)
+            for path in file
+            for name, read in yaml_input.files(path)
+            for document in read
+        ]
+    verdict = checks.judge(found, driver_name)
+    out.show_answer(answer(verdict), output)
+    raise typer.Exit(
+        cli_errors.NO if any(one.certain for one in verdict.problems) else cli_errors.DONE
+    )
+
+
+def answer(verdict: "checks.Verdict") -> out.Answer:
+    """As it is printed."""
+    rows = [
+        {
+            "state": _STATES[one.certain],
+            "file": one.file,
+            "object": one.object,
+            "problem": one.told,
+        }
+        for one in verdict.problems
+    ]
+    wrong = sum(one.certain for one in verdict.problems)
+    told = f"{verdict.checked} checked, {verdict.passed} with nothing of ours: {wrong} wrong"
+    doubtful = len(rows) - wrong
+    told += f", {doubtful} doubtful" if doubtful else ""
+    styles = {"wrong": "red", "doubtful": "yellow"}
+    columns = (
+        out.Column("STATE", styles=styles),
+        *map(out.Column, ("FILE", "OBJECT", "PROBLEM")),
+    )
+    table = out.Table(columns, [tuple(row.values()) for row in rows])
+    document = {"checked": verdict.checked, "passed": verdict.passed, "problems": rows}
+    return out.Answer(document, (table, told))

@@ -1,1 +1,0 @@
-"""What would have to go so that a workload fits. Pure."""

@@ -1,0 +1,1 @@
+"""Values of the controller's metrics, computed at scrape time."""

@@ -1,0 +1,80 @@
+"""The fleet: how its GPUs are used, what memory is free, how much of that is in pieces. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from driver.runtime.metrics.families import Family, Figures
+from driver.scheduling.reports import model
+
+FREE, KEPT, TAINTED, CORDONED = "free", "kept", "tainted", "cordoned"
+_UNUSED: Final = (FREE, KEPT)
+MODES: Final = (FREE, KEPT, "whole", "mig", "mps", "time-slicing", TAINTED, CORDONED)
+_KEPT: Final = {"unhealthy": TAINTED, "cordoned": CORDONED}
+GPUS: Final = Family(
+    "dra_gpu_fleet_gpus",
+    "GPUs by product and by how claims have them; of those that nobody has, free ones, ones kept "
+    "for somebody (Reservations, backfill), and ones kept from new claims: tainted, as they are "
+    "ill, and cordoned. Whether nodes take pods does not count.",
+    ("modelName", "mode"),
+)
+MEMORY: Final = Family("dra_gpu_fleet_memory_bytes", "Memory of all GPUs.", ("modelName",))
+MEMORY_FREE: Final = Family(
+    "dra_gpu_fleet_memory_free_bytes",
+    "Memory of GPUs that no claim has: all of a free one, of a shared one or one in parts what is "
+    "left, of one that is kept from new claims nothing.",
+    ("modelName",),
+)
+FRAGMENTATION: Final = Family(
+    "dra_gpu_fleet_fragmentation_ratio",
+    "The part of the free memory that lies on GPUs of which claims have a part, and which cannot "
+    "be given whole; 0 where no memory is free.",
+    ("modelName",),
+)
+FAMILIES: Final = (GPUS, MEMORY, MEMORY_FREE, FRAGMENTATION)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Of a product: GPUs by mode, and bytes."""
+
+    gpus: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MODES, 0))
+    memory: int = 0
+    whole: int = 0
+    pieces: int = 0
+
+    def count(self, gpu: model.Gpu) -> None:
+        """One more."""
+        self.memory += gpu.memory
+        mode = _KEPT.get(gpu.health, gpu.mode) if gpu.mode in _UNUSED else gpu.mode
+        self.gpus[mode] += 1
+        if gpu.mode not in _UNUSED:
+            self.pieces += max(0, gpu.memory - gpu.memory_allocated)
+        elif mode in _UNUSED:
+            self.whole += gpu.memory
+
+
+def figures(nodes: Iterable[model.Node]) -> Figures:
+    """The figures of all GPUs, as they are reported."""
+    sums: dict[str, _Sum] = {}
+    for node in nodes:
+        for gpu in node.gpus:
+            sums.setdefault(gpu.product, _Sum()).count(gpu)
+    return _told(sums)
+
+
+def _told(sums: Mapping[str, _Sum]) -> Figures:
+    free = {product: one.whole + one.pieces for product, one in sums.items()}
+    return {
+        GPUS.name: {
+            (product, mode): count
+            for product, one in sums.items()
+            for mode, count in one.gpus.items()
+        },
+        MEMORY.name: {(product,): one.memory for product, one in sums.items()},
+        MEMORY_FREE.name: {(product,): bytes_ for product, bytes_ in free.items()},
+        FRAGMENTATION.name: {
+            (product,): one.pieces / free[product] if free[product] else 0.0
+            for product, one in sums.items()
+        },
+    }

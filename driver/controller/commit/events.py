@@ -1,0 +1,83 @@
+"""Telling users: one event on the pod and one on each of its claims (D19)."""
+
+from driver import reasons
+from driver.controller import ports
+from driver.kube.events import recorder as event_recorder
+from driver.resources.core import pods
+from driver.resources.dra import claims
+
+_WARNINGS = frozenset(
+    {
+        reasons.Reason.RESERVATION_PENDING,
+        reasons.Reason.RESERVATION_EXPIRED,
+        reasons.Reason.RESERVATION_REFUSED,
+        reasons.Reason.NO_NODE_SHAPE_FITS,
+        reasons.Reason.NODE_NOT_ARRIVED,
+        reasons.Reason.NODE_SHAPE_CONTRADICTED,
+    }
+)
+
+
+class Teller:
+    """Writes the same words where a user may look for them."""
+
+    def __init__(self, recorder: ports.Recorder, saying: ports.Saying) -> None:
+        self._recorder = recorder
+        self._saying = saying
+
+    def waits(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
+        """A pod waits: said in its condition for as long as it does."""
+        self._saying.waits(pod, reason.value, message)
+
+    def settled(self, pod: pods.Pod) -> None:
+        """A pod waits no more."""
+        self._saying.settled(pod)
+
+    def normal(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """Something went as asked."""
+        self._tell(pod, found, reason, message, warning=False)
+
+    def warning(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """Something did not go as asked."""
+        self._tell(pod, found, reason, message, warning=True)
+
+    def on(self, regarding: event_recorder.ObjectRef, reason: reasons.Reason, message: str) -> None:
+        """On an object of our own kinds."""
+        warning = reason in _WARNINGS
+        self._recorder.event(regarding, reason.value, message, warning=warning)
+
+    def _tell(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        warning: bool,
+    ) -> None:
+        for regarding in (pod_ref(pod), *(claim_ref(claim) for claim in found)):
+            self._recorder.event(regarding, reason.value, message, warning=warning)
+
+
+def pod_ref(pod: pods.Pod) -> event_recorder.ObjectRef:
+    """A pod, as events name it."""
+    return event_recorder.ObjectRef("Pod", "v1", pod.namespace, pod.name, pod.uid)
+
+
+def claim_ref(claim: claims.Claim) -> event_recorder.ObjectRef:
+    """A claim, as events name it."""
+    return event_recorder.ObjectRef(
+        "ResourceClaim", "resource.k8s.io/v1", claim.namespace, claim.name, claim.uid
+    )

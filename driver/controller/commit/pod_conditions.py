@@ -1,0 +1,86 @@
+"""Says on pods what they wait for: the condition `ration.dev/Allocated`, while they wait (D19).
+
+The newest word for a pod takes the place of one that was not written yet, and words are written so
+many a second: however many pods wait, the API server hears little of it.
+"""
+
+import threading
+from collections.abc import Mapping
+
+import structlog
+
+from driver import clock, errors, ids
+from driver.controller import ports
+from driver.kube import client, gvr
+from driver.resources.core import pods
+
+_log = structlog.get_logger(__name__)
+_A_SECOND = 20
+_LOOK_S = 1.0
+
+
+class Saying:
+    """`waits` and `settled` from any thread; `run` is a thread's target."""
+
+    def __init__(self, hand: ports.Writer, time: clock.Clock) -> None:
+        self._writer = hand
+        self._clock = time
+        self._lock = threading.Lock()
+        self._due: dict[ids.PodUid, tuple[pods.Pod, pods.Waits | None]] = {}
+        self._said: set[ids.PodUid] = set()
+
+    def waits(self, pod: pods.Pod, reason: str, message: str) -> None:
+        """A pod waits, for a reason."""
+        since = clock.rfc3339(self._clock.now())
+        wanted = pods.waits(reason, message, pod.waits.since if pod.waits else since)
+        with self._lock:
+            self._due.pop(pod.uid, None)
+            if pod.waits != wanted:
+                self._due[pod.uid] = pod, wanted
+
+    def settled(self, pod: pods.Pod) -> None:
+        """A pod waits no more."""
+        with self._lock:
+            self._due.pop(pod.uid, None)
+            if pod.waits is not None or pod.uid in self._said:
+                self._due[pod.uid] = pod, None
+
+    def run(self, stop: threading.Event) -> None:
+        """Write what is due until `stop` is set."""
+        while not self._clock.wait(stop, _LOOK_S):
+            for _ in range(_A_SECOND):
+                if stop.is_set() or not self.write_one():
+                    break
+
+    def write_one(self) -> bool:
+        """Write the oldest word that is due; whether there was one that was taken."""
+        with self._lock:
+            if not self._due:
+                return False
+            pod, wanted = self._due.pop(next(iter(self._due)))
+        try:
+            self._patch(pod, pods.render_waits(pod, wanted))
+        except errors.NotFound:
+            wanted = None
+        except errors.ApiError as error:
+            _log.info("condition not written", pod=pod.key, error=str(error))
+            self._keep(pod, wanted)
+            return False
+        with self._lock:
+            (self._said.discard if wanted is None else self._said.add)(pod.uid)
+        return True
+
+    def _patch(self, pod: pods.Pod, body: Mapping[str, object]) -> None:
+        self._writer.patch(
+            gvr.PODS,
+            pod.name,
+            body,
+            namespace=pod.namespace,
+            subresource="status",
+            kind=client.PatchType.STRATEGIC,
+        )
+
+    def _keep(self, pod: pods.Pod, wanted: pods.Waits | None) -> None:
+        """For the next time, unless there is a newer word by now."""
+        with self._lock:
+            self._due.setdefault(pod.uid, (pod, wanted))

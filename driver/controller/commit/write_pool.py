@@ -1,0 +1,263 @@
+"""Many writers: the decider's decisions, written on a pool (D4). Outcomes go back as values."""
+
+import queue
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from driver import errors, ids, reasons
+from driver.controller import metrics, ports
+from driver.controller.commit import allocations as commit_allocations
+from driver.controller.commit import events
+from driver.kube import backoff, workqueue
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import allocation_hold
+
+_log = structlog.get_logger(__name__)
+
+
+class Item(NamedTuple):
+    """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`, `faults` on one.
+
+    `marks` are those of a node (`provisioning.marks`).
+
+    All of a kind are `nodes`, `queues`, and `wake`: all that waits.
+    """
+
+    kind: str
+    key: ids.Key
+
+
+RETRIES = backoff.Pace(base_s=0.05, max_s=10.0)
+"""After a failure. The longest wait is that of kube-scheduler's queue (podMaxBackoffSeconds): what
+is in the way, such as a server that is away, does not get better by a pod's waiting a minute more.
+"""
+WAKE = Item("wake", ids.Key(""))
+"""Look at every waiting pod again."""
+QUEUES = Item("queues", ids.Key(""))
+"""Look at how queues stand."""
+NODES = Item("nodes", ids.Key(""))
+"""Look at every node's condition again."""
+PROVISIONING = Item("provisioning", ids.Key(""))
+"""Look whether nodes are to be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A placement to write, and what is written of it, by claim.
+
+    `doubtful`: an earlier try got no answer, so a refusal of this one says nothing of that.
+    """
+
+    workload: allocator_types.Workload
+    placement: allocator_types.Placement
+    made: Mapping[ids.Key, claims.Allocation]
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The end of an allocation's writes: `error` None when every claim is written."""
+
+    item: Item
+    decision: Decision
+    error: Exception | None
+
+    @property
+    def pod(self) -> pods.Pod:
+        """Whose claims they are."""
+        return self.decision.workload.pod
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether some of it may be written although nobody said so.
+
+        A conflict ends every doubt: the claims were read again, and no earlier write can come.
+        """
+        if self.error is None or isinstance(self.error, errors.Conflict | errors.NotFound):
+            return False
+        return self.decision.doubtful or commit_allocations.in_doubt(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What writing takes."""
+
+    writer: ports.Writer
+    commit: commit_allocations.Commit
+    pool: futures.Executor
+    tell: events.Teller
+    metrics: metrics.Metrics
+
+
+class Writers:
+    """Thread safe. Every call returns at once; the item comes back to the queue when it is due."""
+
+    def __init__(self, tools: Tools, items: workqueue.WorkQueue[Item]) -> None:
+        self._tools = tools
+        self._items = items
+        self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
+
+    def finished(self) -> Iterator[Written]:
+        """What ended since the last call.
+
+        Raises:
+            Exception: a fault of ours on the pool; it belongs to the decider's thread.
+        """
+        while not self._written.empty():
+            done = self._written.get()
+            if done.error is not None and not isinstance(done.error, errors.ApiError):
+                raise done.error
+            yield done
+
+    def allocate(self, item: Item, decision: Decision) -> None:
+        """Write a placement."""
+        self._tools.pool.submit(self._try, item, decision, self._allocate)
+
+    def withdraw(self, item: Item, decision: Decision) -> None:
+        """Take back what may be written of a doubtful decision: its devices are not ours now."""
+        self._tools.pool.submit(self._try, item, decision, self._withdraw)
+
+    def _allocate(self, decision: Decision) -> None:
+        workload = decision.workload
+        self._tools.commit.allocate(workload.pod, workload.open, decision.made)
+        self._succeeded(workload, decision.placement)
+        if workload.bound:
+            self._wake_kubelet(workload.pod, decision.made)
+
+    def _wake_kubelet(
+        self, pod: pods.Pod, allocations: Mapping[ids.Key, claims.Allocation]
+    ) -> None:
+        """Have the kubelet try a bound pod again: it was refused while its claims had no devices.
+
+        It would wait for 60 to 90 s by itself. The claims are written whatever comes of it.
+        """
+        stamp = max(allocation.stamped for allocation in allocations.values())
+        try:
+            self._tools.commit.nudge(pod, stamp)
+        except errors.ApiError as error:
+            _log.info("kubelet not asked to try again", pod=pod.key, error=str(error))
+
+    def _withdraw(self, decision: Decision) -> None:
+        workload = decision.workload
+        self._tools.commit.withdraw(workload.pod, workload.open)
+        raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
+
+    def _try(self, item: Item, decision: Decision, act: Callable[[Decision], None]) -> None:
+        error: Exception | None = None
+        try:
+            act(decision)
+        except errors.ApiError as failure:
+            error = failure
+            self._failed(decision.workload, failure)
+        except Exception as failure:  # noqa: BLE001 - raised again on the decider's thread
+            error = failure
+        self._written.put(Written(item, decision, error))
+        self._items.add(WAKE)
+
+    def _succeeded(
+        self, workload: allocator_types.Workload, placement: allocator_types.Placement
+    ) -> None:
+        self._tools.metrics.decided("allocated")
+        message = allocator_messages.placement(placement)
+        self._tools.tell.normal(workload.pod, workload.open, reasons.Reason.ALLOCATED, message)
+        self._tools.tell.settled(workload.pod)
+        _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
+
+    def _failed(self, workload: allocator_types.Workload, failure: errors.ApiError) -> None:
+        self._tools.metrics.decided("write_failed")
+        _log.warning("allocation not written", pod=workload.pod.key, error=str(failure))
+        if isinstance(failure, errors.Invalid | errors.Forbidden):
+            reason = reasons.Reason.ALLOCATION_FAILED
+            self._tools.tell.warning(workload.pod, workload.open, reason, str(failure))
+
+    def clear(self, found: tuple[claims.Claim, ...]) -> None:
+        """Take allocations back whose pods are gone."""
+        for claim in found:
+            self._submit(claim, self._tools.commit.clear)
+
+    def release(self, pod: pods.Pod, held: tuple[claims.Claim, ...]) -> None:
+        """Clear an unbound pod's allocations; those that it has reserved lose the pod first.
+
+        What changes then brings the pod back, for the rest.
+        """
+        reserved = tuple(claim for claim in held if allocation_hold.reserves(claim, pod))
+        self.part(pod, reserved)
+        for claim in held:
+            if not allocation_hold.is_reserved(claim):
+                self._submit(claim, lambda waiting: self._tools.commit.clear_unbound(waiting, pod))
+
+    def clear_bound(self, astray: tuple[claims.Claim, ...]) -> None:
+        """Take allocations back whose only pod is bound to another node."""
+        for claim in astray:
+            self._submit(claim, self._tools.commit.clear_bound)
+
+    def part(self, pod: pods.Pod, reserved: tuple[claims.Claim, ...]) -> None:
+        """Take an unbound pod out of the reservedFor of its claims."""
+        for claim in reserved:
+            self._submit(claim, lambda held: self._tools.commit.part(held, pod))
+
+    def condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
+        """Say on a Node how its GPUs are."""
+        body = nodes.render_gpu_condition(wanted, node.gpu_condition, now)
+        item = Item("node", ids.Key(node.name))
+        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.condition(node, body))
+
+    def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
+        """Remove holds that have served."""
+        self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
+
+    def say(self, claim: claims.Claim, failed: str, now: str) -> None:
+        """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
+        self._submit(claim, lambda one: self._tools.commit.say_gang(one, failed, now))
+
+    def ungate(self, pod: pods.Pod) -> None:
+        """Let kube-scheduler have a pod: remove our scheduling gate."""
+        item = Item("pod", pod.key)
+        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.ungate(pod))
+
+    def nudge(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
+        """Have the kubelet prepare a pod's claims again; the refusal was cleared at `stamp`."""
+        self._submit(claim, lambda _: self._nudge(pod, stamp))
+
+    def _nudge(self, pod: pods.Pod, stamp: str) -> None:
+        self._tools.commit.nudge(pod, stamp)
+        self._tools.metrics.decided("nudged")
+        _log.info("kubelet asked to try again", pod=pod.key, cleared=stamp)
+
+    def evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        """Have a pod leave, and say why on it and on its claim."""
+        self._submit(claim, lambda _: self._evict(claim, pod, message))
+
+    def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        self._tools.commit.evict(pod)
+        self._tools.metrics.evicted(reasons.Reason.POD_EVICTED)
+        _log.info("pod evicted", pod=pod.key, why=message)
+        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
+
+    def tell_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+        """Say that a pod stays which should leave."""
+        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
+
+    def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
+        self._tools.pool.submit(self._attempt, claim, act)
+
+    def _attempt(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
+        self._write(Item("claim", claim.key), lambda: act(claim))
+
+    def _write(self, item: Item, act: Callable[[], None]) -> None:
+        """One write; a refusal brings the item back to the decider."""
+        try:
+            act()
+            self._items.forget(item)
+        except errors.NotFound:
+            return
+        except errors.ApiError as error:
+            _log.info("write refused", kind=item.kind, key=item.key, error=str(error))
+            self._items.retry(item, error.retry_after_s or 0.0)

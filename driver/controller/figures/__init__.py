@@ -1,1 +1,0 @@
-"""What the controller's metrics say of the fleet, of queues and of what waits. Pure."""

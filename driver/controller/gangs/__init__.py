@@ -1,1 +1,0 @@
-"""Gangs: pods that run together or not at all (D7)."""

@@ -1,0 +1,1 @@
+"""Reflectors, their stores, and the event handlers that enqueue keys."""

@@ -1,0 +1,122 @@
+"""What changed -> which keys to look at. Handlers only enqueue; they never act on an event."""
+
+from driver import ids, names
+from driver.controller.commit import write_pool
+from driver.controller.informers import stores
+from driver.kube import workqueue
+from driver.resources import queues
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims, slices
+from driver.scheduling.gangs import index as gang_index
+
+_SETTLE_S = 0.05
+
+
+class Triggers:
+    """Subscribes to the stores; `attach` before the reflectors run.
+
+    `on_demand`: whether nodes are asked for, and by their taints may be about to be taken away.
+    """
+
+    def __init__(
+        self, items: workqueue.WorkQueue[write_pool.Item], *, on_demand: bool = False
+    ) -> None:
+        self._items = items
+        self._on_demand = on_demand
+        self._by_claim = stores.PodsByClaim()
+
+    def attach(self, found: stores.Stores) -> None:
+        """Hear of every change."""
+        found.pods.subscribe(self.on_pod)
+        found.claims.subscribe(self.on_claim)
+        found.nodes.subscribe(self.on_node)
+        found.slices.subscribe(self.on_slice)
+        found.rules.subscribe(self.on_rule)
+        found.reserved.subscribe(self.on_reservation)
+        found.teams.subscribe(self.on_queue)
+        for groups in (found.groups, found.coscheduling):
+            groups.subscribe(self.on_group)
+        for one in (found.classes, found.bound_volumes, found.volumes, found.spaces):
+            one.subscribe(self.on_world)
+        for refining in (found.storage_classes, found.csi_nodes, found.csi_drivers):
+            refining.subscribe(self.on_world)
+        for counted in (found.capacities, found.attachments):
+            counted.subscribe(self.on_world)
+
+    def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
+        """A pod is looked at, and its claims: their holds may have served."""
+        self._by_claim.note(old, new)
+        if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
+            self._items.add(write_pool.Item("pod", key))
+        for gang in {gang_index.key_of(one) for one in (old, new) if one is not None}:
+            if gang is not None:
+                self._items.add(write_pool.Item("gang", gang))
+        for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
+            self._items.add(write_pool.Item("claim", claim))
+        if self._on_demand and any(_asks_for_node(one) for one in (old, new)):
+            self._items.add_after(write_pool.PROVISIONING, _SETTLE_S)
+        if _place_of(old) != _place_of(new):
+            self._wake()
+
+    def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
+        """A claim is looked at, and the pods that name it; freed devices wake the others."""
+        self._items.add(write_pool.Item("claim", key))
+        for pod in self._by_claim.of(key):
+            self._items.add(write_pool.Item("pod", pod))
+        freed = old is not None and old.allocation and (new is None or not new.allocation)
+        if freed:
+            self._wake()
+
+    def on_node(self, key: ids.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+        """What fits may change, and another may have written the condition that is ours."""
+        if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
+            self._items.add_after(write_pool.Item("node", key), _SETTLE_S)
+        if self._on_demand and new is not None and (old is None or old.taints != new.taints):
+            self._items.add_after(write_pool.Item("faults", key), _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
+        """What fits may change, and what is said of the node's GPUs."""
+        named = (one.node for one in (old, new) if one is not None and one.node is not None)
+        for node in {*named}:
+            self._items.add_after(write_pool.Item("node", ids.Key(node)), _SETTLE_S)
+            if old != new:
+                self._items.add_after(write_pool.Item("faults", ids.Key(node)), _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_rule(self, key: ids.Key, old: object, new: object) -> None:
+        """A rule may be for any device of any node."""
+        if old != new:
+            self._items.add_after(write_pool.NODES, _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
+        """What it holds is free for its holder, or for everybody again."""
+        self._items.add(write_pool.Item("reservation", key))
+        self.on_world(key, old, new)
+
+    def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
+        """Whose turn it is may be another's."""
+        self._items.add_after(write_pool.QUEUES, _SETTLE_S)
+        self.on_world(key, old, new)
+
+    def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
+        """A gang may be another."""
+        self._items.add(write_pool.Item("gang", key))
+
+    def on_world(self, _key: ids.Key, old: object, new: object) -> None:
+        """Whatever may make something fit."""
+        if old != new:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._items.add_after(write_pool.WAKE, _SETTLE_S)
+
+
+def _asks_for_node(pod: pods.Pod | None) -> bool:
+    return pod is not None and names.PLACEHOLDER_LABEL in pod.labels
+
+
+def _place_of(pod: pods.Pod | None) -> ids.NodeName | None:
+    """The node on which a pod takes room; None when it takes none."""
+    return None if pod is None or pod.finished else pod.node

@@ -1,0 +1,126 @@
+"""What the controller watches: one reflector a kind, each filling its store."""
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from driver import clock
+from driver.controller.informers import stores
+from driver.kube import backoff, client, gvr, optional_kinds, reflector
+from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.core import namespaces, nodes, pods, storage, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+
+_log = structlog.get_logger(__name__)
+_SLICES_WATCH_S, _SLICES_SILENCE_S = 6.0, 12.0
+SLICES_STALE_S = 15.0
+"""Slices say who allocates what. A node that changes hands says so for 30 s (D2): what is known of
+slices must be newer than that by what a write may take.
+"""
+SLICES = gvr.RESOURCE_SLICES.plural
+Reflectors = dict[str, reflector.Reflector[object]]
+"""By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How everything is watched; Kubernetes' own PodGroups only with `pod_groups`."""
+
+    kube: client.KubeClient
+    time: clock.Clock
+    jitter: backoff.Jitter
+    relist_s: float
+    pod_groups: bool = False
+
+    def reflectors(self, found: stores.Stores) -> Reflectors:
+        """Of all kinds; of those that not every server serves, too."""
+        options = reflector.Options(relist_s=self.relist_s, jitter=self.jitter, on_bad=_unreadable)
+        prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
+        kinds = (
+            (gvr.NODES, found.nodes, nodes.parse),
+            (gvr.RESOURCE_SLICES, found.slices, slices.parse),
+            (gvr.DEVICE_CLASSES, found.classes, device_classes.parse),
+            (gvr.RESOURCE_CLAIMS, found.claims, claims.parse),
+            (gvr.PODS, found.pods, pods.parse),
+        )
+        made: Reflectors = {
+            kind.plural: reflector.Reflector(
+                reflector.ListWatch(self.kube, kind),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                prompt if kind is gvr.RESOURCE_SLICES else options,
+            )
+            for kind, target, parse in kinds
+        }
+        return made | self._optional(found, options) | self._refining(found, options)
+
+    def _optional(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
+        """Kinds that a server may lack: of another version, or without their CRDs.
+
+        Without the right to PodGroups only pods that name one wait. Queues, Reservations and taints
+        are for every pod: without the right to those nothing is allocated.
+        """
+        kinds = (
+            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.rules, taint_rules.parse),
+            ("", gvr.QUEUES, ("v1alpha1",), found.teams, queues.parse),
+            ("", gvr.RESERVATIONS, ("v1alpha1",), found.reserved, reservations.parse),
+            ("", gvr.POD_GROUPS, ("v1beta1", "v1alpha2"), found.groups, pod_groups.parse),
+            (
+                "coscheduling-",
+                gvr.COSCHEDULING_POD_GROUPS,
+                ("v1alpha1",),
+                found.coscheduling,
+                pod_groups.parse,
+            ),
+        )
+        asked = (one for one in kinds if self.pod_groups or one[1] is not gvr.POD_GROUPS)
+        return {
+            f"{prefix}{kind.plural}": reflector.Reflector(
+                optional_kinds.OptionalListWatch(
+                    reflector.ListWatch(self.kube, kind),
+                    versions,
+                    forbidden=kind.plural == gvr.POD_GROUPS.plural,
+                ),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                options,
+            )
+            for prefix, kind, versions, target, parse in asked
+        }
+
+    def _refining(self, filled: stores.Stores, options: reflector.Options) -> Reflectors:
+        """Kinds that some pods need; without the right to them the others are placed.
+
+        A pod whose volume claims or volumes are not seen waits. Of StorageClasses, Namespaces and
+        what storage drivers say filters know less, and kube-scheduler's refusals are followed.
+        PodDisruptionBudgets are enforced by the API server, which evicts.
+        """
+        kinds = (
+            (gvr.PVCS, filled.bound_volumes, volumes.parse_claim),
+            (gvr.PVS, filled.volumes, volumes.parse_volume),
+            (gvr.PDBS, filled.guards, disruption_budgets.parse),
+            (gvr.NAMESPACES, filled.spaces, namespaces.parse),
+            (gvr.STORAGE_CLASSES, filled.storage_classes, storage.parse_class),
+            (gvr.CSI_NODES, filled.csi_nodes, storage.parse_node),
+            (gvr.CSI_DRIVERS, filled.csi_drivers, storage.parse_driver),
+            (gvr.STORAGE_CAPACITIES, filled.capacities, storage.parse_capacity),
+            (gvr.VOLUME_ATTACHMENTS, filled.attachments, storage.parse_attachment),
+        )
+        return {
+            kind.plural: reflector.Reflector(
+                optional_kinds.OptionalListWatch(
+                    reflector.ListWatch(self.kube, kind), (kind.version,), forbidden=True
+                ),
+                target,  # type: ignore[arg-type]
+                parse,
+                self.time,
+                options,
+            )
+            for kind, target, parse in kinds
+        }
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    _log.warning("object not readable", key=key, error=str(error))

@@ -1,0 +1,74 @@
+"""From the caches to the picture: which keys changed, and their newest values when it is asked.
+
+Handlers run on the reflectors' and writers' threads and only note keys; values are read from the
+stores by the thread that owns the picture, so that an old word never follows a newer one.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from driver import ids
+from driver.controller.informers import stores
+from driver.kube import store
+from driver.resources.core import pods
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.snapshot import cluster_state
+
+Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
+"""Where the values of a kind are, and where they go."""
+
+
+class Feed:
+    """`attach` before the reflectors run, `bring` before every decision."""
+
+    def __init__(
+        self, found: stores.Stores, shown: cluster_state.Picture, gangs: gang_index.Roster
+    ) -> None:
+        def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
+            shown.put_pod(key, pod)
+            gangs.put(key, pod)
+
+        self._lock = threading.Lock()
+        self._changed: dict[tuple[str, ids.Key], None] = {}
+        self._puts: dict[str, Put] = {
+            "node": (found.nodes, shown.put_node),
+            "slice": (found.slices, shown.put_slice),
+            "class": (found.classes, shown.put_class),
+            "rule": (found.rules, shown.put_rule),
+            "claim": (found.claims, shown.put_claim),
+            "pod": (found.pods, put_pod),
+            "bound": (found.bound_volumes, shown.put_bound),
+            "volume": (found.volumes, shown.put_volume),
+            "storage class": (found.storage_classes, shown.put_storage_class),
+            "csi node": (found.csi_nodes, shown.put_csi_node),
+            "csi driver": (found.csi_drivers, shown.put_csi_driver),
+            "capacity": (found.capacities, shown.put_capacity),
+            "attachment": (found.attachments, shown.put_attachment),
+            "namespace": (found.spaces, shown.put_namespace),
+        }
+        for kind, (source, _) in self._puts.items():
+            self._follow(kind, source)
+
+    def follow(self, kind: str, to: Put) -> None:
+        """Of another kind, too, before the reflectors run."""
+        self._puts[kind] = to
+        self._follow(kind, to[0])
+
+    def _follow(self, kind: str, source: store.Store[Any]) -> None:
+        for key in source.snapshot():
+            self.changed(kind, key)
+        source.subscribe(lambda key, _old, _new: self.changed(kind, key))
+
+    def changed(self, kind: str, key: ids.Key) -> None:
+        """Something changed; its value is read when the picture is brought up to date."""
+        with self._lock:
+            self._changed[kind, key] = None
+
+    def bring(self) -> None:
+        """Bring the picture up to date."""
+        with self._lock:
+            changed, self._changed = self._changed, {}
+        for kind, key in changed:
+            source, put = self._puts[kind]
+            put(key, source.get(key))

@@ -1,0 +1,124 @@
+"""The controller's caches as one value, and who uses which claim."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from driver import ids
+from driver.kube import store
+from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.core import namespaces, nodes, pods, storage, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.scheduling.snapshot import allocation_hold
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """One store a kind; reflectors fill them."""
+
+    nodes: store.Store[nodes.Node]
+    slices: store.Store[slices.Slice]
+    classes: store.Store[device_classes.DeviceClass]
+    claims: store.Store[claims.Claim]
+    pods: store.Store[pods.Pod]
+    bound_volumes: store.Store[volumes.VolumeClaim]
+    volumes: store.Store[volumes.Volume]
+    storage_classes: store.Store[storage.StorageClass]
+    csi_nodes: store.Store[storage.CSINode]
+    csi_drivers: store.Store[storage.CSIDriver]
+    capacities: store.Store[storage.Capacity]
+    attachments: store.Store[storage.Attachment]
+    spaces: store.Store[namespaces.Namespace]
+    rules: store.Store[taint_rules.TaintRule]
+    groups: store.Store[pod_groups.PodGroup]
+    coscheduling: store.Store[pod_groups.PodGroup]
+    teams: store.Store[queues.Queue]
+    reserved: store.Store[reservations.Reservation]
+    guards: store.Store[disruption_budgets.Budget]
+
+    def group(self, key: ids.Key) -> pod_groups.PodGroup | None:
+        """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
+        return self.groups.get(key) or self.coscheduling.get(key)
+
+    def observe_claim(self, obj: Mapping[str, Any]) -> None:
+        """Take the server's answer to a write of ours before the watch brings it."""
+        self.claims.observe(dict(obj))
+
+
+def empty() -> Stores:
+    """Stores that reflectors have yet to fill."""
+    return Stores(
+        nodes=store.Store(),
+        slices=store.Store(),
+        classes=store.Store(),
+        claims=store.Store(),
+        pods=store.Store(),
+        bound_volumes=store.Store(),
+        volumes=store.Store(),
+        storage_classes=store.Store(),
+        csi_nodes=store.Store(),
+        csi_drivers=store.Store(),
+        capacities=store.Store(),
+        attachments=store.Store(),
+        spaces=store.Store(),
+        rules=store.Store(),
+        groups=store.Store(),
+        coscheduling=store.Store(),
+        teams=store.Store(),
+        reserved=store.Store(),
+        guards=store.Store(),
+    )
+
+
+def slices_of(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
+    """The slices of a node's own pool, with the taints that rules lay over them."""
+    mine = (
+        one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
+    )
+    return tuple(taint_rules.applied(mine, found.rules.snapshot().values()))
+
+
+def claims_of(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+    """The claims that a pod names, as far as they are there."""
+    there = (found.claims.get(key) for key in pod.claim_keys)
+    return tuple(one for one in there if one is not None)
+
+
+def users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
+    """The live pods that have reserved a claim, or for which it is held; each once."""
+    held = found.claims.get(claim)
+    users: dict[ids.PodUid, pods.Pod] = {}
+    for entry in held.consumers if held is not None else ():
+        pod = allocation_hold.consumer(held, entry, found.pods.get) if held is not None else None
+        if pod is not None:
+            users[pod.uid] = pod
+    yield from users.values()
+
+
+class PodsByClaim:
+    """Which pods name a claim; kept by the pod store's changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pods: dict[ids.Key, set[ids.Key]] = {}
+
+    def note(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
+        """A pod changed."""
+        with self._lock:
+            for key in claim_keys(old):
+                rest = self._pods.pop(key, set()) - {old.key if old else ids.Key("")}
+                if rest:
+                    self._pods[key] = rest
+            for key in claim_keys(new):
+                self._pods.setdefault(key, set()).add(new.key if new else ids.Key(""))
+
+    def of(self, claim: ids.Key) -> tuple[ids.Key, ...]:
+        """The pods of a claim, in order."""
+        with self._lock:
+            return tuple(sorted(self._pods.get(claim, ())))
+
+
+def claim_keys(pod: pods.Pod | None) -> tuple[ids.Key, ...]:
+    """The keys of the claims a pod names, as far as they are known yet."""
+    return pod.claim_keys if pod else ()

@@ -1,1 +1,0 @@
-"""Uninstalling: what the chart's hooks do to the API server before and after the release goes."""

@@ -1,0 +1,41 @@
+"""The Node condition that sums up its GPUs' health: what `kubectl describe node` shows. Pure."""
+
+from collections.abc import Iterable
+
+from driver import names, reasons
+from driver.devices import faces
+from driver.resources.core import nodes
+from driver.resources.dra import slices
+
+_SHOWN = 8
+
+
+def of_slices(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
+    """What the slices of our driver on one node say; None where there is no GPU.
+
+    A GPU is unhealthy when one of its faces is kept from new claims by more than the question of
+    who allocates it, or somebody who cordoned it.
+    """
+    trouble: dict[str, set[str]] = {}
+    for one in found:
+        for device in one.devices:
+            gpu = faces.gpu_name(device.name) or device.name
+            trouble.setdefault(gpu, set()).update(
+                _words(taint)
+                for taint in device.taints
+                if taint.blocks and taint.key not in names.NO_FAULTS
+            )
+    if not trouble:
+        return None
+    sick = {gpu: ", ".join(sorted(words)) for gpu, words in sorted(trouble.items()) if words}
+    if not sick:
+        text = f"{len(trouble)} GPUs are healthy"
+        return nodes.GpuCondition("True", reasons.Reason.GPUS_HEALTHY, text)
+    told = [f"{gpu}: {words}" for gpu, words in list(sick.items())[:_SHOWN]]
+    more = f" and {len(sick) - _SHOWN} more" if len(sick) > _SHOWN else ""
+    text = f"{len(sick)} of {len(trouble)} GPUs are not healthy: {'; '.join(told)}{more}"
+    return nodes.GpuCondition("False", reasons.Reason.GPUS_UNHEALTHY, text)
+
+
+def _words(taint: slices.Taint) -> str:
+    return f"{taint.key}={taint.value}" if taint.value else taint.key

@@ -1,0 +1,111 @@
+"""Pods that wait for a device plugin's resource in a namespace whose label keeps them so (D21).
+
+Who set the label may not be who made the pod: the pod is told, by one event.
+"""
+
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from driver import clock, errors, ids, names, reasons
+from driver.controller import ports
+from driver.controller.commit import events as commit_events
+from driver.kube import client, gvr
+from driver.resources import extended_resources, fields
+from driver.resources.core import pods
+
+_log = structlog.get_logger(__name__)
+
+LOOK_S = 30.0
+Labels = Callable[[str], Mapping[str, str]]
+"""The labels of a namespace; none where it is not known."""
+
+
+def lacking(pod: pods.Pod) -> tuple[str, ...]:
+    """What of device plugins' resources a pod waits for: `nvidia.com/gpu=1`.
+
+    Only what kube-scheduler refused it for: where a device plugin serves the resource, a pod that
+    was left alone is as it should be.
+    """
+    if pod.node or pod.deleting or not pod.verdict.refused:
+        return ()
+    return tuple(
+        sorted(
+            f"{name}={count}"
+            for name, count in pod.requests.items()
+            if count
+            and extended_resources.is_convertible(name)
+            and _lacks(pod.verdict.message, name)
+        )
+    )
+
+
+def message(asked: Sequence[str]) -> str:
+    """What to tell a pod that waits for `asked` in a namespace that is kept out."""
+    return (
+        f"asks {', '.join(asked)}, which no node has left; it was not converted to a claim, for "
+        f"its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without the "
+        "label, or with a ResourceClaim"
+    )
+
+
+def _lacks(words: str, name: str) -> bool:
+    """`1 Insufficient nvidia.com/gpu.` names it, and not `nvidia.com/gpu.shared`."""
+    found = words.replace(",", " ").split()
+    return any(
+        before == "Insufficient" and one.rstrip(".") == name
+        for before, one in itertools.pairwise(found)
+    )
+
+
+class Unconverted:
+    """Tells each such pod once. `waiting` are all pods there are, by key."""
+
+    def __init__(
+        self,
+        waiting: Callable[[], Mapping[ids.Key, pods.Pod]],
+        labels: Labels,
+        recorder: ports.Recorder,
+        time: clock.Clock,
+    ) -> None:
+        self._pods = waiting
+        self._labels = labels
+        self._recorder = recorder
+        self._clock = time
+        self._told: set[ids.PodUid] = set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Look every half minute until `stop` is set."""
+        while not self._clock.wait(stop, LOOK_S):
+            self.look()
+
+    def look(self) -> None:
+        """Tell those that have not been told; a namespace is asked about once a look."""
+        found = self._pods().values()
+        self._told &= {one.uid for one in found}
+        labels = functools.cache(self._labels)
+        for pod in found:
+            asked = () if pod.uid in self._told else lacking(pod)
+            if asked and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
+                self._told.add(pod.uid)
+                reason = reasons.Reason.NOT_CONVERTED.value
+                self._recorder.event(
+                    commit_events.pod_ref(pod), reason, message(asked), warning=True
+                )
+
+
+def labels_of(kube: client.KubeClient) -> Labels:
+    """The labels of namespaces, each asked for; none of one that cannot be read now."""
+
+    def labels(namespace: str) -> Mapping[str, str]:
+        try:
+            found = kube.get(gvr.NAMESPACES, namespace)
+            return fields.text_map(fields.mapping(found, "metadata"), "labels", "metadata")
+        except errors.RationError as e:
+            _log.info("namespace not read", namespace=namespace, error=str(e))
+            return {}
+
+    return labels

@@ -1,1 +1,0 @@
-"""Nodes on demand: which nodes to ask an autoscaler for, and what becomes of them. Pure."""

@@ -1,1 +1,0 @@
-"""Reservations: devices for work that is coming (D7)."""

@@ -1,1 +1,0 @@
-"""Making room: what is reserved, who goes for whom, and what stays idle (D7)."""

@@ -1,0 +1,221 @@
+"""Backfill: devices are planned for the first in line that finds none, where and when it may start.
+
+Later work uses them only if it declares that it ends before (EASY: Lifka, JSSPP 1995), so small
+work passes large work without delaying it. Where nothing says when the work in its way ends, idle
+devices would wait for ever: then nothing is planned, but for a pod past its starvation bound, and
+for that in rounds (`planned.Rules`).
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import pending, state
+from driver.resources import reservations
+from driver.scheduling.allocator import settings
+from driver.scheduling.explain import step_budget
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.preemption import earliest_start, victims
+from driver.scheduling.preemption import types as preemption_types
+from driver.scheduling.queues import resources as queue_resources
+from driver.scheduling.reservations import device_plan, term
+
+_log = structlog.get_logger(__name__)
+KEY = backfill_plan.KEY
+_STEPS = 2_000
+"""Of one look for where it starts: about 50 ms."""
+_AGAIN_S = 2.0
+_PATIENT = 20.0
+"""Looks take at most a twentieth of the time: a plan is looked for anew no more often."""
+_DEPTH = 8
+"""Candidates looked at in one pass (Slurm: bf_max_job_test)."""
+_GRACE_S = 300.0
+"""Work may start and go so much later than its declared run time says (images, grace periods)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Answer of one search; another is made from `again` (monotonic seconds) on."""
+
+    again: float
+    answer: earliest_start.Kept | None
+
+
+class Head:
+    """On the decider's thread, `plan` readable from any. All may be lost: the next look finds it.
+
+    A plan is held in the view while those behind it in line have their turns.
+    """
+
+    def __init__(
+        self,
+        shared: state.State,
+        book: victims.Book,
+        deciding: settings.Settings,
+        rules: backfill_plan.Rules,
+    ) -> None:
+        self._known = shared
+        self._book = book
+        self._deciding = deciding
+        self.rules = rules
+        self._looks: dict[write_pool.Item, _Look] = {}
+        self._rests: dict[write_pool.Item, float] = {}
+        self._stale: set[write_pool.Item] = set()
+        self._rest_end = 0.0
+        self._users: frozenset[str] = frozenset()
+        self._start: dt.datetime | None = None
+        self._looked = 0
+        self.plan: backfill_plan.Planned | None = None
+
+    @property
+    def item(self) -> write_pool.Item | None:
+        """The pod or gang that devices are planned for."""
+        return write_pool.Item(self.plan.kind, self.plan.key) if self.plan is not None else None
+
+    def renew(self) -> bool:
+        """Drop a plan that is over, or whose holder no longer waits; True where there was one."""
+        plan, item = self.plan, self.item
+        if plan is None or item is None:
+            return False
+        if self._known.memory.waiting.get(item) is None:
+            self.drop()
+            return True
+        if plan.until > self._known.clock.now():
+            return False
+        rest_end = self._known.clock.monotonic() + self.rules.hold_s
+        if plan.why is backfill_plan.Why.STARVED:
+            self._rest_end = rest_end
+        else:
+            self._rests[item] = rest_end
+        self.drop()
+        _log.info("plan over", holder=plan.key, why=plan.why.value)
+        return True
+
+    def lift(self) -> None:
+        """Begin a pass: work before it in line finds the devices free until `settle`."""
+        self._looked = 0
+        moment = self._known.clock.monotonic()
+        self._rests = {item: end for item, end in self._rests.items() if end > moment}
+        waiting = self._known.memory.waiting
+        self._looks = {item: look for item, look in self._looks.items() if item in waiting}
+        self._stale &= self._looks.keys()
+        if self.plan is not None:
+            self._known.view.put_hold(KEY, None)
+
+    def settle(self) -> None:
+        """Hold the devices against work behind it in line."""
+        if self.plan is not None:
+            self._known.view.put_hold(KEY, term.allocation(self.plan.devices))
+
+    def drop(self) -> None:
+        """End the plan."""
+        self.plan = self._start = None
+        self._known.view.put_hold(KEY, None)
+
+    def keep(self, candidate: pending.Candidate, *, starves: bool) -> bool:
+        """Plan devices for a candidate that found none; False where it may have no plan."""
+        plan = self._plan(candidate, starves=starves)
+        if plan is None:
+            if candidate.item == self.item:
+                self.drop()
+            return False
+        if self.plan is None or (plan.key, plan.end) != (self.plan.key, self.plan.end):
+            _log.debug("planned", item=candidate.item, until=plan.end, why=plan.why.value)
+        self.plan = plan
+        self.settle()
+        return True
+
+    def lends(self, candidate: pending.Candidate) -> bool:
+        """Tell if a candidate ends before the head starts, by the run times it declares."""
+        start, now = self._start, self._known.clock.now()
+        return start is not None and all(
+            term.is_over_by(work.pod, start, now) for work in candidate.workloads
+        )
+
+    def next_look(self, item: write_pool.Item) -> float | None:
+        """Monotonic time at which a candidate that got no plan is to be looked at again."""
+        look = self._looks.get(item)
+        if item in self._stale and look is not None:
+            return look.again
+        return self._rests.get(item)
+
+    def turns_in(self) -> float | None:
+        """Seconds until a plan, or the rest after one, is over; None: neither is."""
+        if self.plan is not None:
+            return max((self.plan.until - self._known.clock.now()).total_seconds(), 0.0)
+        left = self._rest_end - self._known.clock.monotonic()
+        return left if left > 0.0 else None
+
+    def _plan(self, candidate: pending.Candidate, *, starves: bool) -> backfill_plan.Planned | None:
+        if candidate.item in self._rests:
+            return None
+        look = self._looks.get(candidate.item)
+        if look is None or look.again <= self._known.clock.monotonic():
+            if self._looked >= _DEPTH:
+                return None
+            look = self._looks[candidate.item] = self._look(candidate, starves=starves)
+        elif candidate.item == self.item:
+            return self.plan
+        else:
+            self._stale.add(candidate.item)
+        answer = look.answer
+        if answer is None:
+            return None
+        rests = self._rest_end > self._known.clock.monotonic()
+        if answer.start is None and (rests or not starves):
+            return None
+        return self._bounded(candidate.item, answer)
+
+    def _look(self, candidate: pending.Candidate, *, starves: bool) -> _Look:
+        self._looked += 1
+        self._stale.discard(candidate.item)
+        view, begun = self._known.view, self._known.clock.monotonic()
+        now = self._known.clock.now()
+        people = [
+            person
+            for unit in self._book.all(view).values()
+            for person in unit.people
+            if starves or earliest_start.end(person.pod, now) is not None
+        ]
+        ask = preemption_types.Ask(view, candidate.workloads, self._deciding, candidate.near)
+        answer = None
+        if people:  # else what was refused just now starts at no known time
+            answer = earliest_start.soonest(ask, people, now, step_budget.Meter(_STEPS))
+        ended = self._known.clock.monotonic()
+        pause = _PATIENT * _DEPTH * (ended - begun)
+        if candidate.item == self.item:
+            pause = max(_AGAIN_S, _PATIENT * (ended - begun))
+        return _Look(ended + pause, answer)
+
+    def _bounded(
+        self, item: write_pool.Item, answer: earliest_start.Kept
+    ) -> backfill_plan.Planned | None:
+        """A plan with its end; None where it would take too much of the fleet."""
+        view, now = self._known.view, self._known.clock.now()
+        devices = device_plan.of_seats(view, answer.seats)
+        users = frozenset(holder.claim for held in devices for holder in view.holders(held.device))
+        if answer.start is not None:
+            until, why = answer.start + dt.timedelta(seconds=_GRACE_S), backfill_plan.Why.KNOWN_END
+        elif self._is_small(devices):
+            until, why = now + dt.timedelta(seconds=self.rules.hold_s), backfill_plan.Why.STARVED
+        else:
+            return None
+        since, last = now, self.plan
+        if last is not None and why is last.why:
+            # A round is one for all; an end that moves while some of the same work is in the way
+            # was never known, whatever short work comes and goes beside it.
+            mine = item == self.item
+            since = last.since if mine else now
+            if why is backfill_plan.Why.STARVED or (mine and users & self._users):
+                until = min(until, last.until)
+        self._start, self._users = answer.start, users
+        return backfill_plan.Planned(item.kind, item.key, devices, since, until, why)
+
+    def _is_small(self, devices: Sequence[reservations.Held]) -> bool:
+        results = term.allocation(devices)
+        size = queue_resources.of_results(self._known.view, results.results if results else ())
+        fleet = queue_resources.capacity(self._known.view)
+        return size.gpus <= self.rules.max_fraction * fleet.gpus

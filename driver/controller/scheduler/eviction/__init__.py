@@ -1,0 +1,1 @@
+"""Controllers that evict: preemption, reservations, faulty and idle GPUs, misplaced pods."""

@@ -1,0 +1,104 @@
+"""Repairs pods that are bound away from their claims: `bound` decides, this acts (ADR 18)."""
+
+from driver import reasons
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import pending, state
+from driver.controller.scheduler import results as scheduler_results
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import ownership
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.lifecycle import actions, bound_pods, eviction_backoff
+from driver.scheduling.reports import bound_pod_refusal
+from driver.scheduling.snapshot import snapshot as cluster
+
+_AGAIN_S = 1.0
+_NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
+"""Owners whose next pod is for the same node (of a static pod: the mirror of the node's own)."""
+
+
+class BoundPods:
+    """Pods with a node whose claims have none, or another."""
+
+    def __init__(
+        self,
+        shared: state.State,
+        hands: write_pool.Writers,
+        tools: write_pool.Tools,
+        placer: scheduler_results.Placing,
+        owners: ownership.Owners,
+    ) -> None:
+        self._known = shared
+        self._writers = hands
+        self._tools = tools
+        self._placing = placer
+        self._owners = owners
+        self._pacing = eviction_backoff.Pacing()
+
+    def look(
+        self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
+    ) -> pending.Candidate | float | None:
+        """Return a candidate for the pod's own node, or the seconds until the next look."""
+        node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
+        mine = bound_pod_refusal.ours(self._known.view, self._owners, held)
+        due = bound_pods.state(pod, mine, node)
+        if isinstance(due, bound_pods.Whole):
+            self._known.memory.astray.pop(pod.uid, None)
+            return None
+        now = self._known.clock.monotonic()
+        left_s = self._known.memory.astray.setdefault(pod.uid, now) + bound_pods.GRACE_S - now
+        if left_s > 0 or stale:
+            return max(left_s, actions.STALE_WAIT_S if stale else 0.0)
+        if node is None:
+            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
+            return None
+        match due:
+            case bound_pods.Blocked(claim=claim) as blocked:
+                return self.give_up(pod, (claim,), bound_pods.elsewhere(blocked))
+            case bound_pods.Astray(claims=astray):
+                self._clear(pod, astray)
+                return _AGAIN_S
+            case bound_pods.Open():
+                return self._candidate(item, pod, due)
+
+    def _candidate(
+        self, item: write_pool.Item, pod: pods.Pod, due: bound_pods.Open
+    ) -> pending.Candidate | None:
+        if any(claim.key in self._known.memory.writing for claim in due.open):
+            return None  # its end brings the pod back
+        workload = allocator_types.Workload(pod, due.open, due.settled, bound=True)
+        return pending.Candidate(item, (workload,))
+
+    def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
+        elsewhere = ", ".join(sorted({str(cluster.pinned_node(claim)) for claim in astray}))
+        words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
+        self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
+        self._tools.metrics.decided("repaired")
+        self._writers.clear_bound(astray)
+
+    def give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
+        """Tell that a pod's claims cannot be had where it is; evict it where that helps.
+
+        A pod that kube-scheduler bound gets another from its owner, at the owner's pace; one that
+        names its node itself would meet the same again. Returns the seconds until the next eviction
+        is allowed, None where there will be none.
+        """
+        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.sentence(pod, words))
+        owner = pod.owner
+        scheduled = pod.uid in self._known.memory.unbound
+        if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):
+            return None
+        now = self._known.clock.monotonic()
+        left_s = self._pacing.left_s(owner.uid, now)
+        if left_s <= 0:
+            self._pacing.evicted(owner.uid, now)
+            text = f"Evicted, so that {owner.kind} {owner.name} makes another: {words}"
+            self._writers.evict(held[0], pod, text)
+            left_s = self._pacing.left_s(owner.uid, now)
+        return left_s
+
+    def _tell(
+        self, pod: pods.Pod, held: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
+    ) -> None:
+        if self._known.memory.told.get(pod.uid) != words:
+            self._placing.tell(pod, held, reason, words)

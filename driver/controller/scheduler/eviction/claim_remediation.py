@@ -1,0 +1,71 @@
+"""Attends to claims that their nodes refused: `refused` decides, this acts, in measure.
+
+Owned by the decider's thread; the writes are the writers'.
+"""
+
+from typing import assert_never
+
+from driver import clock, ids
+from driver.controller.commit import write_pool
+from driver.kube import store
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
+
+
+class Attendant:
+    """One turn of a claim at a time. What it remembers may be lost."""
+
+    def __init__(
+        self,
+        known: store.Store[pods.Pod],
+        hands: write_pool.Writers,
+        rules: claim_remediation.Rules,
+        time: clock.Clock,
+    ) -> None:
+        self._pods = known
+        self._writers = hands
+        self._rules = rules
+        self._clock = time
+        self._pacing = eviction_backoff.Pacing()
+        self._told: dict[ids.Key, str] = {}
+
+    def attend(self, claim: claims.Claim) -> float | None:
+        """Do what is due for the claim's pods; seconds until it is to be looked at again."""
+        if not claim.said:
+            self.forget(claim.key)
+            return None
+        acts = claim_remediation.due(claim, self._pods.snapshot(), self._clock.now(), self._rules)
+        waits = [self._act(claim, act) for act in acts]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def forget(self, claim: ids.Key) -> None:
+        """The claim is gone, or nothing is said of it any more."""
+        self._told.pop(claim, None)
+
+    def _act(self, claim: claims.Claim, act: claim_remediation.Act) -> float | None:
+        match act:
+            case claim_remediation.Nudge(pod=pod, stamp=stamp):
+                self._writers.nudge(claim, pod, stamp)
+            case claim_remediation.Evict():
+                return self._evict(claim, act)
+            case claim_remediation.Keep(pod=pod, since=since, message=message):
+                if self._told.get(claim.key) != since:
+                    self._told[claim.key] = since
+                    self._writers.tell_kept(claim, pod, message)
+            case claim_remediation.Look(after_s=after_s):
+                return after_s
+            case _:
+                assert_never(act)
+        return None
+
+    def _evict(self, claim: claims.Claim, act: claim_remediation.Evict) -> float | None:
+        now = self._clock.monotonic()
+        left_s = self._pacing.left_s(act.owner.uid, now)
+        if left_s > 0:
+            return left_s
+        self._pacing.evicted(act.owner.uid, now)
+        text = f"Evicted, so that {act.owner.kind} {act.owner.name} makes another: {act.message}"
+        self._writers.evict(claim, act.pod, text)
+        # What a disruption budget forbids now is tried again, at this owner's pace.
+        return self._pacing.left_s(act.owner.uid, now)

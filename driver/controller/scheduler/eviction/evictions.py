@@ -1,0 +1,77 @@
+"""Pods that go for what is reserved: asked to leave, each with the reason, until they are gone."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from driver import ids, reasons
+from driver.controller.commit import object_writer, write_pool
+from driver.controller.informers import stores
+from driver.controller.scheduler import state
+from driver.resources import reservations
+from driver.resources.core import pods
+from driver.scheduling.reservations import term
+
+PATIENT_S = 5.0
+"""Until a pod is asked again to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Why each pod is evicted, and the reason that all have in common."""
+
+    said: Mapping[ids.PodUid, str] = field(default_factory=dict)
+    reason: reasons.Reason = reasons.Reason.PREEMPTED
+
+
+_NOTHING = Words()
+
+
+class Departing:
+    """On the decider's thread."""
+
+    def __init__(self, known: state.State, hands: object_writer.Scribe) -> None:
+        self._known = known
+        self._hands = hands
+        self._said: dict[ids.Key, Words] = {}
+        self._asked: dict[ids.PodUid, float] = {}
+
+    def said(self, reservation: ids.Key, words: Words) -> None:
+        """Why pods go for a Reservation; the next leader knows but for whom."""
+        self._said[reservation] = words
+
+    def forget(self, reservation: ids.Key) -> None:
+        """It is gone."""
+        self._said.pop(reservation, None)
+
+    def ask_all(self, item: write_pool.Item, one: reservations.Reservation) -> None:
+        """Ask those to leave that are still there; `item` comes back where one may not yet."""
+        for victim in one.evicting:
+            pod = self._known.stores.pods.get(victim.key)
+            if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
+                self._asked.pop(victim.uid, None)
+                continue
+            words = self._said.get(one.key, _NOTHING)
+            for_whom = f"Evicted for {reservations.words(one.holder)}, which waits"
+            self._ask(item, pod, words.said.get(victim.uid, for_whom), words.reason)
+
+    def overrun(
+        self, item: write_pool.Item, one: reservations.Reservation, there: Iterable[pods.Pod]
+    ) -> None:
+        """Ask those to leave that were to be over by now: they were lent it no longer."""
+        now = self._known.clock.now()
+        for pod in there:
+            if pod.node and not pod.deleting and term.is_over_by(pod, now, now):
+                words = f"Evicted: it said that it runs {pod.most_s:.0f} s at most, and its devices"
+                told = f"{words} are reserved for {reservations.words(one.holder)}"
+                self._ask(item, pod, told, reasons.Reason.PREEMPTED)
+
+    def _ask(
+        self, item: write_pool.Item, pod: pods.Pod, words: str, reason: reasons.Reason
+    ) -> None:
+        """Unless it was a moment ago."""
+        now = self._known.clock.monotonic()
+        if self._asked.get(pod.uid, 0.0) > now:
+            return
+        self._asked[pod.uid] = now + PATIENT_S
+        found = stores.claims_of(self._known.stores, pod)
+        self._hands.evict(item, pod, found, reason, words)

@@ -1,0 +1,139 @@
+"""Work on what failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from driver import clock, errors, ids
+from driver.api import crd
+from driver.api import reservations as api
+from driver.controller.informers import stores
+from driver.controller.scheduler import results as scheduler_results
+from driver.controller.scheduler import state
+from driver.controller.scheduler.eviction import evictions, preemption
+from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.resources import reservations
+from driver.resources.core import pods
+from driver.scheduling.allocator import settings
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import without_pods
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import topology
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.preemption import faulty, victims
+from driver.scheduling.reservations import device_plan
+
+_log = structlog.get_logger(__name__)
+_AGAIN_S = 60.0
+"""What may not leave yet, for a budget, may later."""
+_OF_ONE_POD = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+"""Labels that the next pod of an owner does not have in common with this one."""
+
+
+class Replacing:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        book: victims.Book,
+        kept: eviction_reservations.Reserving,
+        placer: scheduler_results.Placing,
+        deciding: settings.Settings,
+    ) -> None:
+        self._known = known
+        self._book = book
+        self._reserving = kept
+        self._placing = placer
+        self._deciding = deciding
+
+    def look(self, node: ids.NodeName) -> float | None:
+        """Have the work on devices of a node that failed go elsewhere, where it is to.
+
+        Seconds until it is to be looked at again, where something is there that failed.
+        """
+        view = self._known.bring()
+        found: dict[victims.UnitKey, faulty.Fault] = {}
+        for fault in faulty.devices(view, node):
+            for holder in view.holders(fault.device):
+                for pod in self._users(holder.claim):
+                    found.setdefault(victims.key_of(pod), fault)
+        for key, fault in found.items():
+            unit = self._book.all(view).get(key)
+            if unit is not None and faulty.is_replaced(unit):
+                self._replace(unit, fault)
+        return _AGAIN_S if found else None
+
+    def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
+        """The pods of a claim that run."""
+        there = stores.users(self._known.stores, claim)
+        return [pod for pod in there if pod.node and not pod.deleting]
+
+    def _replace(self, unit: victims.Unit, fault: faulty.Fault) -> None:
+        first = unit.people[0].pod
+        if self._reserving.is_going(first):
+            return
+        stays = faulty.stays(unit)
+        if stays:
+            self._placing.wait(first, (), fault.kept, f"{fault.words}; it stays: {stays}")
+            return
+        seats = self._seats(unit)
+        held = device_plan.of_seats(self._known.view, seats)
+        where = ", ".join(sorted({seat.placement.node for seat in seats}))
+        then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
+        words = f"Evicted with all of {unit.words}: {fault.words}; {then}"
+        _log.info("replacing", unit=unit.name, why=fault.words, nodes=where)
+        made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
+        said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.people}
+        self._reserving.begin(made, held, evictions.Words(said, fault.evicted))
+
+    def _seats(self, unit: victims.Unit) -> Sequence[gang_types.Seat]:
+        """Places for all of it on what works, as if it were gone; none where there are none."""
+        view = without_pods.Absence(self._known.view, unit.people)
+        members = [self._afresh(one.pod) for one in unit.people]
+        found = gang_placement.place(members, view, _near(unit), self._deciding)
+        return found.seats if isinstance(found, gang_types.Seated) else ()
+
+    def _afresh(self, pod: pods.Pod) -> allocator_types.Workload:
+        """A pod as its owner will make it again."""
+        there = stores.claims_of(self._known.stores, pod)
+        asked = tuple(replace(one, allocation=None, consumers=()) for one in there)
+        return allocator_types.Workload(replace(pod, node=None), asked)
+
+
+def _near(unit: victims.Unit) -> topology.Topology:
+    found = tuple(one.pod for one in unit.people)
+    if not found[0].gang:
+        return topology.Topology()
+    try:
+        gang = gang_index.read(ids.Key(unit.name), found, None)
+    except errors.BadInput:
+        return topology.Topology()
+    return gang.near if gang is not None else topology.Topology()
+
+
+def _reservation(unit: victims.Unit, now: str) -> reservations.Reservation:
+    first = unit.people[0].pod
+    labels = {key: value for key, value in first.labels.items() if key not in _OF_ONE_POD}
+    holder = api.Holder(gang=first.gang) if first.gang else api.Holder(labels=labels or None)
+    return reservations.Reservation(
+        namespace=first.namespace,
+        name=f"{eviction_reservations.REPLACE}{first.uid}",
+        uid="",
+        version="",
+        created=now,
+        holder=holder,
+        ttl_s=crd.seconds(preemption.TTL),
+        since=min(one.pod.created for one in unit.people),
+        evicting=tuple(
+            reservations.Victim(one.pod.namespace, one.pod.name, one.pod.uid) for one in unit.people
+        ),
+    )

@@ -1,0 +1,223 @@
+"""Making room by preemption: a plan, what it needs held first, and then the evictions (D7)."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from driver import clock, reasons
+from driver.api import crd
+from driver.api import reservations as api
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import pending, state
+from driver.controller.scheduler import results as scheduler_results
+from driver.controller.scheduler.eviction import evictions
+from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.resources import disruption_budgets, reservations
+from driver.resources.core import pods
+from driver.scheduling.allocator import settings
+from driver.scheduling.explain import step_budget
+from driver.scheduling.preemption import idle, planner
+from driver.scheduling.preemption import messages as plan_words
+from driver.scheduling.preemption import policy as preemption_policy
+from driver.scheduling.preemption import types as preemption_types
+from driver.scheduling.preemption import victims as preemption_victims
+from driver.scheduling.queues import engine
+from driver.scheduling.reservations import device_plan
+
+_log = structlog.get_logger(__name__)
+TTL = "10m"
+"""Within it the victims' devices are free and the preemptor has them, or it is given up."""
+_STEPS = 10_000
+"""Of one plan: about a fifth of a second."""
+_MOST = 8
+"""Preemptions at one time."""
+_PAUSE = 4.0
+"""After a plan none is made for so many times what it took: a fifth of the time at most."""
+_LATER_S = 30.0
+_PASSING = frozenset({reasons.Reason.RAN_TOO_SHORTLY, reasons.Reason.DISRUPTION_BUDGET})
+"""Why somebody may not go now and may later, without anything of ours changing: looked at again."""
+_NOBODY = 1 << 40
+"""Above every priority."""
+_PATIENT_S = 5.0
+"""What found nobody to evict looks again after so long at the earliest."""
+
+
+class Leaves:
+    """The queues as the law of preemption reads them, as of one moment."""
+
+    def __init__(
+        self, known: state.State, fair: engine.Engine, book: preemption_victims.Book
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self._book = book
+        self._leaves: dict[str, preemption_policy.Leaf] = {}
+
+    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
+        """The queue of a pod."""
+        if self._engine.tree.is_plain:
+            return preemption_policy.Leaf()
+        name = self._engine.leaf_of(pod)
+        queue = self._engine.queue(name)
+        if name not in self._leaves:
+            self._leaves[name] = preemption_policy.Leaf(
+                name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
+            )
+        leaf = self._leaves[name]
+        wanted = queue.idle
+        if wanted is None or wanted.action != "preferAsVictim":
+            return leaf
+        return replace(leaf, idle=self._idle_s(pod) >= wanted.after_s)
+
+    def _idle_s(self, pod: pods.Pod) -> float:
+        """For how long it did nothing, as far as that is known."""
+        unit = self._book.all(self._known.view).get(preemption_victims.key_of(pod))
+        since = idle.since(unit, self._known.stores.claims.get) if unit is not None else None
+        return (self._known.clock.now() - since).total_seconds() if since is not None else 0.0
+
+
+class Preemption:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        kept: eviction_reservations.Reserving,
+        placer: scheduler_results.Placing,
+        deciding: settings.Settings,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self.reserving = kept
+        self.placer = placer
+        self.deciding = deciding
+        self.book = preemption_victims.Book()
+        self._planner = planner.Planner(deciding)
+        self._next: dict[write_pool.Item, float] = {}
+        self._told: dict[write_pool.Item, str] = {}
+        self._free = 0.0
+        self._least = (-1, _NOBODY)
+
+    def consider(self, one: pending.Candidate, leaf: str) -> float | None:
+        """Have pods make room for a candidate that found none, if they may go for it.
+
+        Seconds until it is worth another look, where time alone may change the answer.
+        """
+        moment = self._known.clock.monotonic()
+        if not self._may(one):
+            return None
+        until = max(self._next.get(one.item, 0.0), self._free)
+        if until > moment:
+            return until - moment
+        if self.reserving.evicting() >= _MOST:
+            return _PATIENT_S
+        self._forget()
+        self._next[one.item] = moment + _PATIENT_S
+        right = self._law(one, leaf)
+        ask = preemption_types.Ask(
+            self._known.view, one.workloads, self.deciding, one.near, refused=True
+        )
+        found = self._planner.plan(ask, right, self.book, step_budget.Meter(_STEPS))
+        ended = self._known.clock.monotonic()
+        self._free = ended + _PAUSE * (ended - moment)
+        if isinstance(found, preemption_types.NoPlan):
+            self._in_vain(one, found)
+            return _LATER_S if found.barred.keys() & _PASSING else None
+        if found.leaving:
+            self._go(one, found, right)
+        return None
+
+    def _forget(self) -> None:
+        """What does not wait any more."""
+        waiting = self._known.memory.waiting
+        if len(self._next) > 2 * len(waiting) + _MOST:
+            self._next = {item: at for item, at in self._next.items() if item in waiting}
+            self._told = {item: said for item, said in self._told.items() if item in waiting}
+
+    def _in_vain(self, one: pending.Candidate, found: preemption_types.NoPlan) -> None:
+        """Say once why nobody goes for it, where there is anybody at all."""
+        said = plan_words.no_plan(found)
+        if found.barred and self._told.get(one.item) != said:
+            self._told[one.item] = said
+            for work in one.workloads:
+                self.placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
+
+    def _may(self, one: pending.Candidate) -> bool:
+        if not all(work.pod.preempts for work in one.workloads):
+            return False
+        if self.reserving.is_underway(one):
+            return False
+        return not self._engine.tree.is_plain or self._lowest() < one.priority
+
+    def _lowest(self) -> int:
+        """The lowest priority of all that has something."""
+        mark, known = self._least
+        if mark != self._known.view.mark:
+            there = self.book.all(self._known.view).values()
+            known = min((unit.priority for unit in there), default=_NOBODY)
+            self._least = self._known.view.mark, known
+        return known
+
+    def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.Law:
+        asked = self._engine.asked(self._known.view, one.open)
+        preemptor = preemption_policy.Preemptor(
+            one.priority,
+            "" if self._engine.tree.is_plain else leaf,
+            preempts=True,
+            within=self._engine.within(leaf, asked),
+            own=frozenset(preemption_victims.key_of(work.pod) for work in one.workloads),
+        )
+        guards = disruption_budgets.Guards(self._known.stores.guards.snapshot().values())
+        leaves = Leaves(self._known, self._engine, self.book)
+        idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
+        return preemption_policy.Law(
+            preemptor, leaves, guards, self._known.clock.now(), idles=idles
+        )
+
+    def _go(
+        self, one: pending.Candidate, found: preemption_types.Plan, right: preemption_policy.Law
+    ) -> None:
+        """What it needs is held first; the evictions follow once that is written."""
+        name = f"pod {one.first.key}" if one.gang is None else f"gang {one.gang.key}"
+        held = device_plan.of_seats(self._known.view, found.seats)
+        said = {
+            tenant.pod.uid: plan_words.victim(found, judged, right, name)
+            for judged in found.leaving
+            for tenant in judged.unit.people
+        }
+        victims = tuple(
+            reservations.Victim(tenant.pod.namespace, tenant.pod.name, tenant.pod.uid)
+            for judged in found.leaving
+            for tenant in judged.unit.people
+        )
+        made = _reservation(one, victims, self._known.clock.now())
+        message = plan_words.preemptor(found, right)
+        _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
+        self.reserving.begin(made, held, evictions.Words(said))
+        for work in one.workloads:
+            self.placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+
+
+def _reservation(
+    one: pending.Candidate, victims: Sequence[reservations.Victim], now: dt.datetime
+) -> reservations.Reservation:
+    first = one.first
+    gang = one.gang is not None
+    holder = api.Holder(
+        gang=first.gang if gang else None,
+        pod=None if gang else first.name,
+        uid=None if gang else first.uid,
+    )
+    return reservations.Reservation(
+        namespace=first.namespace,
+        name=f"{eviction_reservations.PREEMPT}{first.uid}",
+        uid="",
+        version="",
+        created=clock.rfc3339(now),
+        holder=holder,
+        ttl_s=crd.seconds(TTL),
+        evicting=tuple(victims),
+    )

@@ -1,0 +1,1 @@
+"""Explanations and messages for workloads that are pending."""

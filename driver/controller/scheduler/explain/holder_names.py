@@ -1,0 +1,72 @@
+"""Names of those who have devices that a refused pod lacks: a pod, a plan, a Reservation."""
+
+from collections.abc import Callable, Iterator
+
+from driver import ids
+from driver.controller.scheduler import in_flight, state
+from driver.resources.dra import claims
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.capacity import device_holders
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.reservations import term
+from driver.scheduling.snapshot import allocation_hold
+from driver.scheduling.snapshot import snapshot as cluster
+
+_MOST_PODS = 2
+
+
+class Holders:
+    """On the decider's thread; `plan` gives the plan of now, if there is one."""
+
+    def __init__(
+        self,
+        shared: state.State,
+        claims_now: in_flight.Underway,
+        plan: Callable[[], backfill_plan.Planned | None],
+    ) -> None:
+        self._known = shared
+        self._claims = claims_now
+        self._plan = plan
+
+    def of_refusal(
+        self,
+        view: cluster.ClusterView,
+        answer: allocator_types.NoFit,
+        first: ids.NodeName | None = None,
+    ) -> str:
+        """`6 GPUs of node-1 are kept for team/b until ..., 2 are taken by pod team/a`; or ""."""
+        return device_holders.sentence(device_holders.of_refusal(view, answer, first), self.name)
+
+    def of_plan(self, *, own: bool) -> str:
+        """`6 GPUs of node-1 are kept for team/b until ...`: those nobody uses; "" without."""
+        plan = self._plan()
+        if plan is None:
+            return ""
+        free = backfill_plan.idle(plan, self._known.view)
+        words = backfill_plan.OWN if own else f"Kept for {plan.key} until"
+        parts = (f"{device_holders.gpus(count)} of {node}" for node, count in free.items())
+        listed = ", ".join(parts)
+        return f"{words} {plan.end}: {listed or 'no GPU yet'}"
+
+    def name(self, key: ids.Key) -> str:
+        """`taken by pod team/a`, `kept for team/b until ...`, `held by Reservation team/c`."""
+        plan = self._plan()
+        if key == backfill_plan.KEY:
+            return f"kept for {plan.key} until {plan.end}" if plan else "kept"
+        reservation = term.reserved_by(key)
+        if reservation is not None:
+            return f"held by Reservation {reservation}"
+        claim = self._claims.claim(key)
+        users = sorted({*self._users(claim)}) if claim is not None else []
+        if claim is None or not users:
+            return f"taken by claim {key}, which no pod uses"
+        shown = ", ".join(users[:_MOST_PODS])
+        rest = len(users) - _MOST_PODS
+        more = f" and {rest} more" if rest > 0 else ""
+        return f"taken by pod{'s' if len(users) > 1 else ''} {shown}{more} (claim {claim.name})"
+
+    def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
+        for entry in claim.consumers:
+            pod = allocation_hold.consumer(claim, entry, self._known.stores.pods.get)
+            if pod is not None:
+                yield pod.key

@@ -1,0 +1,184 @@
+"""Answers to readers (`explain`, the page, the JSON API), made for the picture of now.
+
+Any thread asks; the decider's answers between two turns, once for all who ask for one pod.
+"""
+
+import threading
+from concurrent import futures
+from dataclasses import replace
+
+from driver import ids, reasons
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import cycle as scheduler_cycle
+from driver.controller.scheduler import in_flight, pending, state
+from driver.controller.scheduler import results as scheduler_results
+from driver.kube import workqueue
+from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import explanation
+from driver.scheduling.explain import messages as whatif_words
+from driver.scheduling.gangs import messages as seating_words
+from driver.scheduling.gangs import placement as gang_placement
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.lifecycle import backfill_plan, bound_pods
+from driver.scheduling.reports import bound_pod_refusal
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+KIND = "explain"
+"""Items of pods that somebody asks about."""
+PATIENCE_S = 2.0
+"""Readers wait so long for the decider; then they get the last answer, with its time."""
+Answer = futures.Future[explanation.Explanation | None]
+
+
+class Answering:
+    """`ask` from any thread, `answer` on the decider's. One answer costs one decision."""
+
+    def __init__(
+        self,
+        shared: state.State,
+        items: workqueue.WorkQueue[write_pool.Item],
+        placer: scheduler_results.Placing,
+        deciding: settings.Settings,
+        turns: scheduler_cycle.Serving,
+    ) -> None:
+        self._known = shared
+        self._items = items
+        self._placer = placer
+        self._deciding = deciding
+        self._serving = turns
+        self._claims = in_flight.Underway(shared)
+        self._owners = ownership.Owners()
+        self._lock = threading.Lock()
+        self._asked: dict[ids.Key, Answer] = {}
+
+    def ask(self, pod: ids.Key) -> Answer:
+        """The answer to come; None in it: the pod is not decided for here."""
+        with self._lock:
+            answer = self._asked.setdefault(pod, futures.Future())
+        self._items.add(write_pool.Item(KIND, pod))
+        return answer
+
+    def answer(self, pod: ids.Key) -> None:
+        """Resolve what was asked of a pod."""
+        with self._lock:
+            answer = self._asked.pop(pod, None)
+        if answer is None:
+            return
+        full = self.last(pod)
+        try:
+            full = self._explain(pod)
+        finally:
+            answer.set_result(full)
+
+    def now(self, pod: ids.Key) -> explanation.Explanation | None:
+        """The answer to a pod; from any thread but the decider's. Waits `PATIENCE_S` at most."""
+        try:
+            return self.ask(pod).result(PATIENCE_S)
+        except futures.TimeoutError:
+            return self.last(pod)
+
+    def last(self, pod: ids.Key) -> explanation.Explanation | None:
+        """The last answer to a pod; from any thread."""
+        uid = self._known.memory.uids.get(pod)
+        return None if uid is None else self._known.memory.explained.get(uid)
+
+    def _explain(self, pod: ids.Key) -> explanation.Explanation | None:
+        self._known.bring()
+        refused = self._of_bound(pod)
+        if refused is not None:
+            return refused
+        candidate = self._candidate(pod)
+        if candidate is None:
+            return self.last(pod)
+        view = self._view_for(candidate)
+        if candidate.gang is not None:
+            return self._of_gang(pod, candidate, view)
+        work = self._fresh(candidate.workloads[0])
+        refusal = allocator.allocate(view, work, self._deciding)
+        if isinstance(refusal, allocator_types.Placement):
+            return self._not_placed(work)
+        near = None
+        if refusal.blocker is None:
+            near = self._placer.adviser.advise(view, work, refusal)
+        rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
+        text = whatif_words.joined(allocator_messages.no_fit(refusal), rest)
+        return self._placer.explain(work.pod, refusal, near, text)
+
+    def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
+        """The answer to a pod that is bound where its claims are not allocated: of its own node."""
+        memory, pod = self._known.memory, self._known.stores.pods.get(key)
+        since = memory.astray.get(pod.uid) if pod is not None else None
+        if pod is None or since is None or pod.uid in memory.in_flight:
+            return None
+        if self._known.clock.monotonic() < since + bound_pods.GRACE_S:
+            return None
+        refused = self._bound_refusals().refusal(pod)
+        if refused is None:
+            return None
+        if refused.fits and memory.why.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
+            limited = memory.told.get(pod.uid, "")
+            limit = allocator_types.NoFit(reasons.Reason.QUEUE_LIMIT, limited)
+            return self._placer.explain(pod, limit, text=limited)
+        rest = self._placer.rest_of(refused.answer, refused.near)
+        text = whatif_words.joined(refused.text, rest)
+        return self._placer.explain(pod, refused.answer, refused.near, text)
+
+    def _bound_refusals(self) -> bound_pod_refusal.Reader:
+        return bound_pod_refusal.Reader(
+            self._known.view,
+            self._deciding,
+            self._claims.claim,
+            self._known.stores.pods.get,
+            self._owners,
+        )
+
+    def _candidate(self, pod: ids.Key) -> pending.Candidate | None:
+        """The pod that waits for a place, or its gang."""
+        waiting = self._known.memory.waiting
+        single = waiting.get(write_pool.Item("pod", pod))
+        if single is not None:
+            return single
+        uid = self._known.memory.uids.get(pod)
+        if uid is None or uid not in self._known.memory.told:
+            return None
+        return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
+
+    def _view_for(self, candidate: pending.Candidate) -> cluster.ClusterView:
+        """The picture as the candidate's own turn finds it."""
+        plan = self._serving.plan
+        if plan is None or candidate.item != write_pool.Item(plan.kind, plan.key):
+            return self._known.view
+        return reservation_overlay.Without(self._known.view, [backfill_plan.KEY])
+
+    def _fresh(self, work: allocator_types.Workload) -> allocator_types.Workload:
+        return replace(work, avoid=self._known.avoided(work.pod))
+
+    def _of_gang(
+        self, pod: ids.Key, candidate: pending.Candidate, view: cluster.ClusterView
+    ) -> explanation.Explanation | None:
+        works = [self._fresh(work) for work in candidate.workloads]
+        answer = gang_placement.place(works, view, candidate.near, self._deciding)
+        mine = next((work for work in works if work.pod.key == pod), works[0])
+        if isinstance(answer, gang_types.Seated) or candidate.gang is None:
+            return self._not_placed(mine)
+        text = f"gang {candidate.gang.key}: {seating_words.unseated(answer, candidate.near)}"
+        text = whatif_words.joined(text, self._serving.note_of(candidate))
+        return self._placer.explain(
+            mine.pod, allocator_types.NoFit(reasons.Reason.NO_FIT, text), text=text
+        )
+
+    def _not_placed(self, work: allocator_types.Workload) -> explanation.Explanation | None:
+        """The answer to one that would fit: what else keeps it, such as its queue's limit."""
+        memory = self._known.memory
+        why, text = memory.why.get(work.pod.uid), memory.told.get(work.pod.uid, "")
+        if why is None or why is reasons.Reason.NO_FIT:
+            self._items.add(write_pool.WAKE)
+            return self.last(work.pod.key)
+        return self._placer.explain(work.pod, allocator_types.NoFit(why, text))
+
+
+def _is_in(uid: ids.PodUid, candidate: pending.Candidate) -> bool:
+    return any(work.pod.uid == uid for work in candidate.workloads)

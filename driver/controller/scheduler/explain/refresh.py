@@ -1,0 +1,63 @@
+"""Renewal of what waiting pods were told, once the cluster is another: bounded in age and in rate.
+
+A first answer and another reason are told at once; a change in the rest of the sentence (counts,
+nearest fit, holders, plans) is told within a minute, each pod at most every `RENEW_S`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from driver import clock, ids
+from driver.scheduling.snapshot import cluster_state
+
+RENEW_S = 30.0
+"""A pod's words are looked at again no more often."""
+A_SECOND = 5.0
+"""Pods whose words are looked at again in a second, on average: past 150 waiting, age grows."""
+_BURST = 100.0
+_SPARE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """Words, the monotonic time at which they last held, and the mark of the view of then."""
+
+    text: str
+    time: float
+    mark: int
+
+
+class Renewals:
+    """On the decider's thread. `behind`: words of an older view were left as they are."""
+
+    def __init__(self, time: clock.Clock) -> None:
+        self._clock = time
+        self._spoken: dict[ids.PodUid, _Spoken] = {}
+        self._tokens = _BURST
+        self._filled = time.monotonic()
+        self.behind = False
+
+    def is_due(self, uid: ids.PodUid, view: cluster_state.Picture) -> bool:
+        """Tell if a pod's words are to be made anew now; such a look is paid for."""
+        spoken = self._spoken.get(uid)
+        if spoken is None or spoken.mark == view.mark:
+            return False
+        moment = self._clock.monotonic()
+        self._tokens = min(_BURST, self._tokens + A_SECOND * (moment - self._filled))
+        self._filled = moment
+        if moment - spoken.time < RENEW_S or self._tokens < 1.0:
+            self.behind = True
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def hold(self, uid: ids.PodUid, text: str, view: cluster_state.Picture) -> bool:
+        """Note that words hold in a view; True where they are others than before."""
+        last = self._spoken.get(uid)
+        self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.mark)
+        return last is None or last.text != text
+
+    def prune(self, uids: Collection[ids.PodUid]) -> None:
+        """Forget all others, once they are many."""
+        if len(self._spoken) > 2 * len(uids) + _SPARE:
+            self._spoken = {uid: spoken for uid, spoken in self._spoken.items() if uid in uids}

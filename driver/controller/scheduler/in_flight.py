@@ -1,0 +1,28 @@
+"""Claims as they will be once decisions in flight are written: whose devices they have."""
+
+from dataclasses import replace
+
+from driver import ids
+from driver.controller.scheduler import state
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
+
+
+class Underway:
+    """On the decider's thread. Advice that did not know them would name the wrong pods."""
+
+    def __init__(self, shared: state.State) -> None:
+        self._known = shared
+
+    def claim(self, key: ids.Key) -> claims.Claim | None:
+        """The cached claim with what is being written of it; None: there is none."""
+        claim = self._known.stores.claims.get(key)
+        if claim is None:
+            return None
+        if key in self._known.memory.writing:
+            for decision in self._known.memory.in_flight.values():
+                if key in decision.made:
+                    entries = (*claim.consumers, *allocation_hold.entries(decision.pod))
+                    users = tuple(dict.fromkeys(entries))
+                    return replace(claim, allocation=decision.made[key], consumers=users)
+        return claim

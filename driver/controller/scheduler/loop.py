@@ -1,0 +1,419 @@
+"""The decider: one thread, one key at a time: view -> decide -> commit (D4).
+
+Level-triggered: a key says only *look*, never what happened. Writes fan out on a pool; a decision
+in flight is laid over the view until the server has answered.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from driver import clock, ids
+from driver.controller.commit import object_writer, write_pool
+from driver.controller.informers import snapshot_updater, stores
+from driver.controller.nodes import condition
+from driver.controller.scheduler import backfill as scheduler_backfill
+from driver.controller.scheduler import (
+    cycle,
+    gang_scheduler,
+    memory,
+    pod_scheduler,
+    queue_status,
+    queue_usage,
+    results,
+    state,
+)
+from driver.controller.scheduler import pending as scheduler_pending
+from driver.controller.scheduler.eviction import (
+    claim_remediation,
+    fault_remediation,
+    idle_reclaim,
+    preemption,
+    reservations,
+)
+from driver.controller.scheduler.explain import queries
+from driver.controller.scheduler.metrics import pending
+from driver.controller.scheduler.provisioner import (
+    arrived_capacity,
+    node_protection,
+    pending_demand,
+    provisioner,
+)
+from driver.controller.scheduler.provisioner import build as provisioner_build
+from driver.kube import workqueue
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import settings
+from driver.scheduling.explain import explanation
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.lifecycle import actions, backfill_plan
+from driver.scheduling.lifecycle import claim_remediation as lifecycle_claim_remediation
+from driver.scheduling.provisioning import settings as provisioning_settings
+from driver.scheduling.provisioning import shape_status
+from driver.scheduling.queues import engine
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
+
+_log = structlog.get_logger(__name__)
+_BATCH = 256
+_IDLE_S = 1.0
+_BRING_S = 0.2
+"""What comes together is planned for together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the decider decides.
+
+    While it `is_stale` who allocates what (D2), nothing is placed: a node may have changed hands.
+    """
+
+    driver: str
+    deciding: settings.Settings
+    is_stale: Callable[[], bool]
+    patience: actions.Patience = field(default_factory=actions.Patience)
+    evict_over_share: bool = False
+    on_demand: provisioning_settings.OnDemand | None = None
+    backfill: backfill_plan.Rules = field(default_factory=backfill_plan.Rules)
+
+
+class Reconciler:
+    """Owns the memory; everything it does happens on the thread of `run`, writes excepted."""
+
+    def __init__(
+        self,
+        found: stores.Stores,
+        items: workqueue.WorkQueue[write_pool.Item],
+        tools: write_pool.Tools,
+        settings: Settings,
+        time: clock.Clock,
+    ) -> None:
+        self._stores = found
+        self._items = items
+        self._tools = tools
+        self._writers = write_pool.Writers(tools, items)
+        self._settings = settings
+        self._clock = time
+        self._memory = memory.Memory()
+        self._view = cluster_state.Picture(settings.driver, _signs(settings.on_demand))
+        self._roster = gang_index.Roster()
+        self._feed = snapshot_updater.Feed(found, self._view, self._roster)
+        known = state.State(found, self._feed, self._view, self._memory, time)
+        deciding = settings.deciding
+        placer = results.make(known, self._writers, tools, deciding, self.planned)
+        self._singles = pod_scheduler.Singles(
+            known, self._writers, tools, placer, deciding, settings.patience
+        )
+        self._gangs = gang_scheduler.Gangs(
+            known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
+        )
+        fair = engine.Engine(settings.driver)
+        charges = queue_usage.Charging(found, self._view, fair)
+        hands = object_writer.Scribe(tools, items)
+        brought = arrived_capacity.Keeping(known)
+        self._reserving = reservations.Reserving(
+            known, hands, charges, settings.deciding, fair.leaf_of, brought
+        )
+        room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
+        self._reclaiming = idle_reclaim.Reclaiming(known, fair, room.book, hands)
+        self._replacing = fault_remediation.Replacing(
+            known, room.book, self._reserving, placer, deciding
+        )
+        self._feed.follow(
+            "unit", (found.pods, provisioner_build.but(room.book.put_pod, settings.on_demand))
+        )
+        self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("release", (found.claims, known.put_release))
+        self._feed.follow("queue", (found.teams, charges.put_queue))
+        self._feed.follow("reservation", (found.reserved, self._reserving.put))
+        self._accounting = queue_status.Accounting(known, fair, charges, hands, tools.metrics)
+        first = self._head = scheduler_backfill.Head(known, room.book, deciding, settings.backfill)
+        self._serving = cycle.Serving(known, charges, self._singles, self._gangs, room, first)
+        self.answering = queries.Answering(known, items, placer, deciding, self._serving)
+        self._bringing: provisioner.Bringing | None = None
+        self._marking: node_protection.Marking | None = None
+        if settings.on_demand is not None:
+            waiting = pending_demand.Wishing(
+                known, fair, self._serving, self._reserving, self._roster
+            )
+            around = provisioner_build.Around(known, tools, items, fair, placer, waiting, brought)
+            self._bringing = provisioner_build.bring(
+                around, self._feed, settings.deciding, settings.on_demand, settings.driver
+            )
+            self._marking = node_protection.Marking(
+                known, tools, items, settings.on_demand, self._bringing.kept
+            )
+        rules = lifecycle_claim_remediation.Rules(settings.driver, settings.evict_over_share)
+        self._attendant = claim_remediation.Attendant(found.pods, self._writers, rules, time)
+
+    def run(self, stop: threading.Event) -> None:
+        """Decide until told to stop."""
+        while not stop.is_set():
+            first = self._items.get(_IDLE_S)
+            if first is not None:
+                self.take([first, *self._more()])
+
+    def explained(self, pod: ids.Key) -> explanation.Explanation | None:
+        """The last answer to a pod, in full; from any thread. None: not decided for here."""
+        return self.answering.last(pod)
+
+    def planned(self) -> backfill_plan.Planned | None:
+        """Devices planned for the first in line; from any thread."""
+        return self._head.plan
+
+    def offer(self) -> shape_status.Offer | None:
+        """The kinds of node that can be asked for; None: none are. From any thread."""
+        return self._bringing.offer() if self._bringing is not None else None
+
+    def standing(self) -> pending.Standing:
+        """What waits and what is being written, for its figures; from any thread."""
+        memory = self._memory
+        return pending.Standing(
+            tuple(memory.waiting.copy().items()),
+            memory.uids.copy(),
+            memory.why.copy(),
+            len(self._roster),
+            len(memory.in_flight),
+            len(memory.in_doubt),
+            self._head.plan,
+        )
+
+    def _more(self) -> list[write_pool.Item]:
+        found: list[write_pool.Item] = []
+        while len(found) < _BATCH and len(self._items):
+            item = self._items.get(0.0)
+            if item is not None:
+                found.append(item)
+        return found
+
+    def take(self, batch: list[write_pool.Item]) -> None:
+        """Handle a batch, most urgent first."""
+        self._settle()
+        due: dict[write_pool.Item, scheduler_pending.Candidate] = {}
+        for item in sorted(batch, key=self._urgency):
+            with self._turn_of(item):
+                due |= {one.item: one for one in self._handle(item)}
+        for item, again_s in self._serving.serve([*due.values()], self._turn_of):
+            self._items.add_after(item, again_s)
+        self._bring(batch)
+        if self._marking is not None:
+            self._marking.follow()
+        for item in batch:
+            self._items.done(item)
+
+    def _bring(self, batch: list[write_pool.Item]) -> None:
+        """After serving: what found no place then may bring nodes."""
+        if self._bringing is None:
+            return
+        if write_pool.PROVISIONING in batch:
+            with self._turn_of(write_pool.PROVISIONING):
+                stale = self._settings.is_stale()
+                again_s = actions.STALE_WAIT_S if stale else self._bringing.look()
+                if again_s is not None:
+                    self._items.add_after(write_pool.PROVISIONING, again_s)
+        else:
+            self._items.add_after(write_pool.PROVISIONING, _BRING_S)
+
+    @contextlib.contextmanager
+    def _turn_of(self, item: write_pool.Item) -> Iterator[None]:
+        """The work loop: one bad key stops no others."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever it is, the others go on
+            _log.exception("turn failed", kind=item.kind, key=item.key)
+            self._tools.metrics.failed_turns.inc()
+            self._items.retry(item)
+
+    def _urgency(self, item: write_pool.Item) -> int:
+        """Claims first: they free devices."""
+        return 1 if item.kind in {"pod", "gang"} else 0
+
+    def _handle(self, item: write_pool.Item) -> Iterator[scheduler_pending.Candidate]:
+        """Do what is due for a key; what is to be placed is told."""
+        match item.kind:
+            case "pod":
+                found = self._pod(item)
+                if found is not None:
+                    yield found
+            case "gang":
+                yield from self._gang(item)
+            case "wake":
+                for one in [*self._memory.waiting]:
+                    with self._turn_of(one):
+                        yield from self._handle(one)
+                for key in self._reserving.pending():
+                    self._items.add(write_pool.Item("reservation", key))
+            case queries.KIND:
+                self.answering.answer(item.key)
+            case write_pool.PROVISIONING.kind:
+                return  # once all are served
+            case _:
+                self._tend(item)
+
+    def _tend(self, item: write_pool.Item) -> None:
+        """Do what is due for what is not placed."""
+        again_s: float | None = None
+        match item.kind:
+            case "reservation":
+                again_s = self._reserving.look(item)
+            case "queues":
+                again_s = self._accounting.look()
+            case "marks":
+                again_s = self._marking.look(item) if self._marking is not None else None
+            case "faults":
+                again_s = self._replacing.look(ids.NodeName(item.key))
+            case "claim":
+                self._claim(item)
+            case "node":
+                self._node(ids.NodeName(item.key))
+            case _:
+                for key in self._stores.nodes.snapshot():
+                    self._items.add(write_pool.Item("node", key))
+        if again_s is not None:
+            self._items.add_after(item, again_s)
+
+    def _settle(self) -> None:
+        """Take in what the writers finished, and what the caches were told."""
+        now = self._clock.monotonic()
+        for done in self._writers.finished():
+            if done.in_doubt:
+                # Its devices stay taken: a write without an answer may have happened, or yet will.
+                self._memory.in_doubt[done.item.key] = replace(done.decision, doubtful=True)
+                self._items.retry(done.item)
+                continue
+            self._land(done.pod.uid)
+            if done.error is None:
+                self._tools.metrics.pod_seconds.observe(self._waited_s(done.pod))
+                node, said = done.decision.placement.node, done.pod.verdict.message
+                self._memory.placed[done.pod.uid] = actions.Placed(node, now, said)
+                self._items.forget(done.item)
+                self._items.add(done.item)
+            else:
+                self._items.retry(done.item)
+
+    def _waited_s(self, pod: pods.Pod) -> float:
+        return max(0.0, self._clock.now().timestamp() - scheduler_pending.moment(pod.created))
+
+    def _land(self, uid: ids.PodUid) -> None:
+        """A write ended: from now on its claims are what the caches say, its own words included."""
+        decision = self._memory.land(uid)
+        if decision is not None:
+            for key in decision.made:
+                self._feed.changed("claim", key)
+            self._feed.bring()
+            self._view.land(decision)
+
+    # Pods and gangs.
+
+    def _pod(self, item: write_pool.Item) -> scheduler_pending.Candidate | None:
+        doubtful = self._memory.in_doubt.pop(item.key, None)
+        if doubtful is not None:
+            self._again(item, doubtful)
+            return None
+        pod = self._stores.pods.get(item.key)
+        if pod is None:
+            self._memory.forget(item.key)
+            self._items.forget(item)
+            return None
+        self._memory.meet(item.key, pod.uid)
+        gang = gang_index.key_of(pod)
+        if gang is not None:
+            self._items.add(write_pool.Item("gang", gang))
+        if gang is not None and pod.node is None:
+            self._memory.unbound.add(pod.uid)
+            return None
+        return self._single(item, pod)
+
+    def _single(self, item: write_pool.Item, pod: pods.Pod) -> scheduler_pending.Candidate | None:
+        found = cluster.claims_of(pod, self._stores.claims.get)
+        if found is None or pod.uid in self._memory.in_flight:
+            return None
+        due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
+        return self._later(item, due)
+
+    def _gang(self, item: write_pool.Item) -> Iterator[scheduler_pending.Candidate]:
+        try:
+            due = self._gangs.look(item, stale=self._settings.is_stale())
+        except gang_scheduler.NotAGang:
+            for pod in self._roster.members(item.key):
+                one = self._single(write_pool.Item("pod", pod.key), pod)
+                if one is not None:
+                    yield one
+            return
+        found = self._later(item, due)
+        if found is not None:
+            yield found
+
+    def _later(
+        self, item: write_pool.Item, due: scheduler_pending.Candidate | float | None
+    ) -> scheduler_pending.Candidate | None:
+        if isinstance(due, scheduler_pending.Candidate):
+            return due
+        if due is not None:
+            self._items.add_after(item, due)
+        return None
+
+    def _again(self, item: write_pool.Item, decision: write_pool.Decision) -> None:
+        """Repeat a write that nobody answered, unless its devices are another allocator's now."""
+        if self._settings.is_stale():
+            self._memory.in_doubt[item.key] = decision
+            self._items.add_after(item, actions.STALE_WAIT_S)
+            return
+        self._feed.bring()
+        if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
+            self._writers.allocate(item, decision)
+        else:
+            self._writers.withdraw(item, decision)
+
+    # Claims.
+
+    def _claim(self, item: write_pool.Item) -> None:
+        self._memory.said.pop(item.key, None)
+        claim = self._stores.claims.get(item.key)
+        if claim is None:
+            self._memory.unreserved.pop(item.key, None)
+            self._attendant.forget(item.key)
+            self._items.forget(item)
+            return
+        for again_s in (self._attendant.attend(claim), self._reclaiming.look(claim)):
+            if again_s is not None:
+                self._items.add_after(item, again_s)
+        now = self._clock.monotonic()
+        since = self._unreserved_since(claim, now)
+        match actions.of_claim(claim, self._stores.pods.get, since, now, self._settings.patience):
+            case actions.DropHolds(holds=holds):
+                self._writers.drop_holds(claim, holds)
+            case actions.ClearUnused():
+                self._memory.unreserved.pop(item.key, None)
+                self._writers.clear((claim,))
+            case actions.Look(after_s=after_s):
+                self._items.add_after(item, after_s)
+            case actions.Nothing():
+                pass
+
+    # Nodes.
+
+    def _node(self, name: ids.NodeName) -> None:
+        """Keep the condition that sums up a node's GPUs as its slices are."""
+        node = self._stores.nodes.get(ids.Key(name))
+        wanted = condition.of_slices(stores.slices_of(self._stores, name, self._settings.driver))
+        if node is not None and wanted is not None and wanted != node.gpu_condition:
+            self._writers.condition(node, wanted, clock.rfc3339(self._clock.now()))
+
+    def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
+        self._feed.bring()
+        if not actions.unused(claim, self._view):
+            self._memory.unreserved.pop(claim.key, None)
+            return None
+        return self._memory.unreserved.setdefault(claim.key, now)
+
+
+def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.Signs:
+    return (
+        cluster_state.Signs(how.namespace, how.interrupting)
+        if how is not None
+        else cluster_state.NONE
+    )

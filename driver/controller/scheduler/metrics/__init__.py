@@ -1,0 +1,1 @@
+"""Metric values of pending workloads and queues. Pure."""

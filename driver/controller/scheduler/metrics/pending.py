@@ -1,0 +1,103 @@
+"""What waits, by why, and how Reservations stand. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from driver import ids, reasons
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import pending
+from driver.resources import reservations
+from driver.runtime.metrics.families import ALONE, Family, Figures
+from driver.scheduling.lifecycle import backfill_plan
+
+PENDING: Final = "Pending"
+REASONS: Final = (
+    reasons.Reason.NO_FIT.value,
+    reasons.Reason.QUEUE_LIMIT.value,
+    reasons.Reason.GANG_WAITS.value,
+    reasons.Reason.GANG_INVALID.value,
+    reasons.Reason.GANG_RELEASED.value,
+    reasons.Reason.PREEMPTING.value,
+    PENDING,
+)
+"""What a pod that waits was told last."""
+PHASES: Final = ("Pending", "Held", "Used", "Expired")
+PODS: Final = Family(
+    "dra_gpu_controller_waiting_pods",
+    f"Pods whose claims wait for devices, by what they were told last; {PENDING}: nothing yet.",
+    ("reason",),
+)
+GANGS: Final = Family(
+    "dra_gpu_controller_waiting_gangs", "Gangs whose claims wait for devices all together."
+)
+KNOWN_GANGS: Final = Family("dra_gpu_controller_gangs", "Gangs of live pods, waiting or not.")
+FLIGHT: Final = Family(
+    "dra_gpu_controller_writes_in_flight",
+    "Allocations that are decided and whose writes nobody has answered yet.",
+)
+DOUBT: Final = Family(
+    "dra_gpu_controller_writes_in_doubt",
+    "Of these, those that failed without an answer and are to be written again.",
+)
+RESERVED: Final = Family("dra_gpu_controller_reservations", "Reservations by phase.", ("phase",))
+BACKFILL: Final = Family(
+    "dra_gpu_controller_backfill_gpus",
+    "GPUs kept for the first pod or gang in line, those that others still use included, by why: "
+    "known-end, all in its way declares when it ends; starved, it has waited too long.",
+    ("why",),
+)
+BACKFILL_END: Final = Family(
+    "dra_gpu_controller_backfill_end_timestamp_seconds",
+    "Until when they are kept, in Unix time; 0 where none are.",
+)
+FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
+Waits = tuple[write_pool.Item, pending.Candidate | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the decider remembers of now. `why` is what pods were told last."""
+
+    waiting: tuple[Waits, ...] = ()
+    uids: Mapping[ids.Key, ids.PodUid] = field(default_factory=dict)
+    why: Mapping[ids.PodUid, reasons.Reason] = field(default_factory=dict)
+    gangs: int = 0
+    in_flight: int = 0
+    in_doubt: int = 0
+    plan: backfill_plan.Planned | None = None
+
+
+def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -> Figures:
+    """The figures of all that."""
+    why = Counter(_why(found, uid) for one in found.waiting for uid in _pods(one, found.uids))
+    phases = Counter(one.phase for one in reserved)
+    gangs = sum(item.kind == "gang" for item, _ in found.waiting)
+    return {
+        PODS.name: {(reason,): why[reason] for reason in REASONS},
+        GANGS.name: {ALONE: gangs},
+        KNOWN_GANGS.name: {ALONE: found.gangs},
+        FLIGHT.name: {ALONE: found.in_flight},
+        DOUBT.name: {ALONE: found.in_doubt},
+        RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
+        BACKFILL.name: {(why.value,): _planned(found.plan, why) for why in backfill_plan.Why},
+        BACKFILL_END.name: {ALONE: found.plan.until.timestamp() if found.plan else 0.0},
+    }
+
+
+def _planned(plan: backfill_plan.Planned | None, why: backfill_plan.Why) -> int:
+    """GPUs of a plan on such grounds."""
+    return sum(map(len, plan.gpus.values())) if plan is not None and plan.why is why else 0
+
+
+def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:
+    item, candidate = one
+    if candidate is not None:
+        return [work.pod.uid for work in candidate.workloads]
+    return [uids.get(item.key)]
+
+
+def _why(found: Standing, uid: ids.PodUid | None) -> str:
+    told = found.why.get(uid) if uid is not None else None
+    return told.value if told is not None and told.value in REASONS else PENDING

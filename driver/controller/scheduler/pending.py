@@ -1,0 +1,93 @@
+"""What waits for its turn: a pod, or a gang of pods, whose claims are to be allocated now. Pure."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from driver.controller.commit import write_pool
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.gangs import topology
+
+_ANYWHERE = topology.Topology()
+
+
+class Served(Enum):
+    """What became of a candidate's turn."""
+
+    PLACED = auto()
+    REFUSED = auto()
+    """No place was found."""
+    LIMITED = auto()
+    """There is one, and its queue may not have it; or others are leaving for it."""
+    RESTING = auto()
+    """It was refused a short while ago, and not looked at again."""
+    STRANDED = auto()
+    """The pod is bound to a node that has no room for its claims: nothing else would help it."""
+
+
+Vet = Callable[[Iterable[claims.Result]], str]
+"""Why these devices may not be given; "" where they may."""
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """`workloads` are placed together or not at all; `gang` None: one pod by itself.
+
+    `note` is what is to be said beside a refusal: how its queue stands.
+    """
+
+    item: write_pool.Item
+    workloads: tuple[allocator_types.Workload, ...]
+    gang: gang_index.Gang | None = None
+    note: Callable[[], str] = _nothing
+
+    @property
+    def wish(self) -> str:
+        """What nodes are asked for by: `pod/team/train-0`, `gang/team/train`."""
+        return f"{self.item.kind}/{self.item.key}"
+
+    @property
+    def first(self) -> pods.Pod:
+        """The pod that stands for all."""
+        return self.workloads[0].pod
+
+    @property
+    def is_bound(self) -> bool:
+        """True for a pod that is on its node already."""
+        return self.workloads[0].bound
+
+    @property
+    def priority(self) -> int:
+        """The highest of its pods; higher goes first."""
+        return self.gang.priority if self.gang else self.first.priority
+
+    @property
+    def since(self) -> str:
+        """Since when it waits (RFC 3339)."""
+        return self.gang.since if self.gang else self.first.created
+
+    @property
+    def near(self) -> topology.Topology:
+        """How near each other its pods are to be."""
+        return self.gang.near if self.gang else _ANYWHERE
+
+    @property
+    def open(self) -> tuple[claims.Claim, ...]:
+        """The claims to be allocated, of all its pods."""
+        return tuple(claim for one in self.workloads for claim in one.open)
+
+
+def moment(text: str) -> float:
+    """RFC 3339 in seconds since the epoch; 0 where it cannot be read."""
+    try:
+        return dt.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

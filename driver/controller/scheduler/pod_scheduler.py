@@ -1,0 +1,190 @@
+"""Pods that are placed each by itself: what is due for one, and its placement."""
+
+from dataclasses import replace
+
+import structlog
+
+from driver import ids, reasons
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import pending, results, state
+from driver.controller.scheduler.eviction import bound_pods
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.lifecycle import actions
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+_log = structlog.get_logger(__name__)
+
+
+class Singles:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: write_pool.Writers,
+        tools: write_pool.Tools,
+        placer: results.Placing,
+        deciding: settings.Settings,
+        patience: actions.Patience,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._tools = tools
+        self._placing = placer
+        self._deciding = deciding
+        self._allocator = allocator.Allocator(deciding)
+        self._patience = patience
+        self._owners = ownership.Owners()
+        self._bound = bound_pods.BoundPods(known, hands, tools, placer, self._owners)
+
+    def look(
+        self, item: write_pool.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
+    ) -> pending.Candidate | float | None:
+        """A candidate where claims are to be allocated; else what is due is done.
+
+        A number is the seconds until it is to be looked at again.
+        """
+        if pod.node is not None:
+            return self._look_bound(item, pod, found, stale=stale)
+        now = self._known.clock.monotonic()
+        self._known.memory.unbound.add(pod.uid)
+        placed = self._placed(pod, found, now)
+        due = actions.of_pod(pod, found, placed, now, self._patience)
+        if isinstance(due, actions.Decide):
+            if any(claim.key in self._known.memory.writing for claim in due.open):
+                return None  # another pod's decision; the claim's change brings this pod back
+            wait_s = actions.STALE_WAIT_S if stale else self._known.settles_s(pod, due.open)
+            if wait_s > 0:
+                return wait_s
+            mine = self.mine(pod, due.open)
+            if isinstance(mine, allocator_types.NoFit):
+                self._known.memory.waiting[item] = None
+                self._placing.refuse(pod, due, mine)
+                return None
+            if mine:
+                return pending.Candidate(item, (allocator_types.Workload(pod, mine, due.settled),))
+            due = actions.of_pod(pod, due.settled, placed, now, self._patience)
+        self._known.memory.waiting.pop(item, None)
+        self._placing.settled(pod, found)
+        return self._act(pod, due)
+
+    def _look_bound(
+        self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
+    ) -> pending.Candidate | float | None:
+        """A candidate where a bound pod's claims are to be allocated on its node."""
+        due = self._bound.look(item, pod, held, stale=stale)
+        if not isinstance(due, pending.Candidate):
+            self._known.memory.waiting.pop(item, None)
+            self._placing.settled(pod, held)
+        return due
+
+    def _serve_bound(self, candidate: pending.Candidate, vet: pending.Vet) -> pending.Served:
+        """Allocate on the pod's own node, or tell why not."""
+        (workload,) = candidate.workloads
+        node = str(workload.pod.node)
+        view = reservation_overlay.Without(self._known.view, (), [ids.NodeName(node)])
+        answer = allocator.allocate(view, workload, self._deciding)
+        if isinstance(answer, allocator_types.Placement):
+            placed = self._place(candidate, workload, answer, vet)
+            return pending.Served.PLACED if placed else pending.Served.STRANDED
+        self._bound.give_up(workload.pod, workload.open, allocator_messages.on_one_node(answer))
+        return pending.Served.STRANDED
+
+    def serve(self, candidate: pending.Candidate, vet: pending.Vet) -> pending.Served:
+        """Decide for a candidate, and have it written or told."""
+        if candidate.is_bound:
+            return self._serve_bound(candidate, vet)
+        workload = self._workload(candidate)
+        with self._tools.metrics.decision_seconds.time():
+            answer = self._allocator.decide(self._known.view, workload)
+        if isinstance(answer, allocator_types.Placement):
+            placed = self._place(candidate, workload, answer, vet)
+            return pending.Served.PLACED if placed else pending.Served.LIMITED
+        due = actions.Decide(workload.open, workload.settled)
+        self._placing.refuse(workload.pod, due, answer, workload, note=candidate.note)
+        return pending.Served.REFUSED
+
+    def attempt(
+        self, candidate: pending.Candidate, view: cluster.ClusterView, vet: pending.Vet
+    ) -> bool:
+        """Decide on another view than everybody's; without a place nothing is told."""
+        if candidate.is_bound:
+            return False
+        workload = self._workload(candidate)
+        answer = allocator.allocate(view, workload, self._deciding)
+        if isinstance(answer, allocator_types.Placement):
+            return self._place(candidate, workload, answer, vet)
+        return False
+
+    def _workload(self, candidate: pending.Candidate) -> allocator_types.Workload:
+        (asked,) = candidate.workloads
+        return replace(asked, avoid=self._known.avoided(asked.pod))
+
+    def _place(
+        self,
+        candidate: pending.Candidate,
+        workload: allocator_types.Workload,
+        answer: allocator_types.Placement,
+        vet: pending.Vet,
+    ) -> bool:
+        why = vet(pick.result for pick in answer.picks)
+        if why:
+            self._placing.wait(workload.pod, workload.open, reasons.Reason.QUEUE_LIMIT, why)
+            return False
+        self._known.memory.waiting.pop(candidate.item, None)
+        self._placing.place(candidate.item, workload, answer)
+        return True
+
+    def mine(
+        self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
+    ) -> tuple[claims.Claim, ...] | allocator_types.NoFit:
+        """Those of a pod's open claims that are the controller's to allocate."""
+        return self._owners.mine(self._known.bring(), pod, open_claims)
+
+    def _placed(
+        self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
+    ) -> actions.Placed | None:
+        node = actions.held_node(pod, found)
+        if node is None:
+            return None
+        before, allocated = self._known.memory.placed.get(pod.uid), actions.allocated_at(pod, found)
+        placed = actions.observe(before, pod, node, now, allocated)
+        self._known.memory.placed[pod.uid] = placed
+        return placed
+
+    def _act(self, pod: pods.Pod, due: actions.Turn) -> float | None:
+        match due:
+            case actions.Look(after_s=after_s):
+                return after_s
+            case actions.TakeBack() as back:
+                return self._take_back(pod, back)
+            case actions.Part(claims=reserved):
+                self._known.memory.placed.pop(pod.uid, None)
+                self._writers.part(pod, reserved)
+            case actions.Ungate():
+                self._writers.ungate(pod)
+            case _:
+                pass
+        return None
+
+    def _take_back(self, pod: pods.Pod, back: actions.TakeBack) -> float | None:
+        wait_s = self._known.parts_s(back.claims)
+        if wait_s > 0:
+            return wait_s
+        lasts_s = self._known.refused(pod, back.node, back.words)
+        self._known.memory.placed.pop(pod.uid, None)
+        message = (
+            f"Freed the devices on {back.node}, left out for {lasts_s:.0f} s at least: "
+            f'kube-scheduler refused the pod there: "{back.words}"'
+        )
+        reason = reasons.Reason.ALLOCATION_CLEARED
+        self._tools.tell.warning(pod, back.claims, reason, message)
+        self._tools.metrics.decided("taken_back")
+        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
+        self._writers.release(pod, back.claims)
+        return None

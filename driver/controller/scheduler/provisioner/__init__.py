@@ -1,0 +1,1 @@
+"""The provisioner: requests nodes from an autoscaler and tracks them."""

@@ -1,0 +1,75 @@
+"""What waits for nodes has its places on those that are there kept for it, until it has them all.
+
+What is kept lies on the picture by a key that no claim can have, as with Reservations: the others
+of a gang are yet to come, and nobody else is to take the first nodes meanwhile, nor an autoscaler
+one that is idle.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from driver import ids
+from driver.controller.scheduler import state
+from driver.resources.dra import claims, pools
+from driver.scheduling.allocator.capacity import pool_layout
+from driver.scheduling.gangs import types as gang_types
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.reservations import device_plan, term
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+
+class Keeping:
+    """On the decider's thread. What it remembers may be lost: the next look finds it again."""
+
+    def __init__(self, world: state.State) -> None:
+        self._world = world
+        self._held: set[str] = set()
+
+    def has(self, wish: str) -> bool:
+        """Whether devices are kept for a wish."""
+        return wish in self._held
+
+    def view_for(self, wish: str) -> cluster.ClusterView:
+        """The picture as what they are kept for sees it."""
+        if wish not in self._held:
+            return self._world.view
+        return reservation_overlay.Without(self._world.view, [provisioning_demand.kept_by(wish)])
+
+    def renew(
+        self,
+        seats: Mapping[str, Sequence[gang_types.Seat]],
+        brought: Mapping[str, Iterable[ids.NodeName]],
+        arriving: Mapping[ids.NodeName, pools.Pool],
+    ) -> None:
+        """Keep the places that wishes have on nodes that are there; of those arriving, all.
+
+        Of wishes that wait for a node yet, or for which one came: the others have no places there.
+        """
+        wanted: dict[str, claims.Allocation] = {}
+        for wish in {**seats, **brought}:
+            there = frozenset(brought.get(wish, ()))
+            found = [one for one in seats.get(wish, ()) if self._is_there(one)]
+            if not there and len(found) == len(seats.get(wish, ())):
+                continue
+            held = term.allocation(device_plan.of_seats(self._world.view, found))
+            whole = [one for name in there & arriving.keys() for one in _all(arriving[name])]
+            results = (*(held.results if held else ()), *whole)
+            if results:
+                wanted[wish] = claims.Allocation(results)
+        for wish in self._held - wanted.keys():
+            self._world.view.put_hold(provisioning_demand.kept_by(wish), None)
+        for wish, allocation in wanted.items():
+            self._world.view.put_hold(provisioning_demand.kept_by(wish), allocation)
+        self._held = {*wanted}
+
+    def _is_there(self, one: gang_types.Seat) -> bool:
+        return one.placement.node in self._world.view.nodes
+
+
+def _all(found: pools.Pool) -> Iterable[claims.Result]:
+    """Every GPU of a pool, by its first face."""
+    cards: dict[int, str] = {}
+    for name, face in pool_layout.of(found).faces.items():
+        cards.setdefault(face.card, name)
+    for name in cards.values():
+        yield claims.Result("brought", claims.DeviceId(found.driver, found.name, name))

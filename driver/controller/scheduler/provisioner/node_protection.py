@@ -1,0 +1,86 @@
+"""Keeps the marks of ours on nodes as they are to be (`provisioning.marks`)."""
+
+from collections.abc import Callable
+
+import structlog
+
+from driver import errors, ids, names
+from driver.api import crd
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import state
+from driver.kube import gvr, workqueue
+from driver.resources.core import nodes
+from driver.scheduling.provisioning import annotations, provenance
+from driver.scheduling.provisioning import settings as provisioning_settings
+
+_log = structlog.get_logger(__name__)
+_AGAIN_S = 15.0
+"""What a node was brought for may end without anything of the node changing."""
+_SETTLE_S = 0.05
+KeptFor = Callable[[nodes.Node], provenance.Brought | None]
+"""What a node came for, as long as that waits."""
+
+
+def as_said(node: nodes.Node) -> provenance.Brought | None:
+    """What a node came for, waiting or not."""
+    return provenance.parse(node.brought_for)
+
+
+class Marking:
+    """On the decider's thread; the writes are on the pool, fenced by the term."""
+
+    def __init__(
+        self,
+        known: state.State,
+        tools: write_pool.Tools,
+        items: workqueue.WorkQueue[write_pool.Item],
+        how: provisioning_settings.OnDemand,
+        kept_for: KeptFor = as_said,
+    ) -> None:
+        self._known = known
+        self._tools = tools
+        self._items = items
+        self._ttl_s = crd.seconds(how.document.ttl)
+        self._kept_for = kept_for
+        self._seen = -1
+
+    def follow(self) -> None:
+        """Have every node looked at for which something changed since the last call."""
+        view = self._known.bring()
+        found = view.since(self._seen)
+        self._seen = view.mark
+        for name in view.nodes if found is None else found[1]:
+            self._items.add_after(write_pool.Item("marks", ids.Key(name)), _SETTLE_S)
+
+    def look(self, item: write_pool.Item) -> float | None:
+        """Mark a node; seconds until it is to be looked at again."""
+        node = self._known.bring().nodes.get(ids.NodeName(item.key))
+        if node is None:
+            return None
+        kept = annotations.lasting(self._kept_for(node), self._known.clock.now(), self._ttl_s)
+        wanted = annotations.wanted(self._known.view, node, kept)
+        if not annotations.stand(node, wanted):
+            self._tools.pool.submit(self._write, item, node, wanted)
+        return _AGAIN_S if kept is not None else None
+
+    def _write(self, item: write_pool.Item, node: nodes.Node, wanted: annotations.Marks) -> None:
+        try:
+            answer = self._tools.writer.apply(
+                gvr.NODES,
+                node.name,
+                annotations.body(node, wanted),
+                manager=names.NODES_FIELD_MANAGER,
+            )
+        except errors.NotFound:
+            return
+        except errors.Conflict as error:
+            # It is theirs as of now, and the node is looked at when it is seen to have changed.
+            _log.info("node marked by somebody else", node=node.name, error=str(error))
+            return
+        except errors.ApiError as error:
+            _log.info("node not marked", node=node.name, error=str(error))
+            self._items.retry(item, error.retry_after_s or 0.0)
+            return
+        self._items.forget(item)
+        self._known.stores.nodes.observe(answer)
+        _log.info("node marked", node=node.name, marks={**wanted.labels, **wanted.annotations})

@@ -1,0 +1,94 @@
+"""What waits for a node now: pods, gangs and Reservations without a place, in their order."""
+
+from collections.abc import Iterator
+
+from driver import ids
+from driver.controller.scheduler import cycle as scheduler_cycle
+from driver.controller.scheduler import state
+from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.resources import reservations
+from driver.resources.core import pods
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.queues import engine
+from driver.scheduling.reservations import device_plan, term
+from driver.scheduling.snapshot import snapshot as cluster
+
+
+class Wishing:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        known: state.State,
+        fair: engine.Engine,
+        turns: scheduler_cycle.Serving,
+        kept: eviction_reservations.Reserving,
+        gangs: gang_index.Roster,
+    ) -> None:
+        self._known = known
+        self._engine = fair
+        self._turns = turns
+        self._reserving = kept
+        self._gangs = gangs
+
+    def all(self) -> list[provisioning_demand.Wish]:
+        """Those that nothing else is underway for: pods and gangs first, by their turn."""
+        return [*self._of_line(), *self._of_reservations()]
+
+    def _of_line(self) -> Iterator[provisioning_demand.Wish]:
+        for one in self._turns.line():
+            if not self._reserving.is_underway(one):
+                leaf = self._turns.leaf_of(one)
+                yield provisioning_demand.Wish(one.wish, one.workloads, one.near, leaf)
+
+    def _of_reservations(self) -> Iterator[provisioning_demand.Wish]:
+        now = self._known.clock.now()
+        for key in self._reserving.pending():
+            one = self._known.stores.reserved.get(key)
+            if one is None or one.deleting or one.evicting:
+                continue
+            lead_s = (term.starts(one) - now).total_seconds()
+            leaf = self._engine.leaf_of(term.holder(one))
+            found = device_plan.workloads(one)
+            yield provisioning_demand.Wish(
+                provisioning_demand.of_reservation(key), found, leaf=leaf, lead_s=max(0.0, lead_s)
+            )
+
+    def waits(self, wish: str) -> bool:
+        """Whether something waits still, by the objects alone: a new leader knows it, too."""
+        if self.reservation(wish) is not None:
+            return True
+        return any(self._is_open(pod) for pod in self.people(wish))
+
+    def reservation(self, wish: str) -> reservations.Reservation | None:
+        """The Reservation that a wish is, as long as it holds nothing and is not over."""
+        kind, key = parted(wish)
+        one = (
+            self._known.stores.reserved.get(key)
+            if kind == provisioning_demand.RESERVATION
+            else None
+        )
+        if one is None or one.held or one.deleting:
+            return None
+        return one if self._known.clock.now() < term.ends(one) else None
+
+    def people(self, wish: str) -> tuple[pods.Pod, ...]:
+        """The pods of a wish that are there."""
+        kind, key = parted(wish)
+        if kind == "pod":
+            pod = self._known.stores.pods.get(key)
+            return (pod,) if pod is not None else ()
+        return self._gangs.members(key) if kind == "gang" else ()
+
+    def _is_open(self, pod: pods.Pod) -> bool:
+        if pod.node is not None or pod.finished or pod.deleting:
+            return False
+        found = cluster.claims_of(pod, self._known.stores.claims.get)
+        return found is None or any(claim.allocation is None for claim in found)
+
+
+def parted(wish: str) -> tuple[str, ids.Key]:
+    """The kind and the key of a wish."""
+    kind, _, key = wish.partition("/")
+    return kind, ids.Key(key)

@@ -1,0 +1,220 @@
+"""Nodes on demand: what waits is planned for, nodes are asked for, and kept for what they came for.
+
+A look is level-triggered as all else here: what is on its way is read from the pods that ask, what
+a node came for from the node. A new leader goes on where the last one was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from driver import errors, ids, reasons
+from driver.controller.scheduler import state
+from driver.controller.scheduler.provisioner import (
+    arrived_capacity,
+    node_requests,
+    pending_demand,
+    queue_headroom,
+    reporter,
+    shape_catalog,
+)
+from driver.resources.core import nodes
+from driver.scheduling.allocator import settings as deciding_settings
+from driver.scheduling.provisioning import demand as provisioning_demand
+from driver.scheduling.provisioning import messages as provisioning_messages
+from driver.scheduling.provisioning import node_template, planner, provenance, shape_status
+from driver.scheduling.provisioning import settings as provisioning_settings
+
+_log = structlog.get_logger(__name__)
+_PATIENT = 10.0
+"""After a plan none is made for so many times what it took."""
+_PACE_S = 1.0
+_UNNEEDED_S = 10.0
+"""What nobody needs for so long is not waited for any more."""
+_RETRY_S = 5.0
+_REASON = reasons.Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What a look works with."""
+
+    shapes: shape_catalog.Known
+    flying: node_requests.Arriving
+    waiting: pending_demand.Wishing
+    keeping: arrived_capacity.Keeping
+    saying: reporter.Saying
+    limits: queue_headroom.Limits
+
+
+class Bringing:
+    """On the decider's thread."""
+
+    def __init__(
+        self,
+        world: state.State,
+        hands: Hands,
+        deciding: deciding_settings.Settings,
+        how: provisioning_settings.OnDemand,
+    ) -> None:
+        self._world = world
+        self._hands = hands
+        self._deciding = deciding
+        self._how = how
+        self._brought: dict[ids.NodeName, provenance.Brought] = {}
+        self._unneeded: dict[ids.NodeName, float] = {}
+        self._next = 0.0
+        self._offer = shape_status.of(how.document, {}, how.namespace, world.view.driver)
+
+    def offer(self) -> shape_status.Offer:
+        """What the last look saw of the shapes; from any thread."""
+        return self._offer
+
+    def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
+        """A node came, changed or went."""
+        said = provenance.parse(node.brought_for) if node is not None else None
+        if said is None:
+            self._brought.pop(ids.NodeName(name), None)
+        else:
+            self._brought[ids.NodeName(name)] = said
+
+    def look(self) -> float | None:
+        """Do what is due; seconds until it is to be looked at again."""
+        begun = self._world.clock.monotonic()
+        if begun < self._next:
+            return self._next - begun
+        try:
+            self._hands.shapes.load()
+        except errors.ApiError as error:
+            _log.info("what was learned of shapes is not read yet", error=str(error))
+            return _RETRY_S
+        self._world.bring()
+        for node, path, said in self._hands.shapes.look():
+            message = f"NodeShapes, {path} {said}; the node counts"
+            _log.warning("shape contradicts its node", where=path, said=said)
+            self._hands.saying.on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
+        self._follow()
+        found = self._plan()
+        self._offer = shape_status.Offer(
+            self._how.namespace,
+            self._hands.shapes.shapes(),
+            self._hands.shapes.measured(),
+            self._hands.flying.resting(),
+        )
+        self._next = begun + max(_PACE_S, _PATIENT * (self._world.clock.monotonic() - begun))
+        return self._again_s(found)
+
+    def _again_s(self, found: Sequence[provisioning_demand.Wish]) -> float | None:
+        """Until time alone may change the answer."""
+        now = self._world.clock.monotonic()
+        ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
+        if any(one.lead_s > 0 for one in found):
+            ends.append(_RETRY_S)
+        flying_s = self._hands.flying.again_s()
+        if flying_s is not None:
+            ends.append(flying_s)
+        return max(_PACE_S, min(ends)) if ends else None
+
+    def _follow(self) -> None:
+        """What became of nodes that were asked for."""
+        for ask, said in self._hands.flying.refused():
+            message = f"A node of shape {ask.shape.name} could not be asked for: {said}"
+            self._hands.saying.happened(ask.wish, None, _REASON.NODE_NOT_ARRIVED, message)
+        for one in self._hands.flying.look():
+            node = self._world.view.nodes.get(one.asked.node) if one.asked.node else None
+            if isinstance(one, node_requests.Arrived):
+                told = provisioning_messages.arrived(
+                    one.node.name, one.asked.shape, one.gpus, one.took_s
+                )
+                _log.info("node arrived", node=one.node.name, shape=one.asked.shape)
+                reason = _REASON.NODE_ARRIVED
+            else:
+                told, reason = f"{one.words}: it is not waited for", _REASON.NODE_NOT_ARRIVED
+                _log.warning("node did not arrive", shape=one.asked.shape, why=one.words)
+            self._hands.saying.happened(one.asked.wish, node, reason, told)
+
+    def _plan(self) -> Sequence[provisioning_demand.Wish]:
+        there = self._brought_for()
+        found = [
+            replace(
+                one,
+                brought=there.get(one.key, frozenset()),
+                kept=self._hands.keeping.has(one.key),
+            )
+            for one in self._hands.waiting.all()
+        ]
+        flying = self._hands.flying.in_flight()
+        supply = planner.Supply(
+            self._hands.shapes.shapes(),
+            flying,
+            self._how.document.most,
+            self._hands.flying.resting(),
+        )
+        made = planner.plan(self._world.view, supply, found, self._deciding, self._hands.limits)
+        self._hands.limits.reset()
+        for ask in made.asks:
+            self._hands.flying.ask(ask)
+        self._give_up(made.unneeded)
+        arrived = {
+            name: pool
+            for name in (*self._brought, *self._hands.flying.nodes())
+            if (pool := self._hands.shapes.is_complete(name)) and self._hands.flying.on(name)
+        }
+        self._hands.keeping.renew(made.seats, there, arrived)
+        self._hands.saying.stands(dict(self._stands(made, flying)), {w.key: w for w in found})
+        return found
+
+    def _brought_for(self) -> Mapping[str, frozenset[ids.NodeName]]:
+        """By what waits still: the nodes that came for it."""
+        found: dict[str, set[ids.NodeName]] = {}
+        for name, one in self._brought.items():
+            found.setdefault(one.wish, set()).add(name)
+        return {wish: frozenset(n) for wish, n in found.items() if self._hands.waiting.waits(wish)}
+
+    def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
+        """What is not needed for a while: work comes and goes."""
+        now = self._world.clock.monotonic()
+        self._unneeded = {name: self._unneeded.get(name, now) for name in unneeded}
+        for name, since in self._unneeded.items():
+            if now - since >= _UNNEEDED_S:
+                self._hands.flying.give_up(name)
+
+    def _stands(
+        self, made: planner.Plan, flying: Mapping[ids.NodeName, node_template.Shape]
+    ) -> Iterator[tuple[str, reporter.Standing]]:
+        """How each wish stands that something is to be told of."""
+        kinds: dict[str, list[node_template.Shape]] = {}
+        for wish, seats in made.seats.items():
+            there = {seat.placement.node for seat in seats}
+            kinds[wish] = [flying[name] for name in sorted(there) if name in flying]
+        for ask in made.asks:
+            for guest in ask.wishes:
+                kinds.setdefault(guest, []).append(ask.shape)
+        for wish, found in kinds.items():
+            if found:
+                said = provisioning_messages.requested(found)
+                mark = provisioning_messages.counted(found)
+                yield wish, reporter.Standing(_REASON.NODES_REQUESTED, said, mark)
+        for wish, why in made.deferred.items():
+            yield (
+                wish,
+                reporter.Standing(
+                    _REASON.NODES_REQUESTED, provisioning_messages.in_turn(why), "in turn"
+                ),
+            )
+        for wish, why in made.hopeless.items():
+            yield (
+                wish,
+                reporter.Standing(
+                    _REASON.NO_NODE_SHAPE_FITS, provisioning_messages.hopeless(why), why
+                ),
+            )
+
+    def kept(self, node: nodes.Node) -> provenance.Brought | None:
+        """What a node came for, as long as that waits: what its mark is to say."""
+        one = self._brought.get(node.name)
+        wish = one.wish if one is not None else self._hands.flying.on(node.name)
+        if wish is None or not self._hands.waiting.waits(wish):
+            return None
+        return one or provenance.Brought(wish, self._world.clock.now())

@@ -1,0 +1,82 @@
+"""What each claim takes, told to the engine of queues as it changes."""
+
+from collections.abc import Iterable
+
+from driver import ids
+from driver.controller.informers import stores
+from driver.resources import queues
+from driver.resources.dra import claims
+from driver.scheduling.queues import engine
+from driver.scheduling.queues import resources as queue_resources
+from driver.scheduling.snapshot import cluster_state
+
+
+class Charging:
+    """On the decider's thread: `bring` before the engine is asked."""
+
+    def __init__(
+        self, found: stores.Stores, view: cluster_state.Picture, fair: engine.Engine
+    ) -> None:
+        self._stores = found
+        self._view = view
+        self._engine = self.engine = fair
+        self._leaves: dict[ids.Key, str] = {}
+        self._kept: dict[ids.Key, str] = {}
+        self._leaving: dict[ids.Key, frozenset[ids.Key]] = {}
+        self._is_another = False
+        self._stirred: dict[ids.Key, None] = {}
+
+    def put_queue(self, name: ids.Key, queue: queues.Queue | None) -> None:
+        """A Queue came, changed or went: pods may belong to another now."""
+        before = self._engine.tree
+        self._engine.put_queue(name, queue)
+        self._is_another |= self._engine.tree is not before
+
+    def meant(self, claims_of: ids.Key, leaf: str) -> None:
+        """A claim is being given devices for a pod of a queue."""
+        self._leaves[claims_of] = leaf
+
+    def kept(self, key: ids.Key, leaf: str, allocation: claims.Allocation | None) -> None:
+        """What is reserved counts for the queue that it is for."""
+        if allocation is None:
+            self._engine.charge(key, self._kept.pop(key, leaf), None)
+            return
+        self._kept[key] = leaf
+        taken = queue_resources.of_results(self._view, allocation.results)
+        self._engine.charge(key, leaf, taken or None)
+
+    def leave(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
+        """Claims whose pods go for what is reserved: they count for no queue any more."""
+        before, after = self._leaving.pop(key, frozenset()), frozenset(found)
+        if after:
+            self._leaving[key] = after
+        for claim in before ^ after:
+            self._stirred[claim] = None
+
+    def bring(self, now: float) -> None:
+        """Tell the engine of all that changed."""
+        self._engine.renew(self._view)
+        changed = [*self._view.stirred(), *self._stirred]
+        self._stirred.clear()
+        if self._is_another:
+            self._is_another = False
+            changed = [*changed, *self._leaves]
+            self._leaves = {key: self._leaf(key) for key in self._leaves}
+        for key in dict.fromkeys(changed):
+            self._charge(key, now)
+
+    def _charge(self, key: ids.Key, now: float) -> None:
+        allocation = self._view.allocation(key)
+        gone = any(key in found for found in self._leaving.values())
+        if allocation is None or gone:
+            leaf = self._leaves.pop(key, "")
+            self._engine.charge(key, leaf, None, now)
+            return
+        leaf = self._leaves[key] = self._leaf(key)
+        taken = queue_resources.of_results(self._view, allocation.results)
+        self._engine.charge(key, leaf, taken or None, now)
+
+    def _leaf(self, key: ids.Key) -> str:
+        """The queue of the first pod that has a claim; of one that no pod has, as it was."""
+        pod = next(stores.users(self._stores, key), None)
+        return self._engine.leaf_of(pod) if pod is not None else self._leaves.get(key, "")

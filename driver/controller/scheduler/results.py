@@ -1,0 +1,252 @@
+"""Acting on answers: a placement is written; a refusal is told, and renewed once it is another."""
+
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from driver import clock, ids, names, reasons
+from driver.controller.commit import write_pool
+from driver.controller.scheduler import in_flight, state
+from driver.controller.scheduler.explain import holder_names, refresh
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import explainer, explanation, nearest_fit
+from driver.scheduling.explain import messages as whatif_words
+from driver.scheduling.lifecycle import actions, backfill_plan
+from driver.scheduling.snapshot import snapshot as cluster
+
+_log = structlog.get_logger(__name__)
+
+
+class Placing:
+    """On the decider's thread; the writes are the writers'."""
+
+    def __init__(
+        self,
+        known: state.State,
+        hands: write_pool.Writers,
+        tools: write_pool.Tools,
+        adviser: explainer.Adviser,
+        named: holder_names.Holders,
+    ) -> None:
+        self._known = known
+        self._writers = hands
+        self._tools = tools
+        self.adviser = adviser
+        self.holders = named
+        self.renewals = refresh.Renewals(known.clock)
+
+    def place(
+        self,
+        item: write_pool.Item,
+        workload: allocator_types.Workload,
+        placement: allocator_types.Placement,
+        *,
+        gang: bool = False,
+    ) -> None:
+        """Write a placement; a member of a gang is not bound before the others can be."""
+        pod = workload.pod
+        memory, view = self._known.memory, self._known.view
+        stamped = clock.rfc3339(self._known.clock.now())
+        made = allocation_result.allocations(view, workload, placement, stamped)
+        if gang:
+            made = allocation_result.waiting(made, names.GANG_READY, names.GANG_FAILED)
+        decision = cluster.InFlight(pod, placement.node, made)
+        memory.fly(decision)
+        view.fly(decision)
+        memory.hush(pod.uid)
+        self.explain(pod, placement)
+        self._writers.allocate(item, write_pool.Decision(workload, placement, made))
+
+    def refuse(
+        self,
+        pod: pods.Pod,
+        due: actions.Decide,
+        answer: allocator_types.NoFit,
+        workload: allocator_types.Workload | None = None,
+        *,
+        note: Callable[[], str] | None = None,
+    ) -> None:
+        """Say why, for each new answer and once its rest is old; free what is half decided."""
+        message = allocator_messages.no_fit(answer)
+        uid, view = pod.uid, self._known.view
+        # Counts change with every pod that comes or goes: they are renewed, as the rest is.
+        gist = (answer.blocker, answer.detail, answer.reasons)
+        new = self._known.memory.gist.get(uid) != gist
+        new |= self._known.memory.why.get(uid) is None
+        if new:
+            self._known.memory.hush(uid)
+            self._known.memory.gist[uid] = gist
+        if new or self._is_owed(pod, workload) or self._is_old(uid, reasons.Reason.NO_FIT):
+            near = self._nearest(workload, answer)
+            rest = self.rest_of(answer, near, note() if note is not None else "")
+            owed = uid in self._known.memory.unadvised
+            text = whatif_words.joined(message, rest)
+            if new or (not owed and self.renewals.hold(uid, text, view)):
+                self.renewals.hold(uid, text, view)
+                self.explain(pod, answer, near, text)
+                self.tell(
+                    pod, due.open, reasons.Reason.NO_FIT, text, same_as=message, answer=answer
+                )
+        self._tools.metrics.decided("no_fit")
+        self._tools.metrics.refused(answer.reasons)
+        self._ungate(pod)
+        half = tuple(claim for claim in due.settled if actions.held_node(pod, (claim,)) is not None)
+        self._writers.release(pod, half)
+
+    def wait(
+        self,
+        pod: pods.Pod,
+        open_claims: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        note: str = "",
+    ) -> None:
+        """Say why a pod is not placed that was not even tried, once for each new answer."""
+        self._tools.metrics.decided("waits")
+        self._tools.metrics.refused((reason,))
+        uid, view = pod.uid, self._known.view
+        new = self._known.memory.told.get(uid) != message
+        if new:
+            self._known.memory.hush(uid)
+        text = whatif_words.joined(message, note)
+        if new or (self._is_old(uid, reason) and self.renewals.hold(uid, text, view)):
+            self.renewals.hold(uid, text, view)
+            self.tell(pod, open_claims, reason, text, same_as=message)
+        if reason is reasons.Reason.NO_FIT:
+            self._ungate(pod)
+
+    def tell(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        same_as: str = "",
+        answer: allocator_types.NoFit | None = None,
+    ) -> None:
+        """A warning on a pod and its claims, remembered as what it was told last.
+
+        The pod's condition names what of an `answer` holds on every node.
+        """
+        self._known.memory.told[pod.uid] = same_as or message
+        if not same_as:
+            self._known.memory.gist.pop(pod.uid, None)
+        self.renewals.prune(self._known.memory.told)
+        self._known.memory.why[pod.uid] = reason
+        self._tools.tell.warning(pod, found, reason, message)
+        if pod.node is None and answer is not None and answer.blocker is not None:
+            self._tools.tell.waits(pod, answer.blocker, answer.detail)
+        elif pod.node is None:
+            self._tools.tell.waits(pod, reason, message)
+        _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
+
+    def settled(self, pod: pods.Pod, found: Iterable[claims.Claim]) -> None:
+        """A pod whose claims all have devices waits no more, whoever gave it those."""
+        if pod.waits is not None and all(claim.allocation is not None for claim in found):
+            self._tools.tell.settled(pod)
+
+    def also(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+    ) -> None:
+        """A warning beside what it was told last."""
+        self._tools.tell.warning(pod, found, reason, message)
+
+    def beside(
+        self,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        reason: reasons.Reason,
+        message: str,
+        *,
+        new: bool,
+    ) -> None:
+        """How a pod that was refused stands otherwise, as its condition says until it is placed.
+
+        An event only where that is `new`; the condition where it says something else.
+        """
+        if new:
+            tell = self._tools.tell
+            warns = reason is reasons.Reason.NO_NODE_SHAPE_FITS
+            (tell.warning if warns else tell.normal)(pod, found, reason, message)
+            _log.info("not placed yet", pod=pod.key, reason=reason.value, answer=message)
+        if new or self._known.memory.why.get(pod.uid) is not reason:
+            self._known.memory.why[pod.uid] = reason
+            self._tools.tell.waits(pod, reason, message)
+
+    def _ungate(self, pod: pods.Pod) -> None:
+        labels = self._known.view.population.namespaces.get(pod.namespace, {})
+        if actions.loses_gate(pod, labels):
+            self._writers.ungate(pod)
+
+    def _is_owed(self, pod: pods.Pod, workload: allocator_types.Workload | None) -> bool:
+        return workload is not None and pod.uid in self._known.memory.unadvised
+
+    def _is_old(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
+        """Words that another room has followed, such as nodes on their way, are left to it."""
+        return self._known.memory.why.get(uid) is reason and self.renewals.is_due(
+            uid, self._known.view
+        )
+
+    def rest_of(
+        self,
+        answer: allocator_types.NoFit,
+        near: nearest_fit.Nearest | None,
+        note: str = "",
+        view: cluster.ClusterView | None = None,
+    ) -> str:
+        """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
+        node = near.node if near is not None else None
+        parts = (
+            self.holders.of_refusal(view or self._known.view, answer, node),
+            whatif_words.of(near) if near is not None else "",
+            note,
+        )
+        return ". ".join(part for part in parts if part)
+
+    def explain(
+        self,
+        pod: pods.Pod,
+        answer: explanation.Answer,
+        near: nearest_fit.Nearest | None = None,
+        text: str = "",
+    ) -> explanation.Explanation:
+        """Remember an answer in full, for readers."""
+        now = clock.rfc3339(self._known.clock.now())
+        full = explanation.Explanation(pod.key, now, answer, near, text)
+        self._known.memory.explained[pod.uid] = full
+        return full
+
+    def _nearest(
+        self, workload: allocator_types.Workload | None, answer: allocator_types.NoFit
+    ) -> nearest_fit.Nearest | None:
+        """The nearest fit; where looking for it would take too long now, another time."""
+        if workload is None or answer.blocker is not None:
+            return None
+        uid = workload.pod.uid
+        if not self.adviser.affords(self._known.view, workload):
+            self._known.memory.unadvised.add(uid)
+            return None
+        self._known.memory.unadvised.discard(uid)
+        return self.adviser.advise(self._known.view, workload, answer)
+
+
+def make(
+    state_now: state.State,
+    hands: write_pool.Writers,
+    tools: write_pool.Tools,
+    deciding: settings.Settings,
+    plan: Callable[[], backfill_plan.Planned | None],
+) -> Placing:
+    """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
+    current = in_flight.Underway(state_now)
+    adviser = explainer.Adviser(deciding, current.claim, state_now.stores.pods.get)
+    return Placing(state_now, hands, tools, adviser, holder_names.Holders(state_now, current, plan))

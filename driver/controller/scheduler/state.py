@@ -1,0 +1,50 @@
+"""What the decider knows: the caches, the picture made of them, and what it remembers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from driver import clock, ids
+from driver.controller.informers import snapshot_updater, stores
+from driver.controller.scheduler import memory, pending
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import cluster_state
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Owned by the decider's thread; only the stores are filled by others."""
+
+    stores: stores.Stores
+    feed: snapshot_updater.Feed
+    view: cluster_state.Picture
+    memory: memory.Memory
+    clock: clock.Clock
+
+    def bring(self) -> cluster_state.Picture:
+        """The picture, up to date."""
+        self.feed.bring()
+        return self.view
+
+    def put_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
+        """Note when a claim loses its allocation."""
+        self.memory.released.put(key, claim, self.clock.now().timestamp())
+
+    def settles_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
+        """Seconds until a pod's claims may be allocated again; 0 or less: now."""
+        created = pending.moment(pod.created)
+        return self.memory.released.left_s(open_claims, created, self.clock.now().timestamp())
+
+    def parts_s(self, held: Iterable[claims.Claim]) -> float:
+        """Seconds until allocations that lost their pod's entry may be cleared; 0 or less: now."""
+        return self.memory.released.parts_s(held, self.clock.now().timestamp())
+
+    def avoided(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
+        """The nodes to leave out for a pod, with kube-scheduler's words."""
+        now = self.clock.monotonic()
+        return self.memory.refused.avoided(pod, self.view.state_of, now)
+
+    def refused(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
+        """Remember that kube-scheduler refused a node; the seconds it is left out at least."""
+        now = self.clock.monotonic()
+        return self.memory.refused.note(pod, node, message, self.view.state_of, now)

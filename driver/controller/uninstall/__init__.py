@@ -1,0 +1,1 @@
+"""Helm's uninstall hooks."""

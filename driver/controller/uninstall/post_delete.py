@@ -1,0 +1,132 @@
+"""After the release has gone: delete what its processes made, and wait for the nodes' clearing."""
+
+import threading
+from collections.abc import Mapping
+
+from driver import clock, errors, names
+from driver.controller.uninstall import pre_delete, report
+from driver.kube import client, gvr
+from driver.resources.core import pods
+from driver.webhook import claim_templates
+
+_GONE_S = 60.0
+_POLL_S = 0.5
+_COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
+_CLEARING = "clearing"
+"""Component of the pods that clear the nodes (driver.kubeletplugin.recovery.cleanup)."""
+_CONVERTED = f"{names.CONVERTED}=true"
+
+
+class Sweeping:
+    """Used once, by one thread. Nothing here fails for what cannot be had: it is said instead."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        release: report.Release,
+        time: clock.Clock,
+        say: pre_delete.Say,
+    ) -> None:
+        self._kube = kube
+        self._release = release
+        self._clock = time
+        self._say = say
+
+    def run(self, made: Mapping[gvr.Resource, str]) -> None:
+        """Delete slices, the controller's Reservations, unused templates, and what is `made`.
+
+        That is one object of each kind in the release's namespace, "": none. Raises ApiError.
+        """
+        left = pre_delete.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
+        if left:
+            self._say(f"Pods that have not ended, and are not waited for: {', '.join(left)}")
+        selector = f"spec.driver={self._release.driver}"
+        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=selector).items
+        gone = sum(self._delete(gvr.RESOURCE_SLICES, one) for one in found)
+        namespace = self._release.namespace
+        for kind, name in made.items():
+            if name:
+                self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
+        held = self._sweep_reservations()
+        text = f"{gone} ResourceSlices, {held} Reservations and {self._sweep_templates()} templates"
+        self._say(f"Deleted {text}.")
+        self._tell_of_gates()
+
+    def _tell_of_gates(self) -> None:
+        """Name the pods that our scheduling gate keeps waiting: nobody takes it away any more."""
+        pending = self._kube.list(gvr.PODS, field_selector="status.phase=Pending").items
+        words = report.gated(map(pods.parse, pending))
+        if words:
+            self._say(words)
+
+    def _sweep_reservations(self) -> int:
+        """Delete those that the controller made for pods that others went for; how many.
+
+        Those that users made stay. The kind may be gone already.
+        """
+        try:
+            found = self._kube.list(gvr.RESERVATIONS).items
+        except errors.NotFound:
+            return 0
+        ours = [one for one in found if one.get("spec", {}).get("evicting")]
+        return sum(self._delete(gvr.RESERVATIONS, one) for one in ours)
+
+    def _sweep_templates(self) -> int:
+        """Delete those of converted pods that no pod still names; how many."""
+        kinds = gvr.RESOURCE_CLAIM_TEMPLATES, gvr.PODS
+        made, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
+        live = [one for one in users if not pods.parse(one).finished]
+        unused = tuple(claim_templates.unused(made, live, self._clock.now()))
+        if len(unused) < len(made):
+            self._say(f"{len(made) - len(unused)} templates stay: pods still name them")
+        return sum(self._delete(gvr.RESOURCE_CLAIM_TEMPLATES, one) for one in unused)
+
+    def _delete(self, kind: gvr.Resource, found: gvr.Object) -> bool:
+        """Delete an object, if it still is the one that was found; whether it was."""
+        meta = found["metadata"]
+        try:
+            self._kube.delete(kind, meta["name"], meta.get("namespace"), uid=meta.get("uid"))
+        except (errors.NotFound, errors.Conflict):
+            return False
+        return True
+
+    def wait_for_nodes(self, daemon_set: str, within_s: float) -> None:
+        """Wait until every node is cleared, and name those that are not. Raises ApiError."""
+        until = self._clock.monotonic() + within_s
+        while left := self._uncleared(daemon_set):
+            if self._clock.monotonic() >= until:
+                self._say(
+                    f"Not cleared within {within_s:.0f} s: {', '.join(left)}. What stays there is "
+                    "taken over by the next installation."
+                )
+                return
+            self._clock.wait(threading.Event(), _POLL_S)
+        self._say("Every node is cleared.")
+
+    def _uncleared(self, daemon_set: str) -> list[str]:
+        """The nodes that have not said done, with what they say instead."""
+        namespace = self._release.namespace
+        status = self._kube.get(gvr.DAEMON_SETS, daemon_set, namespace).get("status") or {}
+        found = self._kube.list(
+            gvr.PODS, namespace=namespace, label_selector=self._release.pods_of(_CLEARING)
+        ).items
+        left = [_told(one) for one in found if not _is_ready(one)]
+        missing = int(status.get("desiredNumberScheduled", 0)) - len(found)
+        if not status.get("observedGeneration"):
+            return ["the nodes are not counted yet"]
+        return [*left, *([f"{missing} nodes without a pod"] if missing > 0 else [])]
+
+
+def _is_ready(pod: gvr.Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _told(pod: gvr.Object) -> str:
+    node = str(pod["spec"].get("nodeName", "no node yet"))
+    for one in pod.get("status", {}).get("initContainerStatuses") or ():
+        for state in (one.get("state") or {}, one.get("lastState") or {}):
+            words = (state.get("terminated") or {}).get("message")
+            if words:
+                return f"{node} ({str(words).strip()})"
+    return node

@@ -1,1 +1,0 @@
-"""What waits for its turn, and how it is served (D4, D7)."""

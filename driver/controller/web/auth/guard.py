@@ -1,0 +1,112 @@
+"""Who gets in: a token where others can reach the page, and only by its own name where not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import flask
+
+from driver.controller.web import errors as web_errors
+from driver.controller.web.auth import rules, token_reviews
+from driver.controller.web.render import paths, templates
+
+MOST_BYTES = 16 << 10
+"""Of a form: a token, and little else."""
+COOKIE = "ration-token"
+FORWARDED = "X-Ration-Forwarded"
+"""Set on what one replica asks of another: it is not sent on again."""
+_MOST_COOKIE = 3800
+"""Browsers drop cookies of more than 4096 bytes in silence."""
+_OPEN = {"static", "login", "logout"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`asked` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
+
+    asked: token_reviews.Callers | None = None
+    local: bool = True
+    secure: bool = False
+
+
+def attach(app: flask.Flask, guard: Guard) -> None:
+    """Look at every request before it is answered."""
+
+    def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
+        if guard.local and not rules.is_local_name(flask.request.host):
+            return web_errors.refused(
+                403, f"{flask.request.host} is not this page's name: use localhost"
+            )
+        if guard.asked is None or flask.request.endpoint in _OPEN:
+            return None
+        verdict = guard.asked.verdict(token())
+        if isinstance(verdict, rules.Allowed):
+            return None
+        return _not_let_in(verdict)
+
+    app.before_request(look)
+    if guard.asked is not None:
+        app.add_url_rule("/login", "login", lambda: _login(guard), methods=["GET", "POST"])
+        app.add_url_rule("/logout", "logout", _logout, methods=["POST"])
+        app.jinja_env.globals["knows_callers"] = True
+
+
+def token() -> str:
+    """The token of this request; "" where it has none."""
+    return rules.bearer(
+        flask.request.headers.get("Authorization", ""), flask.request.cookies.get(COOKIE, "")
+    )
+
+
+def _not_let_in(verdict: rules.Refused) -> Any:  # noqa: ANN401
+    if flask.request.path.startswith(paths.API) or flask.request.headers.get("Authorization"):
+        answer = web_errors.refused(verdict.code, verdict.why)
+        if verdict.code == _UNAUTHORIZED:
+            answer.headers["WWW-Authenticate"] = 'Bearer realm="ration"'
+        return answer
+    if flask.request.headers.get("HX-Request"):
+        # A page that reads itself anew goes to the form as a whole.
+        return flask.Response(status=204, headers={"HX-Redirect": "/login"})
+    why = verdict.why if flask.request.cookies.get(COOKIE) else ""
+    return flask.Response(templates.login(why, flask.request.full_path), verdict.code)
+
+
+_UNAUTHORIZED = 401
+
+
+def _login(guard: Guard) -> Any:  # noqa: ANN401
+    after = _own(flask.request.values.get("next", "/"))
+    if flask.request.method != "POST":
+        return templates.login("", after)
+    if flask.request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
+        return web_errors.refused(403, "log in from the page's own form")
+    given = flask.request.form.get("token", "").strip()
+    if len(given) > _MOST_COOKIE:
+        why = "the token is too long for a cookie: send it as `Authorization: Bearer`"
+        return flask.Response(templates.login(why, after), 400)
+    assert guard.asked is not None  # noqa: S101 - there is no form otherwise
+    verdict = guard.asked.verdict(given)
+    if isinstance(verdict, rules.Refused):
+        return flask.Response(templates.login(verdict.why, after), verdict.code)
+    answer = flask.redirect(after, 303)
+    answer.set_cookie(COOKIE, given, httponly=True, samesite="Strict", secure=guard.secure)
+    return answer
+
+
+def _logout() -> Any:  # noqa: ANN401
+    answer = flask.redirect("/login", 303)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="Strict")
+    return answer
+
+
+def _own(path: str) -> str:
+    """A path of ours; what leads elsewhere is the overview."""
+    own = path.startswith("/") and not path.startswith(("//", "/\\", "/login"))
+    return path if own and path.isprintable() else "/"
+
+
+def forwarded(forward: Callable[[str, str], flask.Response | None]) -> flask.Response | None:
+    """The leader's answer to this request; None: it was sent on already, or was not reached."""
+    if flask.request.headers.get(FORWARDED):
+        return None
+    return forward(flask.request.full_path.rstrip("?"), token())

@@ -1,0 +1,76 @@
+"""What this process has told of as events, kept for the timeline: nobody has to be asked for it."""
+
+import collections
+import datetime as dt
+import threading
+from typing import NamedTuple
+
+from driver import clock
+from driver.controller import ports
+from driver.kube.events import recorder as event_recorder
+from driver.scheduling.reports import model
+
+KEPT = 1000
+
+
+class _Told(NamedTuple):
+    """An event; a document of it would be several times as large."""
+
+    at: dt.datetime
+    times: int
+    regarding: event_recorder.ObjectRef
+    reason: str
+    message: str
+    warning: bool
+
+    def again(self, other: "_Told") -> bool:
+        """Whether it tells the same, but for when."""
+        return self[2:] == other[2:]
+
+    def document(self) -> model.Moment:
+        """As the API tells it."""
+        return model.Moment(
+            at=clock.rfc3339(self.at),
+            reason=self.reason,
+            warning=self.warning,
+            kind=self.regarding.kind,
+            namespace=self.regarding.namespace,
+            name=self.regarding.name,
+            message=self.message,
+            count=self.times,
+        )
+
+
+class Moments:
+    """Passes events on to a recorder and remembers the last of them. Thread safe."""
+
+    def __init__(self, recorder: ports.Recorder, time: clock.Clock) -> None:
+        self._recorder = recorder
+        self._clock = time
+        self._lock = threading.Lock()
+        self._kept: collections.deque[_Told] = collections.deque(maxlen=KEPT)
+
+    def event(
+        self,
+        regarding: event_recorder.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: event_recorder.ObjectRef | None = None,
+    ) -> None:
+        """Tell it, and remember it; the same again is counted."""
+        told = _Told(self._clock.now(), 1, regarding, reason, message, warning)
+        with self._lock:
+            last = self._kept[0] if self._kept else None
+            if last is not None and last.again(told):
+                self._kept[0] = told._replace(times=last.times + 1)
+            else:
+                self._kept.appendleft(told)
+        self._recorder.event(regarding, reason, message, warning=warning, related=related)
+
+    def newest(self) -> tuple[model.Moment, ...]:
+        """The newest first."""
+        with self._lock:
+            kept = tuple(self._kept)
+        return tuple(one.document() for one in kept)

@@ -1,0 +1,1 @@
+"""Rendering of pages: templates, charts, lists, text. Pure but for the templates."""

@@ -1,0 +1,127 @@
+"""What is drawn: GPUs and queues as bars of 1000, and who of a node's GPUs reaches whom. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from driver.controller.web.render import format as render_format
+from driver.scheduling.reports import model
+
+WHOLE = model.WHOLE_BAR
+_HOLDS_NOTHING = "monitor"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a GPU's bar; `idle`: given, and not used. `title` says all of it in words."""
+
+    start: int
+    width: int
+    mode: str
+    idle: bool
+    claim: str
+    title: str
+
+
+def segments(gpu: model.Gpu) -> tuple[Segment, ...]:
+    """What claims have of it; who only looks on has nothing to draw."""
+    return tuple(
+        Segment(
+            part.start,
+            max(part.width, 1),
+            part.mode,
+            bool(part.use and part.use.idle_since),
+            part.claim,
+            title(part),
+        )
+        for part in gpu.parts
+        if part.mode != _HOLDS_NOTHING and not part.admin
+    )
+
+
+def title(part: model.Part) -> str:
+    """`team/claim: MIG 1g.10gb, 10 GiB, pod team/a, idle`."""
+    what = render_format.mode(part.mode) + (f" {part.profile}" if part.profile else "")
+    told = [what]
+    if part.memory:
+        told.append(render_format.memory(part.memory))
+    if part.pods:
+        more = f" and {len(part.pods) - 1} more" if len(part.pods) > 1 else ""
+        told.append(f"pod {part.pods[0]}{more}")
+    if part.use and part.use.idle_since:
+        told.append("idle")
+    if part.problem:
+        told.append(part.problem)
+    return f"{part.claim}: {', '.join(told)}"
+
+
+def ticks(gpu: model.Gpu) -> tuple[int, ...]:
+    """Where MIG's memory slices meet; none where it is not cut into MIG devices."""
+    cut = gpu.mode == "mig" or any(one.mode == "mig" for one in gpu.kept)
+    if not cut or not gpu.memory_slices:
+        return ()
+    return tuple(round(at * WHOLE / gpu.memory_slices) for at in range(1, gpu.memory_slices))
+
+
+def share(part: float, whole: float) -> int:
+    """A part of a whole, of 1000; 0 of nothing."""
+    return round(min(max(part / whole, 0.0), 1.0) * WHOLE) if whole else 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBar:
+    """What a queue has, in 1000ths of the widest; `borrowed` is the end of `used`."""
+
+    used: int
+    borrowed: int
+    deserved: int | None
+    fair: int | None
+
+
+def queue_bars(found: Sequence[model.Queue]) -> dict[str, QueueBar]:
+    """By name, all of one scale."""
+    most = max((max(_amounts(one), default=0.0) for one in found), default=0.0)
+    made = {}
+    for one in found:
+        allocated, borrowed = (
+            render_format.number(one.allocated) or 0.0,
+            render_format.number(one.borrowed) or 0.0,
+        )
+        deserved, fair = (
+            render_format.number(one.deserved_share),
+            render_format.number(one.fair_share),
+        )
+        used = share(allocated, most)
+        made[one.name] = QueueBar(
+            used,
+            min(share(borrowed, most), used),
+            None if deserved is None else share(deserved, most),
+            None if fair is None else share(fair, most),
+        )
+    return made
+
+
+def _amounts(one: model.Queue) -> Iterator[float]:
+    for text in (one.allocated, one.deserved_share, one.fair_share):
+        found = render_format.number(text)
+        if found is not None:
+            yield found
+
+
+Reach = Literal["self", "nvlink", "pcie", "numa", "system"]
+
+
+def reaches(gpus: Iterable[model.Gpu]) -> tuple[tuple[Reach, ...], ...]:
+    """How each GPU of a node reaches each other: the nearest way there is."""
+    known = tuple(gpus)
+    return tuple(tuple(_reach(one, other) for other in known) for one in known)
+
+
+def _reach(one: model.Gpu, other: model.Gpu) -> Reach:
+    if one.index == other.index:
+        return "self"
+    if other.index in one.nvlink:
+        return "nvlink"
+    if one.pcie_root and one.pcie_root == other.pcie_root:
+        return "pcie"
+    return "numa" if one.numa is not None and one.numa == other.numa else "system"

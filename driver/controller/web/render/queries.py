@@ -1,0 +1,89 @@
+"""What a URL asks for after its `?`. Pure."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeVar
+
+import pydantic
+
+from driver import errors
+from driver.scheduling.reports import paging
+
+MOMENTS = 200
+State = Literal["", "free", "used", "idle", "kept", "cordoned", "unhealthy"]
+Health = Literal["", "healthy", "cordoned", "unhealthy"]
+Mode = Literal["", "free", "kept", "whole", "mig", "mps", "time-slicing", "monitor"]
+T = TypeVar("T", bound="Query")
+
+
+class Query(pydantic.BaseModel):
+    """What every list takes; `live` is the page's own: whether it reads itself anew."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    live: Literal["on", "off"] = "on"
+    limit: int = pydantic.Field(default=paging.USUAL, ge=1, le=paging.MOST)
+    after: str = pydantic.Field(default="", alias="continue")
+
+    def told(self) -> dict[str, object]:
+        """What differs from saying nothing, by the names of the URL."""
+        return self.model_dump(by_alias=True, exclude_defaults=True)
+
+    def turned(self, **changes: object) -> dict[str, object]:
+        """The same with changes, by the names of the URL; from the first page on."""
+        told = {key: value for key, value in self.told().items() if key != "continue"}
+        return {key: value for key, value in {**told, **changes}.items() if value not in {"", None}}
+
+
+class Nodes(Query):
+    """Of the overview: part of a node's name, and what one GPU of the node is all of."""
+
+    name: str = ""
+    product: str = ""
+    mode: Mode = ""
+    health: Health = ""
+    state: State = ""
+    sort: Literal["name", "free", "used"] = "name"
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it asks for certain GPUs."""
+        return bool(self.product or self.mode or self.health or self.state)
+
+
+class Things(Query):
+    """Of lists of claims, pods, reservations and queues: a namespace, a part of the name."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class Moments(Query):
+    """Of the timeline."""
+
+    limit: int = pydantic.Field(default=MOMENTS, ge=1, le=paging.MOST)
+    namespace: str = ""
+    name: str = ""
+    reason: str = ""
+    kind: str = ""
+
+
+class One(Query):
+    """Of one thing: nothing but `live`."""
+
+
+def read(model: type[T], given: Mapping[str, str]) -> T:
+    """The query. Raises BadInput, which names every parameter that is wrong."""
+    try:
+        return model.model_validate(dict(given))
+    except pydantic.ValidationError as e:
+        found = "; ".join(_problem(model, dict(one)) for one in e.errors())
+        raise errors.BadInput("query", found) from e
+
+
+def _problem(model: type[Query], one: Mapping[str, object]) -> str:
+    location = one["loc"]
+    name = str(location[0]) if isinstance(location, tuple) and location else "?"
+    if one["type"] == "extra_forbidden":
+        known = ", ".join(sorted(field.alias or key for key, field in model.model_fields.items()))
+        return f"{name} is not known; there are {known}"
+    return f"{name} is {one['input']!r}: {str(one['msg'])[:1].lower()}{str(one['msg'])[1:]}"

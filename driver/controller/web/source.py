@@ -1,0 +1,113 @@
+"""What there is to see, by the controller's caches, looked at once a second at most."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from driver import clock
+from driver.controller.informers import stores
+from driver.controller.web import ports
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.provisioning import shape_status
+from driver.scheduling.reports import catalog, model, read_model
+from driver.scheduling.reports.documents import fleet
+
+LOOK_S = 1.0
+_PART = 10
+"""Looks take at most a tenth of the time, however many ask: the decider has the same processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minded:
+    """What is known beside the caches.
+
+    `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
+    heard of for long; `offer` are the kinds of node that can be asked for; `plan` is what backfill
+    keeps.
+    """
+
+    away: Callable[[], None]
+    stale: Callable[[], Sequence[str]]
+    explain: catalog.Explain
+    moments: Callable[[], Sequence[model.Moment]]
+    offer: Callable[[], shape_status.Offer | None] = lambda: None
+    plan: Callable[[], backfill_plan.Planned | None] = lambda: None
+
+
+class Looking:
+    """A source of reports. Thread safe; readers wait for one another's look, and nobody else."""
+
+    def __init__(
+        self, found: stores.Stores, driver: str, minded: Minded, time: clock.Clock
+    ) -> None:
+        self._stores = found
+        self._driver = driver
+        self._minded = minded
+        self._clock = time
+        self._lock = threading.Lock()
+        self._last: catalog.Reading | None = None
+        self._due = 0.0
+
+    def now(self) -> catalog.Reading:
+        """What there is to see. Raises Away."""
+        self._minded.away()
+        with self._lock:
+            began = self._clock.monotonic()
+            if self._last is None or began >= self._due:
+                self._last = self._look(self._last.found if self._last else None)
+                took_s = self._clock.monotonic() - began
+                self._due = began + max(LOOK_S, _PART * took_s)
+            return self._last
+
+    def nodes(self) -> Sequence[model.Node]:
+        """Every node with GPUs, for what is counted; none while this replica cannot tell."""
+        try:
+            return fleet.nodes(self.now().found)
+        except ports.Away:
+            return ()
+
+    def shapes(self) -> Sequence[model.Shape]:
+        """Every kind of node that can be asked for, as for `nodes`."""
+        try:
+            return self.now().shapes().items
+        except ports.Away:
+            return ()
+
+    def _look(self, before: read_model.Seen | None) -> catalog.Reading:
+        found = self._stores
+        objects = read_model.Objects(
+            driver=self._driver,
+            nodes=found.nodes.snapshot(),
+            slices=found.slices.snapshot(),
+            classes=found.classes.snapshot(),
+            claims=found.claims.snapshot(),
+            pods=found.pods.snapshot(),
+            rules=found.rules.snapshot(),
+            queues=found.teams.snapshot(),
+            reservations=found.reserved.snapshot(),
+            missing=tuple(self._minded.stale()),
+            offer=self._minded.offer(),
+            plan=self._minded.plan(),
+        )
+        at, minded = clock.rfc3339(self._clock.now()), self._minded
+        made = catalog.Reading(
+            read_model.Seen(objects, before), at, minded.explain, minded.moments()
+        )
+        made.fleet()  # here, where it is timed: most of what any report takes
+        return made
+
+
+def standing_by(leads: Callable[[], bool], leader: Callable[[], str]) -> None:
+    """Raise Away where this replica does not lead."""
+    if leads():
+        return
+    name = leader()
+    who = f"{name} leads: ask that one" if name else "nobody leads yet: ask again in a moment"
+    raise ports.Away(f"this replica stands by; {who}", name)
+
+
+def filling(empty: Iterable[str]) -> None:
+    """Raise Away while caches have no listing yet."""
+    names = ", ".join(empty)
+    if names:
+        raise ports.Away(f"this replica leads, and is still listing {names}: ask again in a moment")

@@ -1,1 +1,0 @@
-"""Files of the node, for every process that runs there."""

@@ -1,0 +1,1 @@
+"""Events: aggregation into series, and the recorder."""

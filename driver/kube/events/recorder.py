@@ -1,0 +1,136 @@
+"""Events for users, written in the background: reporting one never blocks and never fails."""
+
+import collections
+import threading
+from typing import assert_never
+
+import structlog
+
+from driver import clock, errors
+from driver.kube import backoff, client, gvr
+from driver.kube.events import series
+
+log = structlog.get_logger(__name__)
+
+ObjectRef = series.ObjectRef
+
+QUEUE = 1000
+FLUSH_S = 2.0
+PACE = backoff.Pace(base_s=1.0, max_s=30.0)
+_TRIES = 3
+_IDLE_S = 60.0
+
+
+def _no_jitter() -> float:
+    return 0.0
+
+
+class EventRecorder:
+    """`component` is who reports (`ration-controller`), `instance` which one (the pod's name).
+
+    `dropped` counts events that were never written: queue full, object too noisy, server refused.
+    """
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        component: str,
+        instance: str,
+        clock: clock.Clock,
+        jitter: backoff.Jitter = _no_jitter,
+    ) -> None:
+        self._client = kube
+        self._hasty = kube.within(FLUSH_S / 2)
+        self._clock = clock
+        self._jitter = jitter
+        self._series = series.EventSeries(component, instance)
+        self._lock = threading.Lock()
+        self._waiting: collections.deque[series.Happening] = collections.deque()
+        self._wake = threading.Event()
+        self.dropped = 0
+
+    def event(
+        self,
+        regarding: ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: ObjectRef | None = None,
+    ) -> None:
+        """Report what happened to `regarding`, in words for its owner; `reason` is CamelCase."""
+        at, at_s = self._clock.now(), self._clock.monotonic()
+        happening = series.Happening(regarding, reason, message, warning, related, at, at_s)
+        with self._lock:
+            if len(self._waiting) >= QUEUE:
+                self.dropped += 1
+                return
+            self._waiting.append(happening)
+        self._wake.set()
+
+    def interrupt(self) -> None:
+        """Let `run`, told to stop, see it now."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Write until `stop` is set, then what is left, for at most two seconds."""
+        while not stop.is_set():
+            happening = self._pop()
+            if happening is None:
+                self._clock.wait(self._wake, _IDLE_S)
+                self._wake.clear()
+            else:
+                self._write(happening, stop)
+        self._flush()
+
+    def _flush(self) -> None:
+        deadline = self._clock.monotonic() + FLUSH_S
+        while (happening := self._pop()) is not None:
+            try:
+                if self._clock.monotonic() < deadline:
+                    self._send(self._hasty, happening, self._series.next(happening))
+                else:
+                    self.dropped += 1
+            except errors.ApiError:
+                self.dropped += 1
+        log.debug("events flushed", dropped=self.dropped)
+
+    def _pop(self) -> series.Happening | None:
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
+
+    def _write(self, happening: series.Happening, stop: threading.Event) -> None:
+        """Try a few times; an event is not worth more."""
+        write = self._series.next(happening)
+        pause = backoff.Backoff(PACE, self._jitter)
+        for _ in range(_TRIES):
+            try:
+                self._send(self._client, happening, write)
+            except (errors.Unreachable, errors.TooManyRequests, errors.ServerError) as e:
+                self._clock.wait(stop, pause.after_failure(e.retry_after_s))
+            except errors.ApiError as e:
+                log.info("event refused", reason=happening.reason, error=str(e))
+                break
+            else:
+                return
+        self.dropped += 1
+
+    def _send(
+        self,
+        kube: client.KubeClient,
+        happening: series.Happening,
+        write: series.Create | series.Raise | None,
+    ) -> None:
+        match write:
+            case None:
+                self.dropped += 1
+            case series.Create(namespace, body):
+                kube.create(gvr.EVENTS, body, namespace)
+            case series.Raise(namespace, name, body, create):
+                try:
+                    kube.patch(gvr.EVENTS, name, body, namespace=namespace)
+                except errors.NotFound:  # events live for an hour
+                    kube.create(gvr.EVENTS, create.body, namespace)
+                    self._series.created_anew(happening, create)
+            case _:
+                assert_never(write)

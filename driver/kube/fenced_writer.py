@@ -1,0 +1,136 @@
+"""The only way the controller writes: with the term's name on every write (D22).
+
+Which requests an admission policy can fence by `request.options.fieldManager`:
+
+- PATCH (subresources too) and POST: `fieldManager` is a query parameter and reaches
+  `PatchOptions` and `CreateOptions`.
+- An eviction is a POST of `pods/<name>/eviction`, so it has `CreateOptions` with a manager.
+- What is applied (server-side) under a name that outlives terms, so that the next leader takes off
+  what this one put on: that name is not a term's, so it is refused locally without one, as is
+- DELETE: it has `DeleteOptions`, which hold no manager. Pods of others therefore leave by eviction
+  only, and a delete here names the UID it means.
+"""
+
+from collections.abc import Callable
+
+from driver import errors
+from driver.kube import client, gvr, lease
+
+
+class NotLeading(errors.ApiError):
+    """There is no term to write under, so nothing was sent: as if the server's fence had refused.
+
+    It may pass: a process that was frozen has no term until it has renewed its Lease.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0, "NotLeading", "this process does not lead at present")
+
+
+class FencedWriter:
+    """Writes under the present term. Raises NotLeading, and ApiError (Forbidden: fenced off)."""
+
+    def __init__(self, kube: client.KubeClient, term: Callable[[], lease.Term | None]) -> None:
+        self._client = kube
+        self._term = term
+
+    def get(self, resource: gvr.Resource, name: str, namespace: str | None = None) -> gvr.Object:
+        """As `KubeClient.get`: reading takes no term."""
+        return self._client.get(resource, name, namespace)
+
+    def patch(  # noqa: PLR0913 - the parameters of the client's patch
+        self,
+        resource: gvr.Resource,
+        name: str,
+        body: object,
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: client.PatchType = client.PatchType.MERGE,
+        force: bool = False,
+    ) -> gvr.Object:
+        """As `KubeClient.patch`."""
+        return self._client.patch(
+            resource,
+            name,
+            body,
+            namespace=namespace,
+            subresource=subresource,
+            kind=kind,
+            field_manager=self._manager(),
+            force=force,
+        )
+
+    def apply(self, resource: gvr.Resource, name: str, body: object, *, manager: str) -> gvr.Object:
+        """Apply (server-side) what `manager` says of an object; Conflict: a field is another's.
+
+        Fenced by the term here, not by the server.
+        """
+        self._manager()
+        return self._client.patch(
+            resource, name, body, kind=client.PatchType.APPLY, field_manager=manager
+        )
+
+    def add_finalizer(
+        self,
+        resource: gvr.Resource,
+        name: str,
+        finalizer: str,
+        *,
+        namespace: str | None = None,
+        version: str,
+    ) -> gvr.Object:
+        """As `KubeClient.add_finalizer`."""
+        return self._client.add_finalizer(
+            resource,
+            name,
+            finalizer,
+            namespace=namespace,
+            version=version,
+            field_manager=self._manager(),
+        )
+
+    def create(
+        self, resource: gvr.Resource, body: gvr.Object, namespace: str | None = None
+    ) -> gvr.Object:
+        """As `KubeClient.create`."""
+        return self._client.create(resource, body, namespace, field_manager=self._manager())
+
+    def create_eviction(
+        self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
+    ) -> None:
+        """Ask for the pod `uid` to leave.
+
+        Raises TooManyRequests while a disruption budget forbids it, Conflict when the pod is
+        another one by now, NotFound when it is gone.
+        """
+        options: gvr.Object = {"preconditions": {"uid": uid}}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        self._client.create(
+            gvr.PODS,
+            body,
+            namespace,
+            subresource="eviction",
+            name=name,
+            field_manager=self._manager(),
+        )
+
+    def delete(
+        self, resource: gvr.Resource, name: str, namespace: str | None = None, *, uid: str
+    ) -> None:
+        """Delete exactly the object `uid`; fenced by the term here, not by the server."""
+        self._manager()
+        self._client.delete(resource, name, namespace, uid=uid)
+
+    def _manager(self) -> str:
+        term = self._term()
+        if term is None:
+            raise NotLeading
+        return term.field_manager

@@ -1,0 +1,1 @@
+"""One HTTP exchange with the API server: credentials, transport, decoding, errors."""

@@ -1,0 +1,72 @@
+"""A connection to a port of a pod's own loopback, through the API server (`pods/portforward`)."""
+
+import http.client
+import ssl
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client import exceptions
+from kubernetes.stream import ws_client
+
+from driver import errors
+from driver.kube import gvr
+from driver.kube.http import credentials
+
+_TIMEOUT_S = 10.0
+
+
+class Tunnel:
+    """Asks a server that listens in a pod, one request after another. Not thread safe.
+
+    The right to create pods/portforward in the pod's namespace is all it takes.
+    """
+
+    def __init__(self, kubeconfig: Path | None, namespace: str, pod: str, port: int) -> None:
+        self._kubeconfig = kubeconfig
+        self._to = namespace, pod, port
+        self._connection: http.client.HTTPConnection | None = None
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """GET a path: the status and the body.
+
+        Raises Unreachable, or BadInput where there are no credentials.
+        """
+        namespace, pod, port = self._to
+        try:
+            connection = self._connection or self._open()
+            connection.request("GET", path, headers={"Host": "localhost"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException, ssl.SSLError) as error:
+            self._connection = None
+            told = f"pod {namespace}/{pod} port {port}: {str(error) or type(error).__name__}"
+            raise errors.Unreachable(0, "Unreachable", told) from error
+
+    def _open(self) -> http.client.HTTPConnection:
+        settings = credentials.Credentials(self._kubeconfig).settings()
+        namespace, pod, port = self._to
+        known = credentials.authorization(settings)
+        # The websocket alone: to call the client's own method of this path its models are loaded,
+        # for a second.
+        forward: Any = ws_client.portforward_call
+        try:
+            plug = forward(
+                settings,
+                "GET",
+                settings.host + gvr.PODS.path(namespace, pod, "portforward"),
+                query_params=[("ports", str(port))],
+                headers={"authorization": known} if known else {},
+            ).socket(port)
+        except exceptions.ApiException as error:
+            raise errors.Unreachable(0, "Unreachable", _reason(error)) from error
+        plug.setblocking(True)  # noqa: FBT003 - the socket's own signature
+        plug.settimeout(_TIMEOUT_S)
+        self._connection = http.client.HTTPConnection("localhost", port, timeout=_TIMEOUT_S)
+        self._connection.sock = plug
+        return self._connection
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what the server said."""
+    told = str(getattr(error, "reason", "") or error)
+    return told.strip().partition("\n")[0]

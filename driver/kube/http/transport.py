@@ -1,0 +1,128 @@
+"""One HTTP call to the API server: credentials, time-outs, errors. Nothing is retried here.
+
+Two things only are done behind the caller's back: a rotated token is read anew, and a 401 is
+answered once with fresh credentials.
+"""
+
+import json
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import urllib3
+from kubernetes.client import exceptions as kube_exceptions
+
+from driver import errors
+from driver.kube.http import api_errors, credentials
+
+_UNAUTHORIZED = 401
+_NO_ANSWER = (urllib3.exceptions.HTTPError, kube_exceptions.ApiException, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request; `timeout_s` is (connect, read), where read limits each wait for bytes.
+
+    A body of bytes is sent as it is, any other as JSON.
+    """
+
+    method: str
+    path: str
+    timeout_s: tuple[float, float]
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+
+
+class Transport:
+    """Thread safe; one per process."""
+
+    def __init__(self, source: credentials.Credentials, user_agent: str) -> None:
+        self._source = source
+        self._user_agent = user_agent
+        self._lock = threading.Lock()
+        self._session = source.open()
+
+    def read(self, call: Call) -> bytes:
+        """The whole body of a 2xx answer. Raises ApiError."""
+        answer = self.open(call)
+        try:
+            body: bytes = answer.data
+        except _NO_ANSWER as e:
+            raise api_errors.no_answer(call.method, call.path, e) from e
+        finally:
+            answer.release_conn()
+        return body
+
+    def open(self, call: Call) -> urllib3.HTTPResponse:
+        """A 2xx answer with its body unread; the caller closes it. Raises ApiError."""
+        session = self._current()
+        answer = self._send(session, call)
+        if answer.status == _UNAUTHORIZED:
+            answer.close()
+            answer = self._send(self._renewed(session), call)
+        if answer.status // 100 == 2:  # noqa: PLR2004 - 2xx
+            return answer
+        try:
+            raise api_errors.of_answer(answer.status, answer.headers, answer.data)
+        except _NO_ANSWER as e:
+            raise api_errors.no_answer(call.method, call.path, e) from e
+        finally:
+            answer.release_conn()
+
+    def _send(self, session: credentials.Session, call: Call) -> urllib3.HTTPResponse:
+        headers = {
+            "Accept": call.accept,
+            "Content-Type": call.content_type,
+            "User-Agent": self._user_agent,
+        }
+        if session.authorization:
+            headers["Authorization"] = session.authorization
+        query = urllib.parse.urlencode(call.query)
+        url = f"{session.host}{call.path}" + (f"?{query}" if query else "")
+        connect_s, read_s = call.timeout_s
+        try:
+            answer: urllib3.HTTPResponse = session.rest.pool_manager.request(
+                call.method,
+                url,
+                body=_sent(call.body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=connect_s, read=read_s),
+                preload_content=False,
+            )
+        except _NO_ANSWER as e:
+            raise api_errors.no_answer(call.method, call.path, e) from e
+        return answer
+
+    def _current(self) -> credentials.Session:
+        session = self._session
+        return session if self._source.stamp() == session.stamp else self._renewed(session)
+
+    def _renewed(self, stale: credentials.Session) -> credentials.Session:
+        """The session after `stale`; many threads that find it stale make one new one.
+
+        Files that make no sense now did at the start, so they are being rewritten: the call is
+        Unreachable, and a later one reads them again.
+        """
+        with self._lock:
+            if self._session is stale:
+                try:
+                    self._session = self._source.open()
+                except errors.BadInput as e:
+                    raise api_errors.no_answer("READ", "credentials", e) from e
+            return self._session
+
+
+def _sent(body: object) -> bytes | None:
+    """JSON as Go writes it: no spaces, keys in order.
+
+    The server keeps opaque parameters byte for byte, and takes the same in another form for a
+    change: a claim that was made with spaces in them cannot be patched any more (finalizers.py).
+    Half a surrogate pair, which such parameters may hold, is written as the escape it came as.
+    """
+    if body is None or isinstance(body, bytes):
+        return body
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return text.encode(errors="backslashreplace")

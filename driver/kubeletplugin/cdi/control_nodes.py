@@ -1,0 +1,73 @@
+"""Control devices that CUDA needs in every container; those that the host lacks are made.
+
+nvidiactl and those of nvidia-uvm are made by the first CUDA program, through nvidia-modprobe: a
+machine on which only NVML ran since its boot has none. Majors are the kernel's (/proc/devices),
+minors the driver's contract (nvidia-modprobe-utils.h of nvidia-modprobe).
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+
+from driver.kubeletplugin.cdi import template
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+
+_log = structlog.get_logger(__name__)
+_NEEDED = {
+    "nvidiactl": (("nvidia", "nvidiactl", "nvidia-frontend"), 255),
+    "nvidia-uvm": (("nvidia-uvm",), 0),
+    "nvidia-uvm-tools": (("nvidia-uvm",), 1),
+}
+"""By the device's name: names of its driver in /proc/devices, and its minor."""
+_OPTIONAL = ("nvidia-modeset",)
+_MODE = 0o666
+
+
+def read(root: cdi_driver_root.DriverRoot, host: Path) -> Iterator[template.DeviceNode]:
+    """Read the devices' numbers, and make those that are missing; `host` has /proc.
+
+    Raises DriverNotReady when a kernel module is not loaded.
+    """
+    for name, (drivers, minor) in _NEEDED.items():
+        yield root.node(name) or _made(root, name, _major(host, drivers), minor)
+    for name in _OPTIONAL:
+        if (node := root.node(name)) is not None:
+            yield node
+
+
+def _major(host: Path, drivers: tuple[str, ...]) -> int:
+    path = host / "proc/devices"
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as e:
+        raise cdi_driver_root.DriverNotReady("read", str(path), str(e)) from e
+    characters = text.partition("Block devices")[0]
+    lines = (line.split() for line in characters.splitlines())
+    majors = {words[1]: int(words[0]) for words in lines if len(words) > 1 and words[0].isdigit()}
+    major = next((majors[driver] for driver in drivers if driver in majors), None)
+    if major is None:
+        text = (
+            f"{drivers[0]} is not loaded; expected the kernel module, as by modprobe {drivers[0]}"
+        )
+        raise cdi_driver_root.DriverNotReady("use", str(path), text)
+    return major
+
+
+def _made(
+    root: cdi_driver_root.DriverRoot, name: str, major: int, minor: int
+) -> template.DeviceNode:
+    """The device, as a node of the host too: a pod with users of its own is given that one.
+
+    Any other container is given the numbers, so a /dev that cannot be written is no failure.
+    """
+    path = (root.host or root.path) / "dev" / name
+    try:
+        os.mknod(path, stat.S_IFCHR | _MODE, os.makedev(major, minor))
+        path.chmod(_MODE)  # whatever the umask
+        _log.info("device node made", path=str(path), major=major, minor=minor)
+    except OSError as e:
+        _log.debug("device node not made", path=str(path), problem=str(e))
+    return template.DeviceNode(f"/dev/{name}", str(path), major, minor)

@@ -1,0 +1,102 @@
+"""What a container is told of its devices: a file a request, where every driver puts it. Pure.
+
+KEP-5304, as k8s.io/dynamic-resource-allocation has it (api/metadata, kubeletplugin/metadata.go of
+v0.37.1): a stream of JSON objects, the same in each version of the API, the newest first; a reader
+takes the first that it knows.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from driver import names
+from driver.devices import attributes as device_attributes
+from driver.devices import faces, model
+from driver.kubeletplugin.plan import steps
+from driver.kubeletplugin.records import checkpoint
+from driver.resources.dra import attributes as dra_attributes
+
+VERSIONS: Final = ("v1beta1", "v1alpha1")
+_GROUP: Final = "metadata.resource.k8s.io"
+_FOLDER: Final = "/var/run/kubernetes.io/dra-device-attributes"
+_FIRST_GENERATION: Final = 1
+
+
+def container_path(record: checkpoint.Record, request: str, driver: str) -> str:
+    """Where the file of a request is in containers."""
+    kind, claim = (
+        ("resourceclaimtemplates", record.pod_claim)
+        if record.pod_claim
+        else ("resourceclaims", record.claim.name)
+    )
+    return f"{_FOLDER}/{kind}/{claim}/{request}/{driver}-metadata.json"
+
+
+def bearers(record: checkpoint.Record) -> Mapping[str, str]:
+    """The requests, each with the CDI id of the device that brings its file: its first."""
+    return {one.request: one.cdi_id for one in reversed(record.devices)}
+
+
+def render(
+    record: checkpoint.Record, request: str, driver: str, inventory: model.Inventory
+) -> bytes:
+    """The file of one request: its devices, as they are now."""
+    found = [one for one in record.devices if one.request == request]
+    chosen = found[0].subrequest
+    body = {
+        "kind": "DeviceMetadata",
+        "metadata": {
+            "name": record.claim.name,
+            "namespace": record.claim.namespace,
+            "uid": record.uid,
+            "generation": _FIRST_GENERATION,
+        },
+        **({"podClaimName": record.pod_claim} if record.pod_claim else {}),
+        "requests": [
+            {
+                "name": f"{request}/{chosen}" if chosen else request,
+                "devices": [_device(one, driver, inventory) for one in found],
+            }
+        ],
+    }
+    stream = ({"apiVersion": f"{_GROUP}/{version}", **body} for version in VERSIONS)
+    return b"".join(json.dumps(one, sort_keys=True).encode() + b"\n" for one in stream)
+
+
+def _device(
+    device: steps.PlannedDevice, driver: str, inventory: model.Inventory
+) -> dict[str, object]:
+    described = attributes(device, inventory)
+    shown = {key: dra_attributes.render(value) for key, value in described.items()}
+    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
+
+
+def attributes(
+    device: steps.PlannedDevice, inventory: model.Inventory
+) -> device_attributes.Attributes:
+    """The attributes that the device's slice has, and what the claim was given of it.
+
+    `memory` is in bytes, `compute` in percent of the GPU. A face that is not there now has none.
+    """
+    gpu = inventory.by_uuid(device.gpu)
+    face = faces.named(gpu, device.device) if gpu else None
+    if face is None:
+        return {}
+    if isinstance(face, faces.MigFace):
+        face = replace(face, instance=face.there)  # ours has no face of its own
+    order = tuple(one.pci for one in inventory.known)
+    published = device_attributes.of_face(face, device_attributes.peers_of(face.gpu, order), "")
+    mine = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
+    return {**mine, **_given(device, face)}
+
+
+def _given(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:
+    if device.terms is not None:
+        memory: int | None = device.terms.memory_bytes or None
+        compute = device.terms.compute_percent
+    else:
+        memory = face.profile.memory_bytes if isinstance(face, faces.MigFace) else None
+        memory = memory or face.gpu.memory_bytes
+        compute = device_attributes.compute_percent(face)
+    return {names.CAP_COMPUTE: compute, **({names.CAP_MEMORY: memory} if memory else {})}

@@ -1,0 +1,1 @@
+"""Files of the NVIDIA driver that containers get."""

@@ -1,0 +1,1 @@
+"""Values of the plugin's metrics per GPU and claim. Pure."""

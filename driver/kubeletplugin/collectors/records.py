@@ -1,0 +1,39 @@
+"""What is said of the node's records. Pure."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from driver import ids
+from driver.kubeletplugin.records import checkpoint
+from driver.runtime.metrics.families import Family, Figures
+
+COUNT: Final = Family(
+    "dra_gpu_plugin_records", "Records of claims on the node, by state.", ("state",)
+)
+AGE: Final = Family(
+    "dra_gpu_plugin_oldest_record_age_seconds",
+    "Since the oldest record of the state was written; 0 without one. A started one that is old is "
+    "a Prepare or Unprepare that does not end.",
+    ("state",),
+)
+READABLE: Final = Family(
+    "dra_gpu_plugin_records_readable",
+    "0 while the records cannot be read: then no claim has series.",
+)
+FAMILIES: Final = (COUNT, AGE, READABLE)
+
+
+def of_records(
+    found: Sequence[checkpoint.Record],
+    written: Callable[[ids.ClaimUid], float | None],
+    now: float,
+) -> Figures:
+    """The figures; `written` says when a claim's record was, as `now` in seconds since 1970."""
+    counts: dict[tuple[str, ...], float] = {}
+    ages: dict[tuple[str, ...], float] = {}
+    for state in checkpoint.State:
+        moments = [written(one.uid) for one in found if one.state is state]
+        oldest = min((one for one in moments if one is not None), default=now)
+        counts[state.value,] = len(moments)
+        ages[state.value,] = max(0.0, now - oldest)
+    return {COUNT.name: counts, AGE.name: ages, **READABLE.alone(1)}

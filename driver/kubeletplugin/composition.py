@@ -1,0 +1,290 @@
+"""The node's core, put together: NVML, records, CDI and locks behind the use case."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from driver import clock, errors, ids
+from driver.api import offerings
+from driver.devices import mig, model
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
+from driver.kubeletplugin.cdi import model as spec_model
+from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.config import PluginConfig
+from driver.kubeletplugin.health import gpu_in_use, reset_watch
+from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.host import capabilities, discovery, last_inventory, locks, process_owner
+from driver.kubeletplugin.nvml import bounded_settings, lanes, mig_instances
+from driver.kubeletplugin.nvml import gpu_calls as nvml_door
+from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.nvml import reset as nvml_reset
+from driver.kubeletplugin.nvml.queries import compute_mode, power, process_utilization
+from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.plan import mig as parts
+from driver.kubeletplugin.prepare import (
+    compute_modes,
+    executor,
+    mig_mode_refusals,
+    mig_steps,
+    mps_client,
+    nvidia_smi,
+    release_wait,
+    share_steps,
+    time_slices,
+)
+from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.records import checkpoint, tombstones
+from driver.kubeletplugin.recovery import (
+    claim_gc,
+    mps_reconcile,
+    pending_mig,
+    pending_settings,
+    recovery,
+)
+from driver.kubeletplugin.usage import activity_watch, usage_watch
+from driver.runtime.files import boot_id as file_boot_id
+from driver.runtime.files import driver_search, failpoints, yaml_files
+
+_log = structlog.get_logger(__name__)
+
+
+def _never(_uid: ids.ClaimUid) -> None:
+    """No record was ever written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What the shell needs of the node.
+
+    `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
+    names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
+    `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
+    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share,
+    `workers` for what devices do, `resets` for GPUs that ask for a reset, `mode_refusals` for GPUs
+    that do not take another MIG mode. `written` is when a claim's record was written, in seconds
+    since 1970.
+    """
+
+    preparation: ports.Preparation
+    look: Callable[[], model.Inventory]
+    recover: Callable[[], tuple[str, ...]]
+    close: Callable[[], None]
+    watcher: kubeletplugin_health_watch.Watcher
+    rules: offerings.NodeOfferings
+    daemons: ports.Daemons
+    records: Callable[[], tuple[checkpoint.Record, ...]]
+    leftovers: claim_gc.Node
+    sharers: usage_watch.Node
+    workers: activity_watch.Node
+    resets: reset_watch.Node
+    mode_refusals: mig_mode_refusals.ModeRefusals
+    written: Callable[[ids.ClaimUid], float | None] = _never
+
+    def held(self) -> frozenset[ids.DeviceName]:
+        """The devices that claims hold, by the records. Raises NodeFault."""
+        return frozenset(device.device for one in self.records() for device in one.devices)
+
+    def holders(self, gpu: ids.GpuUuid) -> tuple[ports.ClaimRef, ...]:
+        """The claims that hold a GPU, by the records. Raises NodeFault."""
+        return tuple(one.claim for one in self.records() if gpu in one.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hands:
+    """The node's GPUs, files and locks, which every use of them has in common."""
+
+    library: nvml.NvmlLibrary
+    gpus: discovery.Discovery
+    records: checkpoint.Checkpoint
+    door: mps_client.MpsDoor
+    smi: nvidia_smi.Smi
+    slices: time_slices.Remembered
+    acting: executor.Executor
+    holding: locks.Locks
+    settings: mps_reconcile.SharedSettings
+    owed: pending_mig.Settling
+    mode_refusals: mig_mode_refusals.ModeRefusals
+    left: pending_settings.SettingsOwed
+
+    def recover(self) -> tuple[str, ...]:
+        """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
+        try:
+            self.gpus.refresh()  # a spec names the minors of now
+        except errors.DeviceFault as e:
+            _log.info("GPUs not readable yet", error=str(e))
+        report = recovery.recover(self.acting, self.holding)
+        failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
+        return (*failed, *self._settled())
+
+    def reset(self, gpu: ids.GpuUuid) -> None:
+        """Reset a GPU that nothing uses, whose time slice is lost by it. Raises NodeFault."""
+        self.slices.forget(gpu)
+        self.smi.reset(gpu)
+
+    def mend(self) -> tuple[str, ...]:
+        """Put back what was lost since; names what could not be. Raises NodeFault."""
+        return (*recovery.put_back_specs(self.acting, self.holding), *self._settled())
+
+    def _settled(self) -> tuple[str, ...]:
+        return (*self.settings.mend(), *self.owed.mend(), *self.left.mend())
+
+
+def core(
+    config: PluginConfig,
+    reader: ports.ClaimReader,
+    time: clock.Clock,
+    wait_s: float = release_wait.WAIT_S,
+    watch: failpoints.Observer = failpoints.NOBODY,
+) -> Core:
+    """The core of this node; a device on its way out is waited for `wait_s`.
+
+    `watch` is told of every act on records, files and hardware.
+
+    Raises:
+        NodeFault: the host's boot id cannot be read.
+        BadInput: the offerings document is wrong.
+    """
+    hands, rules = _hands(config, time, watch), _offerings(config.offerings)
+    session = hands.library.session
+    preparer = prepare_preparer.Preparer(
+        prepare_preparer.Place(config.node_name, config.driver_name, rules),
+        reader,
+        hands.gpus,
+        hands.acting,
+        hands.holding,
+        tombstones.Tombstones(time),
+    )
+    on_gpus = querie_processes.Busy(session)
+    everyone, pods_of = hands.records.all, process_owner.Owners(config.host_root)
+    return Core(
+        release_wait.Patient(preparer, reader, time, wait_s),
+        hands.gpus.refresh,
+        hands.recover,
+        hands.library.close,
+        nvml_health.NvmlHealth(session),
+        rules,
+        hands.door,
+        everyone,
+        claim_gc.Node(
+            everyone,
+            reader,
+            lambda record: in_use(record, on_gpus),
+            preparer.unprepare,
+            hands.mend,
+        ),
+        usage_watch.Node(everyone, on_gpus, pods_of, reader),
+        activity_watch.Node(
+            everyone,
+            on_gpus,
+            process_utilization.Activity(session),
+            pods_of,
+            reader,
+            power.Meter(session),
+        ),
+        reset_watch.Node(
+            gpu_in_use.Occupancy(hands.acting, hands.gpus, hands.door, _senses(session)).of,
+            nvml_reset.Resetter(session, hands.reset).reset,
+            hands.holding,
+        ),
+        hands.mode_refusals,
+        hands.records.written,
+    )
+
+
+def _hands(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) -> _Hands:
+    boot_id = file_boot_id.boot_id(config.host_root)
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
+    place = driver_search.of(config.driver_root, config.host_root)
+    inside = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
+    library = nvml.NvmlLibrary(place, config.host_root, inside)
+    memory = last_inventory.LastInventory(config.state_dir / "inventory.json", watch)
+    gpus = discovery.Discovery(library, lambda: parts_of(records), memory)
+    root = cdi_driver_root.DriverRoot(place, host=config.host_root)
+    door = mps_client.MpsDoor(config.mps_dir, boot_id, time)
+    smi = nvidia_smi.Smi(root)
+    load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
+    knob = bounded_settings.Modes(compute_mode.Modes(library.session), library.session)
+    setting = compute_modes.Remembered(knob, config.state_dir / "compute-modes", load)
+    slices = time_slices.Remembered(
+        bounded_settings.TimeSlices(smi, library.session), config.state_dir / "time-slices", load
+    )
+    sharing = share_steps.ShareActs(records.all, slices, setting, door, gpus.again)
+    partitions = mig_instances.Instances(library.session, time, watch)
+    owed = pending_mig.Owed(config.state_dir / "mig-owed", boot_id, watch)
+    refusals = mig_mode_refusals.ModeRefusals(time)
+    parting = mig_steps.MigActs(partitions, gpus.again, owed.add, refusals)
+    holding = locks.Locks(config.state_dir / "locks", time)
+    left = pending_settings.SettingsOwed(
+        sharing.table(),
+        lambda act: pending_mig.Owed(config.state_dir / "settings-owed" / act, boot_id, watch),
+        holding,
+        library.hung,
+    )
+    acts = {**parting.table(), **left.table()}
+    driver = cdi_driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
+    specs = _specs(config, gpus, driver, door, watch)
+    acting = executor.Executor(records, specs, acts, watch, left.settle)
+    settings = mps_reconcile.SharedSettings(records.all, sharing, door, holding, acting.unaccounted)
+    settling = pending_mig.Settling(owed, records.all, partitions, gpus.again, holding)
+    return _Hands(
+        *(library, gpus, records, door, smi, slices, acting, holding, settings, settling),
+        *(refusals, left),
+    )
+
+
+def _specs(
+    config: PluginConfig,
+    gpus: discovery.Discovery,
+    driver: cdi_driver_files.DriverFiles,
+    door: mps_client.MpsDoor,
+    watch: failpoints.Observer,
+) -> spec_writer.Injection:
+    kind = spec_model.kind(config.driver_name)
+    told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
+    files = spec_writer.Files(
+        store.Store(config.cdi_root, kind, watch), metadata_files.MetadataFiles(told, watch)
+    )
+    opening = capabilities.Capabilities(config.host_root)
+    return spec_writer.Injection(kind, gpus, driver, files, opening, door)
+
+
+def _senses(session: nvml_door.Door) -> gpu_in_use.Senses:
+    """For a thread of its own, as each adapter of the GPUs' health is."""
+    signs = nvml_health.NvmlHealth(session).signs
+    return gpu_in_use.Senses(signs, querie_processes.Busy(session).count_all)
+
+
+def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:
+    """The GPUs that a claim has for itself and on which processes run; "" when there is none.
+
+    On a GPU that is shared they may be another's; a MIG instance in use cannot be destroyed.
+    Raises DeviceFault.
+    """
+    alone = {one.gpu for one in record.devices if one.whole and not one.admin_access}
+    counts = {gpu: processes.count(gpu) for gpu in sorted(alone)}
+    return ", ".join(f"{count} processes on {gpu}" for gpu, count in counts.items() if count)
+
+
+def parts_of(records: checkpoint.Checkpoint) -> frozenset[mig.Place]:
+    """Where the node's claims have MIG instances made.
+
+    Raises DeviceFault: without the records nobody's instance could be told from ours.
+    """
+    try:
+        found = records.all()
+    except errors.NodeFault as e:
+        raise errors.DeviceFault("", "telling our instances apart", -1, str(e)) from e
+    return frozenset(place for one in found for place in parts.places(one.steps, one.facts))
+
+
+def _offerings(path: Path | None) -> offerings.NodeOfferings:
+    """The document at a path; without one, everything as by default. Raises BadInput."""
+    if path is None:
+        return offerings.NodeOfferings()
+    return offerings.read(yaml_files.read(path, "NodeOfferings"), path.name)

@@ -1,0 +1,60 @@
+"""Telling users: events on claims and on the node (D19)."""
+
+from typing import Protocol
+
+from driver import ids, reasons
+from driver.kube.events import recorder as event_recorder
+from driver.kubeletplugin import ports
+
+
+class Recorder(Protocol):
+    """Events on objects (kube.events.EventRecorder); never blocks."""
+
+    def event(
+        self,
+        regarding: event_recorder.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: event_recorder.ObjectRef | None = None,
+    ) -> None:
+        """Tell the object's readers what happened."""
+        ...
+
+
+class Teller:
+    """Writes the words where a user may look for them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def claim_warning(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+        """Something about a claim did not go as asked."""
+        self._recorder.event(_claim(ref), reason.value, message, warning=True)
+
+    def claim_notice(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+        """Something happened to a claim that is not to be worried about."""
+        self._recorder.event(_claim(ref), reason.value, message, warning=False)
+
+    def node_warning(
+        self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
+    ) -> None:
+        """Something about the node's devices is not as it should be."""
+        self._recorder.event(_node(node, uid), reason.value, message, warning=True)
+
+    def node_notice(
+        self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
+    ) -> None:
+        """Something happened to the node's devices that is not to be worried about."""
+        self._recorder.event(_node(node, uid), reason.value, message, warning=False)
+
+
+def _claim(ref: ports.ClaimRef) -> event_recorder.ObjectRef:
+    return event_recorder.ObjectRef(
+        "ResourceClaim", "resource.k8s.io/v1", ref.namespace, ref.name, ref.uid
+    )
+
+
+def _node(node: ids.NodeName, uid: str) -> event_recorder.ObjectRef:
+    return event_recorder.ObjectRef("Node", "v1", "", node, uid)

@@ -1,0 +1,1 @@
+"""GPU health: events and polls to taints, and resets."""

@@ -1,0 +1,1 @@
+"""The host under the plugin: sysfs, cgroups, locks, sockets, discovered GPUs."""

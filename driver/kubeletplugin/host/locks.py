@@ -1,0 +1,98 @@
+"""Who works on what: one caller a claim, one caller a GPU, over threads and processes (D9).
+
+Two plugins run side by side during a rolling update, so a GPU's lock is a thread's lock and a
+flock file, taken together; the kernel lets go of the file when a process dies.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver import clock, errors, ids
+from driver.runtime.files import atomic, flock
+
+WAIT_S = 30.0
+"""Longest wait for a GPU: a refusal must be out within the kubelet's 45 s."""
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Until when to wait, and how long that was from the start."""
+
+    until: float
+    lasts_s: float
+
+    def over(self) -> str:
+        return f"was busy for {self.lasts_s:g} s"
+
+
+class Locks:
+    """Locks of claims (this process) and of GPUs (files `<uuid>.lock` in `directory`)."""
+
+    def __init__(self, directory: Path, clock: clock.Clock, wait_s: float = WAIT_S) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._wait_s = wait_s
+        self._guard = threading.Lock()
+        self._threads: dict[str, threading.Lock] = {}
+        self._users: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def claim(self, uid: ids.ClaimUid) -> Iterator[None]:
+        """Hold a claim. Raises NodeFault after the wait."""
+        with self._thread(f"claim {uid}", self._wait(self._wait_s)):
+            yield
+
+    @contextlib.contextmanager
+    def gpus(self, uuids: Iterable[ids.GpuUuid], *, wait_s: float | None = None) -> Iterator[None]:
+        """Hold GPUs, taken in sorted order, so that two callers cannot wait for each other.
+
+        `wait_s` is for those with less patience. Raises NodeFault after the wait.
+        """
+        wait = self._wait(self._wait_s if wait_s is None else wait_s)
+        with contextlib.ExitStack() as held:
+            for uuid in sorted(set(uuids)):
+                held.enter_context(self._thread(f"GPU {uuid}", wait))
+                held.enter_context(self._file(self._directory / f"{uuid}.lock", wait))
+            yield
+
+    def _wait(self, lasts_s: float) -> _Wait:
+        return _Wait(self._clock.monotonic() + lasts_s, lasts_s)
+
+    @contextlib.contextmanager
+    def _thread(self, name: str, wait: _Wait) -> Iterator[None]:
+        with self._guard:
+            lock = self._threads.setdefault(name, threading.Lock())
+            self._users[name] = self._users.get(name, 0) + 1
+        try:
+            if not lock.acquire(timeout=max(0.0, wait.until - self._clock.monotonic())):
+                raise errors.NodeFault("lock", name, wait.over())
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        with self._guard:
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._users[name], self._threads[name]
+
+    @contextlib.contextmanager
+    def _file(self, path: Path, wait: _Wait) -> Iterator[None]:
+        try:
+            atomic.make_folder(path.parent)
+            file = path.open("ab")
+        except OSError as e:
+            raise errors.NodeFault("lock", str(path), str(e)) from e
+        with file:
+            while not flock.taken(file.fileno()):
+                if self._clock.monotonic() >= wait.until:
+                    raise errors.NodeFault("lock", str(path), wait.over())
+                self._clock.wait(threading.Event(), _POLL_S)
+            yield

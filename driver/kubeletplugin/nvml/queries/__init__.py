@@ -1,0 +1,1 @@
+"""Queries of one GPU's state, one topic per file."""

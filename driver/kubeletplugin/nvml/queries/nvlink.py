@@ -1,0 +1,57 @@
+"""NVLink: which GPUs of the node reach each other."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import pynvml
+
+from driver import ids
+from driver.devices import model
+from driver.kubeletplugin.nvml import errors as nvml_errors
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Links:
+    """Where a GPU's active NVLinks end."""
+
+    switched: bool = False
+    remotes: frozenset[ids.PciAddress] = frozenset()
+
+
+def of_gpu(pci: ids.PciAddress, handle: object) -> Links:
+    """The ends of a GPU's links. Raises DeviceFault."""
+    ends = list(_ends(pci, handle))
+    remotes = frozenset(end for end in ends if end is not None)
+    return Links(switched=None in ends, remotes=remotes)
+
+
+def _ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress | None]:
+    """The GPU at the end of each active link; None for a switch."""
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        state = nvml_errors.optional(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        if state is None:
+            return  # past the last link, or a GPU without any
+        if state != pynvml.NVML_FEATURE_ENABLED:
+            continue
+        kind = nvml_errors.optional(pci, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
+            yield None
+        elif kind == pynvml.NVML_NVLINK_DEVICE_TYPE_GPU:
+            remote = nvml_errors.optional(
+                pci, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link
+            )
+            if remote is not None:
+                yield nvml_errors.address(remote)
+
+
+def joined(read: Sequence[tuple[model.Gpu, Links]]) -> tuple[model.Gpu, ...]:
+    """The GPUs with their peers: a node's switches are one fabric, whoever links to it."""
+    switched = frozenset(gpu.pci for gpu, found in read if found.switched)
+    return tuple(
+        dataclasses.replace(
+            gpu,
+            nvlink_peers=(found.remotes | (switched if found.switched else frozenset()))
+            - {gpu.pci},
+        )
+        for gpu, found in read
+    )

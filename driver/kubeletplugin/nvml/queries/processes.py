@@ -1,0 +1,52 @@
+"""Who is on a GPU (NVML's lists of compute, MPS's and graphics processes)."""
+
+import pynvml
+
+from driver import ids
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.nvml import errors as nvml_errors
+from driver.kubeletplugin.nvml import gpu_calls
+
+_LISTS = (
+    pynvml.nvmlDeviceGetComputeRunningProcesses,
+    pynvml.nvmlDeviceGetMPSComputeRunningProcesses,
+)
+"""nvidia-smi's types C and M; an MPS client, its M+C, is in both."""
+
+
+class Busy:
+    """Implements `ports.Processes` and `ports.Users`."""
+
+    def __init__(self, session: gpu_calls.Door) -> None:
+        self._session = session
+
+    def count(self, gpu: ids.GpuUuid) -> int:
+        """How many compute processes are on the whole GPU. Raises DeviceFault."""
+        call = pynvml.nvmlDeviceGetComputeRunningProcesses
+        return self._session.on(gpu, lambda handle: len(nvml_errors.ask(gpu, call, handle)))
+
+    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+        """Every process that computes on the whole GPU, each once, by pid. Raises DeviceFault."""
+        used = self._session.on(gpu, lambda handle: _used(gpu, handle))
+        return tuple(ports.GpuProcess(pid, used[pid]) for pid in sorted(used))
+
+    def count_all(self, gpu: ids.GpuUuid) -> int:
+        """As `count`, graphics processes too; one that is both counts twice. Raises DeviceFault."""
+        return self._session.on(gpu, lambda handle: _count_all(gpu, handle))
+
+
+def _used(gpu: str, handle: object) -> dict[int, int | None]:
+    """The bytes of each process, by pid."""
+    used: dict[int, int | None] = {}
+    for call in _LISTS:
+        for process in nvml_errors.maybe(gpu, call, handle) or ():
+            # Between the two calls it may have grown; pynvml says None for "not available".
+            sizes = (used.get(process.pid), process.usedGpuMemory)
+            used[process.pid] = max((size for size in sizes if size is not None), default=None)
+    return used
+
+
+def _count_all(gpu: str, handle: object) -> int:
+    computing = nvml_errors.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    drawing = nvml_errors.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+    return len(computing) + len(drawing or ())

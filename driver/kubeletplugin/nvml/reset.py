@@ -1,0 +1,63 @@
+"""A GPU's reset, with this process out of its way.
+
+nvidia-smi refuses while anybody has the GPU open: NVML in this process has, from the first handle
+of it until its end, and persistence mode has.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Final
+
+import pynvml
+import structlog
+
+from driver import errors, ids
+from driver.kubeletplugin.nvml import errors as nvml_errors
+from driver.kubeletplugin.nvml import gpu_calls
+
+_log = structlog.get_logger(__name__)
+PATIENCE_S: Final = 10.0
+"""Longest wait for calls of NVML to return; a wait for events takes a second."""
+_LIMIT_S: Final = 70.0
+"""Of the program, which ends itself earlier if it can be ended."""
+
+
+class Resetter:
+    """`act` resets a GPU that nobody has open; raises NodeFault."""
+
+    def __init__(self, session: gpu_calls.Door, act: Callable[[ids.GpuUuid], None]) -> None:
+        self._session = session
+        self._act = act
+
+    def reset(self, gpu: ids.GpuUuid) -> None:
+        """Reset a GPU on which nothing is; whoever calls holds it. All of NVML waits meanwhile.
+
+        Persistence mode is put back whether or not it went well. Raises NodeFault, DeviceFault.
+        """
+        persistent = self._leave_persistence(gpu)
+        try:
+            with self._session.paused(PATIENCE_S):
+                self._session.lanes.call(
+                    gpu, functools.partial(self._act, gpu), _LIMIT_S, "nvidia-smi"
+                )
+        finally:
+            if persistent:
+                self._put_back(gpu)
+
+    def _leave_persistence(self, gpu: ids.GpuUuid) -> bool:
+        """Have persistence mode off; whether it was on. Some GPUs have none."""
+        return self._session.on(gpu, lambda handle: _turned_off(gpu, handle))
+
+    def _put_back(self, gpu: ids.GpuUuid) -> None:
+        try:
+            call = pynvml.nvmlDeviceSetPersistenceMode
+            self._session.on(gpu, lambda handle: nvml_errors.ask(gpu, call, handle, 1))
+        except errors.DeviceFault as fault:
+            _log.warning("persistence mode stays off", gpu=gpu, error=str(fault))
+
+
+def _turned_off(gpu: str, handle: object) -> bool:
+    if not nvml_errors.maybe(gpu, pynvml.nvmlDeviceGetPersistenceMode, handle):
+        return False
+    nvml_errors.ask(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 0)
+    return True

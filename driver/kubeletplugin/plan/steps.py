@@ -1,0 +1,139 @@
+"""What a plan is made of. Pure: values in, values out.
+
+A step changes hardware and knows its inverse, addressed by what was planned and never by what was
+revealed, so that it can be undone after a crash (D8). A device is what the kubelet is told and
+what its containers get.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
+
+from driver import ids
+from driver.devices import faces, mig
+from driver.resources.sharing import compatibility as shares
+
+Arguments = Mapping[str, str | int]
+NOTHING: Final[Arguments] = MappingProxyType({})
+_REBOOTED = "rebooted"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of one GPU.
+
+    `act` and `undo` name entries of the executor's table; an act, done again, ends in the same
+    state, and an undo succeeds where there is nothing left to undo.
+    """
+
+    act: str
+    undo: str
+    gpu: ids.GpuUuid
+    arguments: Arguments = field(default_factory=dict)
+
+    @property
+    def rebooted(self) -> bool:
+        """Whether it takes back what was done before the machine's last boot."""
+        return _REBOOTED in self.arguments
+
+    def inverse(self, known: Arguments = NOTHING, *, rebooted: bool = False) -> "Step":
+        """The step that takes this one back, told what is `known` of how this one went."""
+        told = {**self.arguments, **known, **({_REBOOTED: 1} if rebooted else {})}
+        return Step(self.undo, self.act, self.gpu, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What a device adds to its containers, in terms of hardware: numbers are looked up late.
+
+    `gpus` are those whose nodes it needs, `instance` the part of one that it is, `daemon` the key
+    of the MPS daemon that its processes are to talk to.
+    """
+
+    gpus: tuple[ids.GpuUuid, ...] = ()
+    instance: mig.Place | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    daemon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDevice:
+    """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name.
+
+    `terms` are those of a GPU that other claims have too, and `shared_bytes` is the memory that all
+    its shares had together as this one was given; 0: not known. `subrequest` is the chosen
+    alternative of a `firstAvailable` request.
+    """
+
+    request: str
+    pool: str
+    device: ids.DeviceName
+    gpu: ids.GpuUuid
+    cdi_id: str
+    edits: Edits
+    admin_access: bool = False
+    share_id: str = ""
+    terms: shares.Terms | None = None
+    subrequest: str = ""
+    shared_bytes: int = 0
+
+    @property
+    def cdi_name(self) -> str:
+        """The device's name in its CDI spec."""
+        return self.cdi_id.partition("=")[2]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a GPU that no other claim has a part or a share of."""
+        return self.terms is None and self.edits.instance is None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A result of our driver in our pool: the face of a GPU, as the GPU is now."""
+
+    request: str
+    pool: str
+    face: faces.Face
+    admin_access: bool = False
+    share_id: str = ""
+    terms: shares.Terms | None = None
+    subrequest: str = ""
+
+    def of_share(self) -> shares.Terms:
+        """The terms of a share: whoever grants a shared face says on which."""
+        if self.terms is None:
+            raise ValueError(f"{self.face.name} was granted without terms")
+        return self.terms
+
+
+def on_terms(grant: Grant, given: shares.Terms) -> Grant:
+    """The grant of a share."""
+    return replace(grant, terms=given)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one grant comes to."""
+
+    device: PlannedDevice
+    steps: tuple[Step, ...] = ()
+
+
+def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
+    """The device of a grant."""
+    shared = grant.face.memory_bytes if isinstance(grant.face, faces.ShareFace) else None
+    return PlannedDevice(
+        request=grant.request,
+        pool=grant.pool,
+        device=grant.face.name,
+        gpu=grant.face.gpu.uuid,
+        cdi_id=cdi_id,
+        edits=edits,
+        admin_access=grant.admin_access,
+        share_id=grant.share_id,
+        terms=grant.terms,
+        subrequest=grant.subrequest,
+        shared_bytes=shared or 0,
+    )

@@ -1,0 +1,1 @@
+"""NodePrepareResources and NodeUnprepareResources: resolve, plan, record, carry out."""

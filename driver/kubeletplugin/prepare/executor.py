@@ -1,0 +1,178 @@
+"""Carrying a plan out, and taking it back: record, steps, CDI, record (D8)."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from driver import errors, ids
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.cdi import spec_writer
+from driver.kubeletplugin.plan import planner, steps
+from driver.kubeletplugin.records import checkpoint
+from driver.runtime.files import failpoints
+
+Act = Callable[[steps.Step], checkpoint.Facts]
+"""Does one step and says what that revealed. Raises RationError: after Unchanged there is nothing
+of the step to take back, after any other perhaps a part of it."""
+NO_ACTS: Final[Mapping[str, Act]] = {}
+"""Whole GPUs need none."""
+
+
+Settle = Callable[[Iterable[ids.GpuUuid]], None]
+"""Takes back what earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
+
+
+def _nothing_owed(_gpus: Iterable[ids.GpuUuid]) -> None:
+    """Nothing is ever left."""
+
+
+class Abandoned(errors.RationError):
+    """The caller has gone: what was begun was taken back."""
+
+
+class Executor:
+    """Acts on one claim at a time; the caller holds its GPUs. Raises RationError."""
+
+    def __init__(
+        self,
+        records: checkpoint.Checkpoint,
+        specs: spec_writer.Injection,
+        acts: Mapping[str, Act] = NO_ACTS,
+        watch: failpoints.Observer = failpoints.NOBODY,
+        settle: Settle = _nothing_owed,
+    ) -> None:
+        self._settle = settle
+        self.records = records
+        self.specs = specs
+        self._acts = acts
+        self._watch = watch
+
+    def carry_out(
+        self, claim: ports.ClaimRef, intent: planner.Plan, cancelled: ports.Cancelled
+    ) -> checkpoint.Record:
+        """Make the claim ready. On any failure of ours nothing of it is left."""
+        _still_there(cancelled)
+        self._settle(device.gpu for device in intent.devices)
+        record = self.records.started(claim, intent)
+        facts: list[checkpoint.Facts] = []
+        try:
+            return self._act(record, facts, cancelled)
+        except errors.RationError as problem:
+            begun = _begun(record, facts, problem)
+            # What cannot be taken back now stays recorded as started: the next call does it.
+            with contextlib.suppress(errors.RationError):
+                if begun != record:
+                    self.records.begun(begun)
+                self.undo(begun)
+            raise
+
+    def is_in_place(self, record: checkpoint.Record) -> bool:
+        """Whether a completed record stands, as far as files tell."""
+        return self.records.is_of_this_boot(record) and self.specs.exists(record.uid)
+
+    def restore(self, record: checkpoint.Record) -> checkpoint.Record:
+        """Make true again what a completed record says; the caller holds its GPUs.
+
+        In the boot it was carried out in the CDI spec can be missing, or a MIG instance. After
+        another boot hardware settings are gone and device numbers may be others: everything is
+        done anew.
+        """
+        if not (self.records.is_of_this_boot(record) and self.specs.stands(record)):
+            self._settle(record.gpus)
+            return self._anew(record)
+        if not self.specs.exists(record.uid):
+            self.specs.write(record)
+        return record
+
+    def unaccounted(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims with a CDI spec whose record is damaged, and not made anew since.
+
+        Their containers may run. What the claims had done to GPUs is not known.
+        """
+        return tuple(
+            uid
+            for uid in self.records.damaged()
+            if self.specs.exists(uid) and self.records.read(uid) is None
+        )
+
+    def undo(self, record: checkpoint.Record) -> None:
+        """Take back everything of the claim, done or half done; its record goes last.
+
+        From the first step on it is no longer one that is done: should it stop half way, nobody
+        may answer from it.
+        """
+        if record.steps and record.state is checkpoint.State.COMPLETED:
+            record = self.records.put_back(
+                dataclasses.replace(record, state=checkpoint.State.STARTED)
+            )
+        self._take_back(record)
+        self.specs.remove(record.uid)
+        self.records.remove(record.uid)
+
+    def _act(
+        self,
+        record: checkpoint.Record,
+        facts: list[checkpoint.Facts],
+        cancelled: ports.Cancelled,
+    ) -> checkpoint.Record:
+        """Steps, CDI, record; `facts` grows by one a step."""
+        for step in record.steps:
+            _still_there(cancelled)
+            facts.append(self._do(step))
+        _still_there(cancelled)
+        self.specs.write(dataclasses.replace(record, facts=tuple(facts)))
+        _still_there(cancelled)
+        return self.records.completed(record, facts)
+
+    def _anew(self, record: checkpoint.Record) -> checkpoint.Record:
+        """Do all of a completed record again; what cannot be is as before, for the next time."""
+        self.specs.remove(record.uid)
+        if not record.steps:
+            return self._act(record, [], _never)
+        self._take_back(record)
+        started = self.records.begun(dataclasses.replace(record, facts=()))
+        facts: list[checkpoint.Facts] = []
+        try:
+            return self._act(started, facts, _never)
+        except errors.RationError as problem:
+            with contextlib.suppress(errors.RationError):
+                self._take_back(_begun(started, facts, problem))
+                self.specs.remove(record.uid)
+                self.records.put_back(record)
+            raise
+
+    def _take_back(self, record: checkpoint.Record) -> None:
+        rebooted = not self.records.is_of_this_boot(record)
+        for number, step in reversed(list(enumerate(record.steps))):
+            known = record.facts[number] if number < len(record.facts) else steps.NOTHING
+            self._do(step.inverse(known, rebooted=rebooted))
+
+    def _do(self, step: steps.Step) -> checkpoint.Facts:
+        act = self._acts.get(step.act)
+        if act is None:
+            raise errors.NodeFault("carry out", step.act, f"expected one of {sorted(self._acts)}")
+        facts = act(step)
+        self._watch.at(f"step done: {step.act}")
+        return facts
+
+
+def _begun(
+    record: checkpoint.Record, facts: list[checkpoint.Facts], problem: errors.RationError
+) -> checkpoint.Record:
+    """The record, narrowed to the steps that may have left something.
+
+    What was never begun must not be taken back: somebody else's may lie there.
+    """
+    in_between = isinstance(problem, Abandoned | errors.Unchanged)
+    count = len(facts) + (0 if in_between else 1)
+    return dataclasses.replace(record, steps=record.steps[:count], facts=tuple(facts))
+
+
+def _still_there(cancelled: ports.Cancelled) -> None:
+    if cancelled():
+        raise Abandoned("the caller has gone; nothing was kept")
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,109 @@
+"""GPUs whose MIG mode stayed as it was when a claim needed the other one.
+
+Another NVML client of the node (DCGM, a monitoring script) keeps the driver from changing the mode,
+and the kubelet tries such a claim again for as long as it lives. Meanwhile nothing new is offered
+that needs the same change.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from driver import clock, ids, names
+from driver.devices import faces, model
+from driver.kube import backoff
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
+
+_log = structlog.get_logger(__name__)
+PACE = backoff.Pace(base_s=60.0, max_s=900.0)
+"""How long the faces are kept back; then the next claim may try, and its failure doubles it."""
+ON, OFF = "stays-on", "stays-off"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The mode that stays, how often in a row it was to change, and until when it counts."""
+
+    value: str
+    failures: int
+    ends_at: float
+
+
+def _nobody() -> None:
+    """Nobody is told."""
+
+
+def _even() -> float:
+    """Nodes do not wait for each other: nothing has to be spread."""
+    return 0.0
+
+
+class ModeRefusals:
+    """Thread safe. Lost with the process: the next claim finds out again."""
+
+    def __init__(self, clock: clock.Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._standing: dict[ids.GpuUuid, Refusal] = {}
+        self._changed: Callable[[], None] = _nobody
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when a refusal came or went. To be called before any other thread."""
+        self._changed = changed
+
+    def refused(self, gpu: ids.GpuUuid, value: str) -> None:
+        """Note that the mode stays: ON or OFF."""
+        with self._lock:
+            before = self._standing.get(gpu)
+            failures = 1 + (before.failures if before and before.value == value else 0)
+            lasts_s = PACE.wait_s(failures, _even)
+            ends_at = self._clock.monotonic() + lasts_s
+            self._standing[gpu] = Refusal(value, failures, ends_at)
+        _log.warning("MIG mode not changed", gpu=gpu, mode=value, kept_back_s=round(lasts_s))
+        self._changed()
+
+    def changed(self, gpu: ids.GpuUuid) -> None:
+        """Note that the mode of a GPU could be changed."""
+        with self._lock:
+            before = self._standing.pop(gpu, None)
+        if before is not None:
+            self._changed()
+
+    def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
+        """The taint of every device that needs a mode which the GPU does not take now."""
+        now = self._clock.monotonic()
+        with self._lock:
+            standing = {gpu: one for gpu, one in self._standing.items() if one.ends_at > now}
+        return taints(inventory.known, {gpu: one.value for gpu, one in standing.items()})
+
+
+def taints(
+    gpus: Iterable[model.Gpu], standing: dict[ids.GpuUuid, str]
+) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
+    """The taint for each face that needs the other mode than the one that stays."""
+    return {
+        face.name: (slices.Taint(names.MIG_MODE_TAINT, value, "NoSchedule"),)
+        for gpu in gpus
+        if (value := _standing_mode(gpu, standing.get(gpu.uuid, "")))
+        for face in faces.every(gpu)
+        if _needs_other(face, value)
+    }
+
+
+def _standing_mode(gpu: model.Gpu, value: str) -> str:
+    """The refusal of a GPU, unless the mode is the other one by now."""
+    enabled = gpu.mig is not None and gpu.mig.enabled
+    return value if enabled == (value == ON) else ""
+
+
+def _needs_other(face: faces.Face, value: str) -> bool:
+    match face:
+        case faces.MonitorFace():
+            return False
+        case faces.MigFace():
+            return value == OFF
+        case _:
+            return value == ON

@@ -1,0 +1,81 @@
+"""The one room of the plugin that runs programs: NVIDIA's `nvidia-smi`, for what NVML cannot do.
+
+NVML has no call for a GPU's time slice (node-layer §4), and none for its reset.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from driver import errors, ids
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.runtime.files import driver_programs
+
+SMI = "nvidia-smi"
+INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
+"""As `compute-policy --set-timeslice` takes them."""
+RESET_S: Final = 60.0
+"""Longest time for a reset; usually it takes a few seconds."""
+_TIMEOUT_S = 10.0
+_SHOWN = 300
+
+
+class Smi:
+    """Implements `ports.TimeSlices` by the driver root's own nvidia-smi."""
+
+    def __init__(self, root: cdi_driver_root.DriverRoot) -> None:
+        self._root = root
+
+    def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
+        """Set a GPU's time slice; `interval` is a name of INTERVALS.
+
+        Raises:
+            NodeFault: nvidia-smi is not there, hangs, or fails otherwise.
+        """
+        number = str(INTERVALS[interval])
+        done = self._run("compute-policy", "-i", gpu, "--set-timeslice", number)
+        if done.returncode == 0:
+            return None
+        words = _words(done)
+        if "not supported" in words.lower():
+            return ports.Unsupported(words)
+        raise errors.NodeFault("set the time slice of", gpu, f"exit {done.returncode}: {words}")
+
+    def reset(self, gpu: ids.GpuUuid) -> None:
+        """Reset a GPU that nothing uses, this process' NVML included.
+
+        Raises:
+            NodeFault: nvidia-smi is not there, hangs, or refuses, in its words.
+        """
+        done = self._run("--gpu-reset", "-i", gpu, limit_s=RESET_S)
+        if done.returncode != 0:
+            raise errors.NodeFault("reset", gpu, f"exit {done.returncode}: {_words(done)}")
+
+    def _run(
+        self, *arguments: str, limit_s: float = _TIMEOUT_S
+    ) -> "subprocess.CompletedProcess[str]":
+        self._root.require(cdi_driver_root.NVML_LIBRARY)
+        program = driver_programs.find(self._root.search, SMI)
+        try:
+            with Path(os.devnull).open("rb") as nothing:
+                return program.call(
+                    lambda: subprocess.run(
+                        [program.path, *arguments],
+                        env=dict(program.environment),
+                        cwd="/",
+                        stdin=nothing,
+                        capture_output=True,
+                        text=True,
+                        errors="replace",
+                        timeout=limit_s,
+                        check=False,
+                    )
+                )
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise errors.NodeFault("run", program.path, str(e)) from e
+
+
+def _words(done: "subprocess.CompletedProcess[str]") -> str:
+    return " ".join((done.stdout + done.stderr).split())[:_SHOWN]

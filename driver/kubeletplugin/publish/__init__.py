@@ -1,0 +1,1 @@
+"""ResourceSlices of the node: built, compared, written, and held back on conflicts."""

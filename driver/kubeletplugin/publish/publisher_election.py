@@ -1,0 +1,107 @@
+"""Which of the node's plugins publishes: during a rolling update two run, and the newest does (D9).
+
+Each has a file of its own, locked for as long as its process lives; the names are in the order in
+which the plugins first wanted to publish:
+
+    <directory>/<20 digits>-<instance>
+
+The digits are nanoseconds since 1970, or one more than the last file's where the clock was put
+back. A file that nobody has locked is what a dead plugin left, and is removed.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import structlog
+
+from driver import clock, errors
+from driver.runtime.files import atomic, flock
+
+_log = structlog.get_logger(__name__)
+_NAME = re.compile(r"(\d{20})-.+")
+
+
+class Newest:
+    """Used by one thread, `leave` aside. `instance` is part of a file's name."""
+
+    def __init__(self, directory: Path, instance: str, time: clock.Clock) -> None:
+        self._directory = directory
+        self._instance = instance
+        self._clock = time
+        self._mine: Path | None = None
+        self._file: BinaryIO | None = None
+        self._was: bool | None = None
+
+    def is_newest(self) -> bool:
+        """Whether no plugin lives that came later; we count from the first call on.
+
+        Raises NodeFault. Of two that look at one moment at what a third has left, one may take it
+        for alive, once.
+        """
+        try:
+            mine = self._present()
+            alive = [path for path in self._named() if path != mine and _is_alive(path)]
+        except OSError as e:
+            raise errors.NodeFault("look for later plugins in", str(self._directory), str(e)) from e
+        later = sorted(path.name for path in alive if path.name > mine.name)
+        if later and self._was is not False:
+            _log.info("a newer plugin publishes", later=later)
+        elif not later and self._was is False:
+            _log.info("publishing again, the newer plugin is gone")
+        self._was = not later
+        return self._was
+
+    def leave(self) -> None:
+        """Count no more; the next call joins anew, as the latest."""
+        if self._file is None or self._mine is None:
+            return
+        with contextlib.suppress(OSError):
+            self._mine.unlink(missing_ok=True)
+        self._file.close()
+        self._file = self._mine = None
+
+    def _present(self) -> Path:
+        """Our file, there and locked; under its old name where somebody has removed it."""
+        if self._mine is not None and self._mine.exists():
+            return self._mine
+        atomic.make_folder(self._directory)
+        path = self._mine or self._directory / self._next_name()
+        hidden = path.with_name(f".{path.name}")
+        file = hidden.open("wb")
+        # It gets its name once it is locked: until then it would seem to be left by a dead one.
+        if not flock.taken(file.fileno()):
+            file.close()
+            raise BlockingIOError(f"{hidden} is locked by another plugin of the same name")
+        hidden.rename(path)
+        if self._file is not None:
+            self._file.close()
+        self._mine, self._file = path, file
+        return path
+
+    def _next_name(self) -> str:
+        numbers = (int(path.name.partition("-")[0]) for path in self._named())
+        now = int(self._clock.now().timestamp() * 1e9)
+        return f"{max(now, *(number + 1 for number in numbers), 0):020}-{self._instance}"
+
+    def _named(self) -> Iterator[Path]:
+        found = self._directory.iterdir() if self._directory.is_dir() else ()
+        return (path for path in found if _NAME.fullmatch(path.name))
+
+
+def _is_alive(path: Path) -> bool:
+    """Whether a process has it locked; what nobody has is removed. Raises OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        if not flock.taken(handle):
+            return True
+        path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(handle)

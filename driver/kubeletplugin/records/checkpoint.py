@@ -1,0 +1,290 @@
+"""The plugin's memory: one file a claim, kept by UID, written before and after acting (D8).
+
+    <directory>/<uid>.json   {"record":{...},"sha256":"<hex digits>"}
+
+The checksum is over the bytes of the record as they stand in the file, so another version's way of
+writing JSON does not break it. Fields that this version does not know are kept. A file that cannot
+be read is moved aside to `<uid>.json.damaged-<n>` and reported, and counts as absent. One that a
+version too new wrote is neither read nor touched (ADR 16).
+"""
+
+import hashlib
+import itertools
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import structlog
+
+from driver import errors, ids
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.plan import planner, steps
+from driver.runtime.files import atomic, failpoints
+
+log = structlog.get_logger(__name__)
+
+VERSION = 1
+"""The records' schema: raised when the version before would act wrongly on one without its change.
+
+A version writes what the one before it reads: it takes no field away and changes none's meaning
+until two versions later. Fields that may be absent and disregarded do not raise it.
+"""
+READABLE = VERSION + 1
+"""The newest schema that is read: what comes after it may mean something else by a field."""
+_MODE = 0o600
+_SUFFIX = ".json"
+_HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
+_UID = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?")
+
+
+class State(StrEnum):
+    """`started`: intended, perhaps half done. `completed`: done and answered."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+
+
+Facts = Mapping[str, str]
+"""What a step revealed: a MIG UUID, a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A claim on this node: the plan as intended, and what carrying it out revealed.
+
+    `facts` holds one entry a step, in order. `boot_id` is that of the boot it was carried out in.
+    `pod_claim` is as in the plan.
+    """
+
+    claim: ports.ClaimRef
+    state: State
+    boot_id: str
+    devices: tuple[steps.PlannedDevice, ...]
+    steps: tuple[steps.Step, ...]
+    facts: tuple[Facts, ...] = ()
+    version: int = VERSION
+    pod_claim: str = ""
+
+    @property
+    def uid(self) -> ids.ClaimUid:
+        """The claim's UID."""
+        return self.claim.uid
+
+    @property
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs it touches, each once, sorted."""
+        return planner.gpus_of(self.devices)
+
+    def answer(self) -> ports.Prepared:
+        """What the kubelet is told, every time the same."""
+        return ports.Prepared(
+            tuple(
+                ports.PreparedDevice(
+                    request=device.request,
+                    pool=device.pool,
+                    device=device.device,
+                    cdi_ids=(device.cdi_id,),
+                    share_id=device.share_id,
+                )
+                for device in self.devices
+            )
+        )
+
+
+_FORMAT: pydantic.TypeAdapter[Record] = pydantic.TypeAdapter(Record)
+
+
+def is_uid(text: str) -> bool:
+    """Whether a text may be a claim's UID."""
+    return _UID.fullmatch(text) is not None
+
+
+def checked(uid: str) -> ids.ClaimUid:
+    """A UID that may become part of a path or a CDI name. Raises BadInput."""
+    if not is_uid(uid):
+        raise errors.BadInput("claim UID", f"is {uid!r}", "letters, digits and '-', at most 63")
+    return ids.ClaimUid(uid)
+
+
+class TooNew(errors.NodeFault):
+    """A record of a schema that this version cannot read; it stays as it is."""
+
+    def __init__(self, path: Path, version: int) -> None:
+        text = (
+            f"it has schema {version}, of a newer version of Ration, and this one reads "
+            f"{READABLE} at most: go back one version at a time, or install the newer one again"
+        )
+        super().__init__("read", str(path), text)
+
+
+class Checkpoint:
+    """The records under `directory`, which is made when the first one is written.
+
+    Thread safe as long as one claim is written by one thread at a time. Raises NodeFault, and
+    TooNew of what is not read.
+    """
+
+    def __init__(
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+    ) -> None:
+        self._directory = directory
+        self._boot_id = boot_id
+        self._watch = watch
+        self._moving = threading.Lock()
+
+    def read(self, uid: ids.ClaimUid) -> Record | None:
+        """The claim's record; None when there is none, or none that can be read."""
+        path = self._path(uid)
+        data = atomic.read(path)
+        if data is None:
+            return None
+        try:
+            record = _FORMAT.validate_python(_readable(data, path))
+            if record.uid != uid:
+                raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
+        except ValueError as e:
+            self._move_aside(path, data, str(e))
+            return None
+        return record
+
+    def all(self) -> tuple[Record, ...]:
+        """Every record that can be read, by UID."""
+        found = (self.read(uid) for uid in self.uids())
+        return tuple(record for record in found if record is not None)
+
+    def uids(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims with a file, a temporary one included."""
+        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
+        stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+        return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
+
+    def written(self, uid: ids.ClaimUid) -> float | None:
+        """When the claim's record was written last, in seconds since 1970; None without one."""
+        try:
+            return self._path(uid).stat().st_mtime
+        except OSError:
+            return None
+
+    def damaged(self) -> tuple[ids.ClaimUid, ...]:
+        """Claims of which a damaged record was moved aside and not cleared since."""
+        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in atomic.names(self._directory))
+        return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
+
+    def is_of_this_boot(self, record: Record) -> bool:
+        """Whether what the record says was done since the machine started."""
+        return record.boot_id == self._boot_id
+
+    def started(self, claim: ports.ClaimRef, intent: planner.Plan) -> Record:
+        """Write down what is intended, before anything is done.
+
+        Without steps nothing is done that outlives the machine, and the disk is not waited for.
+        """
+        record = Record(
+            claim,
+            State.STARTED,
+            self._boot_id,
+            intent.devices,
+            intent.steps,
+            pod_claim=intent.pod_claim,
+        )
+        raw = _FORMAT.dump_python(record, mode="json")
+        self._write(record.uid, raw, synced=bool(intent.steps))
+        return record
+
+    def completed(self, record: Record, facts: Sequence[Facts]) -> Record:
+        """Write down that it is done in this boot; what else the file holds stays."""
+        done = replace(record, state=State.COMPLETED, boot_id=self._boot_id, facts=tuple(facts))
+        return self._change(done)
+
+    def begun(self, record: Record) -> Record:
+        """Write down that no more than the record's steps was begun, in this boot."""
+        return self._change(replace(record, state=State.STARTED, boot_id=self._boot_id))
+
+    def put_back(self, record: Record) -> Record:
+        """Write down again how far a record had come."""
+        return self._change(record)
+
+    def _change(self, record: Record) -> Record:
+        data = atomic.read(self._path(record.uid))
+        if data is None:
+            raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
+        try:
+            before = _readable(data, self._path(record.uid))
+            raw = {
+                **before,
+                "state": record.state.value,
+                "boot_id": record.boot_id,
+                "steps": before["steps"][: len(record.steps)],
+                "facts": [dict(fact) for fact in record.facts],
+            }
+            done = _FORMAT.validate_python(raw)
+        except ValueError as e:
+            raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
+        self._write(record.uid, raw)
+        return done
+
+    def remove(self, uid: ids.ClaimUid) -> None:
+        """Forget the claim; nothing to forget is fine."""
+        atomic.remove(self._path(uid), self._watch)
+
+    def _path(self, uid: ids.ClaimUid) -> Path:
+        return self._directory / f"{checked(uid)}{_SUFFIX}"
+
+    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object], *, synced: bool = True) -> None:
+        atomic.replace(self._path(uid), sealed(raw), _MODE, self._watch, synced=synced)
+
+    def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
+        """Move it, unless another thread was first, and a new record may have its place."""
+        with self._moving:
+            if atomic.read(path) != data:
+                return
+            for number in itertools.count(1):
+                aside = path.with_name(f"{path.name}.damaged-{number}")
+                if not aside.exists():
+                    break
+            try:
+                path.replace(aside)
+            except FileNotFoundError:  # by another plugin (rolling update)
+                return
+            except OSError as e:
+                raise errors.NodeFault("move aside", str(path), str(e)) from e
+        log.error("a damaged record was moved aside", path=str(aside), problem=problem)
+
+
+def sealed(raw: Mapping[str, object]) -> bytes:
+    """The bytes of a file that holds this record."""
+    record = json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()
+    return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
+
+
+def _unsealed(data: bytes) -> Mapping[str, Any]:
+    """The record in the bytes of a file. Raises ValueError when they are not as written."""
+    record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
+    if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):
+        raise ValueError("its checksum does not fit its bytes")
+    try:
+        raw = json.loads(record)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(raw, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the code
+    return raw
+
+
+def _readable(data: bytes, path: Path) -> Mapping[str, Any]:
+    """As `_unsealed`, of a schema that we read. Raises ValueError, TooNew."""
+    raw = _unsealed(data)
+    version = raw.get("version", VERSION)
+    if isinstance(version, int) and version > READABLE:
+        raise TooNew(path, version)
+    return raw
+
+
+def _digest(record: bytes) -> bytes:
+    return hashlib.sha256(record).hexdigest().encode()

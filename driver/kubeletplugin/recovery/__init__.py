@@ -1,0 +1,1 @@
+"""Recovery at startup, garbage collection, and node cleanup at uninstall."""

@@ -1,0 +1,87 @@
+"""MIG that is on because of us: what the end of a GPU's last claim could not turn off.
+
+A GPU may be off the bus, or in another program's hands, when its last MIG claim ends. The claim is
+not held up, and the mode is turned off once the GPU lets it and nobody has it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from driver import errors, ids
+from driver.devices import model
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.host import locks
+from driver.kubeletplugin.records import checkpoint
+from driver.runtime.files import atomic, failpoints
+
+_log = structlog.get_logger(__name__)
+_MODE: Final = 0o600
+
+
+class Owed:
+    """A file a GPU in `directory`, which holds the boot it was written in. Raises NodeFault.
+
+    MIG does not outlive a boot, so one of an earlier boot counts as none.
+    """
+
+    def __init__(
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+    ) -> None:
+        self._directory = directory
+        self._boot = boot_id.encode()
+        self._watch = watch
+
+    def add(self, gpu: ids.GpuUuid) -> None:
+        """MIG stays on there for now."""
+        atomic.replace(self._directory / gpu, self._boot, _MODE, self._watch)
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        """Where it may still be on, by UUID."""
+        names = atomic.names(self._directory)
+        found = (name for name in names if atomic.target_name(name) == name)
+        return tuple(
+            ids.GpuUuid(name) for name in found if atomic.read(self._directory / name) == self._boot
+        )
+
+    def settle(self, gpu: ids.GpuUuid) -> None:
+        """It is off."""
+        atomic.remove(self._directory / gpu, self._watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Turns off what is owed. `again` reads a GPU anew; raises DeviceFault."""
+
+    owed: Owed
+    records: Callable[[], tuple[checkpoint.Record, ...]]
+    partitions: ports.Partitions
+    again: Callable[[ids.GpuUuid], model.Gpu]
+    holding: locks.Locks
+
+    def mend(self) -> tuple[str, ...]:
+        """Try each GPU once; names what could not be turned off. Raises NodeFault."""
+        problems: list[str] = []
+        for gpu in self.owed.gpus():
+            try:
+                with self.holding.gpus([gpu]):
+                    self._settle(gpu)
+            except errors.RationError as e:
+                problems.append(f"MIG of {gpu}, on since its last claim: {e}")
+        return tuple(problems)
+
+    def _settle(self, gpu: ids.GpuUuid) -> None:
+        if any(_has(gpu, record) for record in self.records()):
+            return  # its claim's steps were planned with the mode that they found
+        self.partitions.disable(gpu, 0)
+        now = self.again(gpu).mig
+        if now is None or not now.enabled:
+            self.owed.settle(gpu)
+            _log.info("MIG turned off, which an ended claim had left on", gpu=gpu)
+
+
+def _has(gpu: ids.GpuUuid, record: checkpoint.Record) -> bool:
+    return any(one.gpu == gpu and not one.admin_access for one in record.devices)

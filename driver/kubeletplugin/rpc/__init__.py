@@ -1,0 +1,1 @@
+"""gRPC servers for the kubelet: DRA, plugin registration, health."""

@@ -1,1 +1,0 @@
-"""One file a sharing mode. Pure: grants and configuration in, steps and edits out."""

@@ -1,0 +1,1 @@
+"""Readiness of claims in status.devices."""

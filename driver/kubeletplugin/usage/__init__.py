@@ -1,0 +1,1 @@
+"""GPU memory and activity per claim."""

@@ -1,0 +1,1 @@
+"""One MPS control daemon: its process, directories, and reconciliation."""

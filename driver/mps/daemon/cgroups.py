@@ -1,0 +1,81 @@
+"""Cgroups of the daemons' own, beside the kubelet's pods (cgroups(7), proc_pid_cgroup(5)).
+
+The supervisor's container has the PID namespace of the node, and a runtime ends every process in
+the cgroup of such a container with its first process. Both versions of cgroups are served.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from driver.runtime.files import mounts
+
+NAME = "ration-mps"
+_PODS = "kubepods"
+"""In the name of the kubelet's group of all pods: kubepods, kubelet-kubepods.slice."""
+_VERSION_1, _VERSION_2 = "cgroup", "cgroup2"
+_CPUSETS = ("cpuset.cpus", "cpuset.mems")
+
+
+def leave_pod(pids: Iterable[int], host_root: Path) -> None:
+    """Move processes of this pod out of it, in every hierarchy; outside of a pod they stay.
+
+    Raises OSError.
+    """
+    own = Path("/proc/self/cgroup").read_text()
+    moved = tuple(pids)
+    for group in beside_pods(own, mounts.mounted(), host_root):
+        make(group)
+        for pid in moved:
+            (group / "cgroup.procs").write_text(str(pid))
+
+
+def beside_pods(own: str, mounted: Iterable[mounts.Mount], host_root: Path) -> tuple[Path, ...]:
+    """Return the daemons' group in each hierarchy of the node in which `own` is a pod's.
+
+    `own` is the text of /proc/<pid>/cgroup.
+    """
+    hierarchies = tuple(_hierarchies(mounted, host_root))
+    return tuple(
+        mount.point / parent / NAME
+        for controllers, parent in _parents_of_pods(own)
+        for mount in hierarchies
+        if _has(mount, controllers)
+    )
+
+
+def _parents_of_pods(own: str) -> Iterator[tuple[str, PurePosixPath]]:
+    """The controllers of each hierarchy, "" of the unified, and what its group of pods is in."""
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = PurePosixPath(path).parts[1:]
+        depth = next((depth for depth, name in enumerate(names) if _PODS in name), None)
+        if depth is not None:
+            yield controllers, PurePosixPath(*names[:depth])
+
+
+def _hierarchies(mounted: Iterable[mounts.Mount], host_root: Path) -> Iterator[mounts.Mount]:
+    folder = host_root / "sys/fs/cgroup"
+    kinds = {_VERSION_1, _VERSION_2}
+    return (
+        mount for mount in mounted if mount.kind in kinds and mount.point.is_relative_to(folder)
+    )
+
+
+def _has(mount: mounts.Mount, controllers: str) -> bool:
+    if not controllers:
+        return mount.kind == _VERSION_2
+    return mount.kind == _VERSION_1 and {*controllers.split(",")} <= {*mount.options}
+
+
+def make(group: Path) -> None:
+    """Make a group that takes processes. Raises OSError.
+
+    A new cpuset of version 1 has no CPUs, and takes none: it gets its parent's.
+    """
+    group.mkdir(exist_ok=True)
+    if (group / "cgroup.controllers").exists():
+        return  # version 2: what is empty is inherited
+    for name in _CPUSETS:
+        file = group / name
+        if file.exists() and not file.read_text().strip():
+            file.write_text((group.parent / name).read_text())

@@ -1,0 +1,202 @@
+"""How large the values of an expression can be, as Kubernetes estimates it. Pure.
+
+Sizes are characters, bytes, items or entries; `(least, most)`, where MOST stands for no bound.
+Facts of resource.k8s.io/v1 types.go and of dynamic-resource-allocation cel/compile.go, v0.37.1.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from driver.pb import cel_checked_pb2 as wire
+from driver.resources.cel import checked_expr
+from driver.resources.cel.environment import CAPACITY
+
+MOST: Final = 2**64 - 1
+Size = tuple[int, int]
+Path = tuple[str, ...]
+UNKNOWN: Final[Size] = (0, MOST)
+_SCALARS: Final = frozenset({1, 2, 3, 4})
+_TIMES: Final = frozenset({2, 3})
+STRING: Final = 5
+BYTES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A type with a bound; of a map its keys and values, of `device` its fields."""
+
+    most: int
+    key: "_Declared | None" = None
+    value: "_Declared | None" = None
+    fields: "dict[str, _Declared]" = field(default_factory=dict)
+
+
+_ATTRIBUTE: Final = _Declared(64)
+_DOMAIN: Final = _Declared(63)
+_IDENTIFIER: Final = _Declared(32)
+_DEVICE: Final = _Declared(
+    0,
+    fields={
+        "driver": _Declared(63),
+        "allowMultipleAllocations": _Declared(1),
+        "attributes": _Declared(32, _DOMAIN, _Declared(32, _IDENTIFIER, _ATTRIBUTE)),
+        "capacity": _Declared(32, _DOMAIN, _Declared(32, _IDENTIFIER, _Declared(0))),
+    },
+)
+
+
+def added(one: Size, other: Size) -> Size:
+    """The size of both together."""
+    return min(one[0] + other[0], MOST), min(one[1] + other[1], MOST)
+
+
+def either(one: Size, other: Size) -> Size:
+    """The size of one or the other."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def of_path(path: Path) -> Size | None:
+    """The size of what is declared of `device`."""
+    if not path or path[0] != "device":
+        return None
+    here: _Declared | None = _DEVICE
+    for name in path[1:]:
+        if here is None:
+            return None
+        if name in {"@items", "@values"}:
+            here = here.value
+        elif name == "@keys":
+            here = here.key
+        else:
+            here = here.fields.get(name) or (_ATTRIBUTE if here.value is _ATTRIBUTE else None)
+    return None if here is None else (0, here.most)
+
+
+def of_literal(node: checked_expr.Node) -> Size | None:
+    """The size of what is written in the expression."""
+    match node:
+        case checked_expr.Constant(value=str() | bytes() as value):
+            return len(value), len(value)
+        case checked_expr.Constant():
+            return 1, 1
+        case checked_expr.Items():
+            return len(node.elements), len(node.elements)
+        case checked_expr.Struct(message=""):
+            return len(node.entries), len(node.entries)
+        case _:
+            return None
+
+
+def is_scalar(of: wire.Type) -> bool:
+    """Whether values of a type are all of one size."""
+    if of.primitive in _SCALARS or of.well_known in _TIMES:
+        return True
+    optional = of.abstract.name == "optional_type" and of.abstract.parameters
+    return bool(optional) and is_scalar(of.abstract.parameters[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The sizes within a list or map."""
+
+    is_list: bool
+    key: Size
+    value: Size
+
+
+def either_entry(one: Entry | None, other: Entry | None) -> Entry | None:
+    """The sizes within one or the other."""
+    if one is None or other is None:
+        return None
+    return Entry(one.is_list, either(one.key, other.key), either(one.value, other.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A variable of a macro."""
+
+    path: Path
+    size: Size | None
+    entry: Entry | None = None
+
+
+class Sizes:
+    """What is known of the nodes of one tree, by their identity."""
+
+    def __init__(self, tree: checked_expr.Tree) -> None:
+        self._tree = tree
+        self._sizes: dict[int, Size] = {}
+        self._entries: dict[int, Entry] = {}
+        self._paths: dict[int, Path] = {}
+        self._locals: dict[str, list[Local]] = {}
+
+    def type_of(self, node: checked_expr.Node) -> wire.Type:
+        """The type of a node, as it was checked."""
+        return self._tree.types.get(node.id, wire.Type())
+
+    def path_of(self, node: checked_expr.Node) -> Path:
+        """How a node is reached from a variable; empty where it is not."""
+        if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
+            return self._locals[node.name][-1].path
+        return self._paths.get(node.id, ())
+
+    def reach(self, node: checked_expr.Node, path: Path) -> None:
+        """Keep how a node is reached."""
+        self._paths[node.id] = path
+
+    def named(self, node: checked_expr.Name) -> None:
+        """Keep how a variable is reached."""
+        if self._locals.get(node.name):
+            self.reach(node, self._locals[node.name][-1].path)
+        else:
+            self.reach(node, ("device", "capacity") if node.name == CAPACITY else (node.name,))
+
+    def of(self, node: checked_expr.Node) -> Size | None:
+        """The size of a node, where something is known of it."""
+        known = self._sizes.get(node.id) or of_literal(node) or of_path(self.path_of(node))
+        if known is not None:
+            return known
+        if is_scalar(self.type_of(node)):
+            return 1, 1
+        if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
+            return self._locals[node.name][-1].size
+        return None
+
+    def bound(self, node: checked_expr.Node) -> Size:
+        """The size of a node."""
+        return self.of(node) or UNKNOWN
+
+    def within(self, node: checked_expr.Node) -> Entry | None:
+        """The sizes within a node, where something is known of them."""
+        found = self._entries.get(node.id)
+        if found is None and isinstance(node, checked_expr.Name) and self._locals.get(node.name):
+            return self._locals[node.name][-1].entry
+        return found
+
+    def keep(self, node: checked_expr.Node, size: Size | None, entry: Entry | None = None) -> None:
+        """Keep what was found of a node."""
+        if size is not None:
+            self._sizes[node.id] = size
+        if entry is not None:
+            self._entries[node.id] = entry
+
+    def enter(self, name: str, local: Local) -> None:
+        """A variable from here on."""
+        self._locals.setdefault(name, []).append(local)
+
+    def leave(self, name: str) -> None:
+        """No longer."""
+        self._locals[name].pop()
+
+    def element(self, node: checked_expr.Node) -> tuple[Size, int] | None:
+        """The size of an element of a list and its primitive type; None where it is no list."""
+        of = self.type_of(node)
+        if of.HasField("list"):
+            inside = of.list.element
+        elif of.HasField("map"):
+            inside = of.map.key
+        else:
+            return None
+        path = self.path_of(node)
+        found = of_path((*path, "@items")) if path else None
+        return found or UNKNOWN, inside.primitive

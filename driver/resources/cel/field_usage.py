@@ -1,0 +1,224 @@
+"""What an expression reads of a device, and how it is handed just that. Pure.
+
+`device` is no value to the engine: each domain is a variable of its own, with the names that are
+read in it. A domain that a device lacks is an empty map, as in Kubernetes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from driver import errors
+from driver.resources.cel import checked_expr
+from driver.resources.cel.environment import CAPACITY
+from driver.resources.cel.rewriter import Maker
+
+DRIVER: Final = "driver"
+ALLOW_MULTIPLE: Final = "allowMultipleAllocations"
+_MAPS: Final = ("attributes", "capacity")
+_INDEX: Final = "_[_]"
+_CHOICES: Final = frozenset({"_?._", "_[?_]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The variable itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maps:
+    """`device.attributes` or `device.capacity`."""
+
+    which: str
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One domain of them. `optional` where it was reached by `.?` or `[?]`."""
+
+    which: str
+    name: str
+    optional: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The name that the engine knows it by."""
+        return f"@{self.which}/{self.name}"
+
+
+_Place = Device | Maps | Domain
+_Scope = Mapping[str, _Place | None]
+
+
+@dataclass(slots=True)
+class Reads:
+    """What an expression reads.
+
+    `names` are `domain/id`, or DRIVER or ALLOW_MULTIPLE. `whole` are the maps, `full` the domains
+    of which it may read anything.
+    """
+
+    names: set[str] = field(default_factory=set)
+    domains: dict[Domain, set[str]] = field(default_factory=dict)
+    full: set[Domain] = field(default_factory=set)
+    whole: set[str] = field(default_factory=set)
+
+
+class Accesses:
+    """Rewrites what one tree reads of `device`; `reads` is what it found."""
+
+    def __init__(self, maker: Maker) -> None:
+        self.reads = Reads()
+        self._make = maker
+
+    def rewritten(self, node: checked_expr.Node) -> checked_expr.Node:
+        """The tree over variables of its own. Raises BadInput where `device` is a mere value."""
+        return self._node(node, {})
+
+    def _node(self, node: checked_expr.Node, scope: _Scope) -> checked_expr.Node:
+        place = _place(node, scope)
+        if place is not None:
+            return self._value(place)
+        match node:
+            case checked_expr.Select():
+                return self._select(node, scope)
+            case checked_expr.Call():
+                return self._call(node, scope)
+            case checked_expr.Loop():
+                return self._loop(node, scope)
+            case _:
+                return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+
+    def _value(self, place: _Place) -> checked_expr.Node:
+        """A part of the device as a value."""
+        if not isinstance(place, Domain):
+            raise errors.BadInput(
+                "selector", "device, its attributes or capacity as a value", "one domain of them"
+            )
+        self.reads.full.add(replace(place, optional=False))
+        name = self._make.name(place.variable)
+        return self._make.call("optional.of", name) if place.optional else name
+
+    def _select(self, node: checked_expr.Select, scope: _Scope) -> checked_expr.Node:
+        place = _place(node.operand, scope)
+        if isinstance(place, Device):
+            return self._of_device(node)
+        if isinstance(place, Maps):
+            # Every domain is there, if only as an empty map.
+            return self._make.constant("boolean", value=True)
+        if isinstance(place, Domain) and not place.optional:
+            return replace(node, operand=self._read(place, node.field))
+        if isinstance(place, Domain) and not node.test:
+            wanted = self._make.constant("text", node.field)
+            return self._make.call("_?._", self._read(place, node.field), wanted)
+        return replace(node, operand=self._node(node.operand, scope))
+
+    def _of_device(self, node: checked_expr.Select) -> checked_expr.Node:
+        if node.test:
+            return self._make.constant("boolean", value=True)
+        self.reads.names.add(node.field)
+        return self._make.name(f"@{node.field}")
+
+    def _read(self, place: Domain, identifier: str) -> checked_expr.Node:
+        found = replace(place, optional=False)
+        self.reads.domains.setdefault(found, set()).add(identifier)
+        return self._make.name(found.variable)
+
+    def _call(self, node: checked_expr.Call, scope: _Scope) -> checked_expr.Node:
+        arguments = node.arguments
+        if node.function == "@in":
+            place = _place(arguments[1], scope)
+            wanted = _text(arguments[0])
+            if isinstance(place, Maps):
+                return replace(
+                    node, arguments=(self._node(arguments[0], scope), self._whole(place))
+                )
+            if isinstance(place, Domain) and not place.optional and wanted is not None:
+                return replace(node, arguments=(arguments[0], self._read(place, wanted)))
+        elif node.function == _INDEX or node.function in _CHOICES:
+            return self._index(node, scope)
+        elif node.function == "size":
+            return self._size(node, scope)
+        return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+
+    def _index(self, node: checked_expr.Call, scope: _Scope) -> checked_expr.Node:
+        place = _place(node.arguments[0], scope)
+        wanted = _text(node.arguments[1])
+        if isinstance(place, Domain) and wanted is not None:
+            function = "_?._" if place.optional else node.function
+            return replace(
+                node, function=function, arguments=(self._read(place, wanted), node.arguments[1])
+            )
+        if isinstance(place, Maps):
+            return self._any_domain(node, place, scope)
+        return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+
+    def _any_domain(self, node: checked_expr.Call, place: Maps, scope: _Scope) -> checked_expr.Node:
+        """A domain that is not known before: an empty map if there is none."""
+        make, maps = self._make, self._whole(place)
+        key = self._node(node.arguments[1], scope)
+        one = make.call(_INDEX, maps, key)
+        found = make.call("_?_:_", make.call("@in", key, maps), one, make.nothing())
+        return make.call("optional.of", found) if node.function in _CHOICES else found
+
+    def _size(self, node: checked_expr.Call, scope: _Scope) -> checked_expr.Node:
+        asked = node.target if node.target is not None else node.arguments[0]
+        place = _place(asked, scope)
+        if not isinstance(place, Maps):
+            return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+        return self._make.call("size", self._whole(place))
+
+    def _whole(self, place: Maps) -> checked_expr.Node:
+        self.reads.whole.add(place.which)
+        return self._make.name(f"@{place.which}")
+
+    def _loop(self, node: checked_expr.Loop, scope: _Scope) -> checked_expr.Node:
+        bound = _place(node.initial, scope) if node.binds else None
+        if bound is not None:
+            return self._node(node.result, {**scope, node.accumulator: bound})
+        place = _place(node.range, scope)
+        gone_through = (
+            self._whole(place) if isinstance(place, Maps) else self._node(node.range, scope)
+        )
+        after = {**scope, node.accumulator: None}
+        inside = {**after, node.variable: None, node.second: None}
+        return replace(
+            node,
+            range=gone_through,
+            initial=self._node(node.initial, scope),
+            condition=self._node(node.condition, inside),
+            step=self._node(node.step, inside),
+            result=self._node(node.result, after),
+        )
+
+
+def _place(node: checked_expr.Node, scope: _Scope) -> _Place | None:
+    """The part of the device that a node stands for."""
+    match node:
+        case checked_expr.Name(name=name) if name in scope:
+            return scope[name]
+        case checked_expr.Name(name="device"):
+            return Device()
+        case checked_expr.Name(name=name) if name == CAPACITY and "device" not in scope:
+            return Maps("capacity")
+        case checked_expr.Select(test=False):
+            return _below(_place(node.operand, scope), node.field)
+        case checked_expr.Call(function=function) if function == _INDEX or function in _CHOICES:
+            place = _place(node.arguments[0], scope)
+            wanted = _text(node.arguments[1])
+            if isinstance(place, Maps) and wanted is not None:
+                return Domain(place.which, wanted, optional=function in _CHOICES)
+    return None
+
+
+def _below(place: _Place | None, name: str) -> _Place | None:
+    if isinstance(place, Device) and name in _MAPS:
+        return Maps(name)
+    return Domain(place.which, name) if isinstance(place, Maps) else None
+
+
+def _text(node: checked_expr.Node) -> str | None:
+    """The text of a literal."""
+    if isinstance(node, checked_expr.Constant) and isinstance(node.value, str):
+        return node.value
+    return None

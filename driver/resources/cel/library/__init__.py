@@ -1,0 +1,1 @@
+"""Kubernetes' CEL function libraries, one per file."""

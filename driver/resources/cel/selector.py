@@ -1,0 +1,196 @@
+"""Device selectors in CEL, as Kubernetes evaluates them (KEP-4381, `cel/compile.go` of DRA). Pure.
+
+What is provided, what is not and why: docs/reference/selectors.md. An expression that needs what is
+not provided ends as "not allocated" with that reason; it is never guessed.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cel_expr_python import cel
+
+from driver import errors
+from driver.devices import attributes as device_attributes
+from driver.resources import quantities
+from driver.resources.cel import checked_expr, environment, field_usage, rewriter, validator
+from driver.resources.cel.cost import estimator
+from driver.resources.cel.library import quantity as library_quantity
+from driver.resources.cel.library import semver
+
+MAX_EXPRESSION_BYTES = 10 * 1024
+_Scalar = bool | int | str | device_attributes.Version
+Value = _Scalar | tuple[_Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a selector sees of a device. Keys are `id` (the driver's own domain) or `domain/id`."""
+
+    driver: str
+    attributes: Mapping[str, Value]
+    capacity: Mapping[str, quantities.Quantity]
+    allow_multiple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """An expression we cannot evaluate, and why: a *no* with its reason."""
+
+    expression: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run-time error of a selector on one device."""
+
+    why: str
+
+
+_Part = Callable[[Device], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A compiled selector.
+
+    `reads` is all that its answer depends on: names `domain/id`, of attributes and capacity alike
+    and in full where a device has them short, `driver` and `allowMultipleAllocations`. None where
+    it may read anything.
+    """
+
+    expression: str
+    reads: frozenset[str] | None
+    _program: cel.Expression
+    _parts: tuple[tuple[str, _Part], ...]
+
+    def matches(self, device: Device) -> bool | Failed:
+        """Whether the selector is true for a device."""
+        try:
+            data = {variable: part(device) for variable, part in self._parts}
+            answer = self._program.eval(data=data).plain_value()
+        except ValueError as error:  # a version that is none
+            return Failed(str(error))
+        except RuntimeError as error:  # the engine's own, of what it cannot evaluate at all
+            return Failed(_first_complaint(str(error)))
+        except TypeError:  # a value that Python has none for, such as an optional
+            return Failed("gives no bool")
+        return answer if isinstance(answer, bool) else Failed(str(answer))
+
+
+@functools.lru_cache(maxsize=4096)
+def compile_selector(expression: str) -> Selector | Unusable:
+    """Compile once per distinct text."""
+    try:
+        length = len(expression.encode())
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
+        return Unusable(expression, "is no Unicode text")
+    if length > MAX_EXPRESSION_BYTES:
+        return Unusable(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
+    try:
+        compiled = environment.checking().compile(expression)
+        if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
+            return Unusable(expression, f"gives {compiled.return_type().name()}, expected bool")
+        return _planned(expression, checked_expr.read(compiled))
+    except RuntimeError as error:
+        return Unusable(expression, _first_complaint(str(error)))
+    except errors.BadInput as error:
+        return Unusable(expression, error.problem)
+
+
+def _planned(expression: str, tree: checked_expr.Tree) -> Selector | Unusable:
+    for complaint in validator.complaints(tree):
+        return Unusable(expression, complaint)
+    most = estimator.estimated(tree)
+    if most > estimator.LIMIT:
+        return Unusable(expression, f"may cost {most}, more than {estimator.LIMIT}")
+    maker = rewriter.Maker(tree)
+    accesses = field_usage.Accesses(maker)
+    root = accesses.rewritten(rewriter.Functions(tree, maker).rewritten(tree.root))
+    program = environment.evaluating().deserialize(checked_expr.write(tree, root))
+    return Selector(expression, _names(accesses.reads), program, _parts(accesses.reads))
+
+
+def _names(reads: field_usage.Reads) -> frozenset[str] | None:
+    if reads.full or reads.whole:
+        return None
+    found = {f"{domain.name}/{one}" for domain, ids in reads.domains.items() for one in ids}
+    return frozenset(found | reads.names)
+
+
+def _parts(reads: field_usage.Reads) -> tuple[tuple[str, _Part], ...]:
+    """How each variable is made of a device."""
+    found: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
+    for domain, identifiers in reads.domains.items():
+        found[domain.variable] = _chosen(domain, tuple(identifiers))
+    for domain in reads.full:
+        found[domain.variable] = _full(domain)
+    if field_usage.DRIVER in reads.names:
+        found[f"@{field_usage.DRIVER}"] = lambda device: device.driver
+    if field_usage.ALLOW_MULTIPLE in reads.names:
+        found[f"@{field_usage.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
+    return tuple(found.items())
+
+
+def _chosen(domain: field_usage.Domain, identifiers: tuple[str, ...]) -> _Part:
+    """The names of a domain that are read; a device has its driver's own without a domain."""
+    wanted = tuple((one, f"{domain.name}/{one}") for one in identifiers)
+
+    def part(device: Device) -> object:
+        values = _values(domain.which, device)
+        own = device.driver == domain.name
+        found = {}
+        for identifier, name in wanted:
+            value = values.get(name)
+            if value is None and own:
+                value = values.get(identifier)
+            if value is not None:
+                found[identifier] = _seen(value)
+        return found
+
+    return part
+
+
+def _full(domain: field_usage.Domain) -> _Part:
+    whole = _whole(domain.which)
+
+    def part(device: Device) -> object:
+        return whole(device).get(domain.name, {})
+
+    return part
+
+
+def _whole(which: str) -> Callable[[Device], dict[str, dict[str, object]]]:
+    def part(device: Device) -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = {}
+        for key, value in _values(which, device).items():
+            domain, _, identifier = key.rpartition("/")
+            found.setdefault(domain or device.driver, {})[identifier] = _seen(value)
+        return found
+
+    return part
+
+
+def _values(which: str, device: Device) -> Mapping[str, Value | quantities.Quantity]:
+    return device.capacity if which == "capacity" else device.attributes
+
+
+def _seen(value: Value | quantities.Quantity) -> object:
+    """A value as CEL sees it."""
+    match value:
+        case device_attributes.Version():
+            return semver.of(value.text)
+        case quantities.Quantity():
+            return library_quantity.of(value)
+        case tuple():
+            return [_seen(one) for one in value]
+        case _:
+            return value
+
+
+def _first_complaint(text: str) -> str:
+    """The first line of the compiler's report, without its status prefix and position."""
+    line = text.splitlines()[0]
+    return re.sub(r"^[A-Z_]+: (ERROR: <input>:\d+:\d+: )?", "", line)

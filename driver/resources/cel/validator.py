@@ -1,0 +1,95 @@
+"""What Kubernetes refuses in an expression beyond its types (cel-go cel/validator.go). Pure."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from driver.pb import cel_checked_pb2 as wire
+from driver.resources.cel import checked_expr
+from driver.resources.cel.environment import evaluating
+from driver.resources.cel.library import strings as library_strings
+
+_MEMBERS_WITH_PATTERNS: Final = frozenset({"matches", "find", "findAll"})
+_CONVERSIONS: Final = frozenset(
+    {"duration", "timestamp", "int", "uint", "double", "bool", "string", "bytes"}
+)
+_WITH_ANY_TYPES: Final = "format"
+_PLAIN_FORMAT: Final = re.compile(r"([^%]|%%|%(\.[0-9]+)?[sdfxXob])*", re.DOTALL)
+_KNOWN_MESSAGES: Final = "google.protobuf."
+
+
+def complaints(tree: checked_expr.Tree) -> Iterator[str]:
+    """Why Kubernetes does not take a tree."""
+    exempt = {
+        below.id
+        for node in checked_expr.every(tree.root)
+        if isinstance(node, checked_expr.Call) and node.function == _WITH_ANY_TYPES
+        for argument in node.arguments
+        for below in checked_expr.every(argument)
+    }
+    for node in checked_expr.every(tree.root):
+        if node.id in exempt and isinstance(node, checked_expr.Items | checked_expr.Struct):
+            continue
+        match node:
+            case checked_expr.Items():
+                yield from _mixed(_types(tree, node.elements, node.optional))
+            case checked_expr.Struct(message=""):
+                optional = [place for place, one in enumerate(node.entries) if one.optional]
+                keys = [one.key for one in node.entries if one.key is not None]
+                yield from _mixed(_types(tree, keys, ()))
+                yield from _mixed(_types(tree, [one.value for one in node.entries], optional))
+            case checked_expr.Struct() if not node.message.startswith(_KNOWN_MESSAGES):
+                yield f"{node.message} cannot be made by an expression"
+            case checked_expr.Name(name=name) if name.startswith("kubernetes."):
+                yield f"undeclared reference to {name}"
+            case checked_expr.Call(function="format"):
+                yield from _of_format(node)
+            case checked_expr.Call():
+                yield from _of_literals(node)
+            case _:
+                pass
+
+
+def _types(
+    tree: checked_expr.Tree,
+    nodes: "list[checked_expr.Node] | tuple[checked_expr.Node, ...]",
+    optional: object,
+) -> list[wire.Type]:
+    places = set(optional) if isinstance(optional, list | tuple) else set()
+    found = [tree.types.get(one.id, wire.Type()) for one in nodes]
+    return [
+        one.abstract.parameters[0] if place in places and one.abstract.parameters else one
+        for place, one in enumerate(found)
+    ]
+
+
+def _mixed(types: list[wire.Type]) -> Iterator[str]:
+    if any(one != types[0] for one in types):
+        yield "a literal of several types"
+
+
+def _of_literals(node: checked_expr.Call) -> Iterator[str]:
+    literal = node.arguments[0] if node.arguments else None
+    if not isinstance(literal, checked_expr.Constant):
+        return
+    if node.target is not None and node.function in _MEMBERS_WITH_PATTERNS:
+        if isinstance(literal.value, str) and not library_strings.is_pattern(literal.value):
+            yield f"{literal.value!r} is no regular expression"
+    elif node.target is None and node.function in _CONVERSIONS and not _evaluates(node):
+        yield f"invalid argument of {node.function}"
+
+
+def _of_format(node: checked_expr.Call) -> Iterator[str]:
+    """The engine writes some verbs otherwise than Kubernetes does."""
+    told = node.target
+    if not isinstance(told, checked_expr.Constant) or not _PLAIN_FORMAT.fullmatch(str(told.value)):
+        yield "format is provided for literals with %s, %d, %f, %x, %X, %o and %b"
+
+
+def _evaluates(node: checked_expr.Call) -> bool:
+    program = evaluating().deserialize(checked_expr.alone(node))
+    try:
+        kind = program.eval().type().name()
+    except RuntimeError:
+        return False
+    return str(kind) != "ERROR"

@@ -1,0 +1,374 @@
+"""Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from driver import ids, names
+from driver.api import crd
+from driver.resources import fields
+from driver.resources.core import (
+    interpod_affinity,
+    node_selectors,
+    pod_requests,
+    pod_volumes,
+    topology_spread,
+)
+from driver.resources.core import tolerations as core_tolerations
+
+_ASKS = (
+    *(names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
+    names.PLACEHOLDER_FOR,
+)
+LONGEST_WAIT = 1024
+"""Characters of the message of `Waits`, as of an event's."""
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+_SCHEDULED_FIELD = 'k:{"type":"PodScheduled"}'
+"""The condition in managedFields."""
+
+
+class HostPort(NamedTuple):
+    """A port of the node itself; an empty address means all of them."""
+
+    protocol: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """An entry of `spec.resourceClaims`.
+
+    `claim` is the ResourceClaim's name: None until a template's claim has been made, "" where
+    none is needed (`status.resourceClaimStatuses`).
+    """
+
+    name: str
+    claim: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What kube-scheduler last said: the condition PodScheduled. "" where it said nothing.
+
+    `written` is the second of the write that holds a refusal, in RFC 3339; "" where it is not told:
+    lastTransitionTime stands still while the status stays False.
+    """
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    written: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the scheduler tried and found no node."""
+        return self.status == "False" and self.reason == "Unschedulable"
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it tried and did not place the pod, be it for an error of its own."""
+        return self.status == "False" and self.reason in {"Unschedulable", "SchedulerError"}
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What the controller says a pod waits for: the condition `names.CONDITION_ALLOCATED`."""
+
+    reason: str
+    message: str
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that a pod belongs to (`ownerReferences`): a ReplicaSet, a Job."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What a container has of the pod's claims: their names in the pod, each with a request.
+
+    A request of "" is all of the claim.
+    """
+
+    name: str
+    claims: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePreference:
+    """A preferred term of node affinity and its weight, 1 to 100."""
+
+    weight: int
+    term: node_selectors.Term
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod. `requests` are its effective requests, init containers and overhead included.
+
+    `resized` is what it takes of its node, where its status says something else (KEP-1287).
+
+    `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
+    whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
+    its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large
+    it says that is, unread, as are the annotations `asks`. `most_s` is how long it says it runs at
+    most, `started` when it did.
+    """
+
+    namespace: str
+    name: str
+    uid: ids.PodUid
+    created: str = ""
+    priority: int = 0
+    scheduler: str = "default-scheduler"
+    node: ids.NodeName | None = None
+    nominated: ids.NodeName | None = None
+    phase: str = "Pending"
+    deleting: bool = False
+    gates: tuple[str, ...] = ()
+    claims: tuple[PodClaim, ...] = ()
+    containers: tuple[Container, ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: node_selectors.NodeSelector | None = None
+    node_preferences: tuple[NodePreference, ...] = ()
+    pod_affinity: interpod_affinity.PodAffinity = interpod_affinity.NONE
+    spread: tuple[topology_spread.Constraint, ...] = ()
+    tolerations: tuple[core_tolerations.Toleration, ...] = ()
+    requests: Mapping[str, int] = field(default_factory=dict)
+    resized: Mapping[str, int] | None = None
+    host_ports: frozenset[HostPort] = frozenset()
+    volume_claims: tuple[str, ...] = ()
+    ephemeral_claims: frozenset[str] = frozenset()
+    disks: tuple[pod_volumes.Disk, ...] = ()
+    verdict: Verdict = Verdict()
+    owner: Owner | None = None
+    asked_again: str = ""
+    movable: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    preempts: bool = True
+    preemptible: bool = False
+    gang: str = ""
+    gang_size: str = ""
+    most_s: float | None = None
+    started: str = ""
+    on_fault: str = ""
+    asks: Mapping[str, str] = field(default_factory=dict)
+    waits: Waits | None = None
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+    @property
+    def claim_keys(self) -> tuple[ids.Key, ...]:
+        """The keys of the claims that it names, as far as they are known yet."""
+        return tuple(ids.Key(f"{self.namespace}/{one.claim}") for one in self.claims if one.claim)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended for good."""
+        return self.phase in _TERMINAL
+
+
+def parse(obj: fields.Raw) -> Pod:
+    """Read a Pod."""
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(obj, "spec")
+    status = fields.mapping(obj, "status")
+    node = fields.text(spec, "nodeName", "spec")
+    nominated = fields.text(status, "nominatedNodeName", "status")
+    annotations = fields.mapping(meta, "annotations", "metadata")
+    labels = fields.text_map(meta, "labels", "metadata")
+    requests = pod_requests.effective(spec)
+    mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
+    return Pod(
+        namespace=fields.text(meta, "namespace", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
+        uid=ids.PodUid(fields.text(meta, "uid", "metadata")),
+        created=fields.text(meta, "creationTimestamp", "metadata"),
+        priority=fields.integer(spec, "priority", "spec"),
+        scheduler=fields.text(spec, "schedulerName", "spec", "default-scheduler"),
+        node=ids.NodeName(node) if node else None,
+        nominated=ids.NodeName(nominated) if nominated else None,
+        phase=fields.text(status, "phase", "status", "Pending"),
+        deleting=bool(meta.get("deletionTimestamp")),
+        gates=tuple(
+            fields.text(one, "name", at) for at, one in fields.objects(spec, "schedulingGates")
+        ),
+        claims=_claims(spec, status),
+        containers=tuple(_containers(spec)),
+        node_selector=fields.text_map(spec, "nodeSelector", "spec"),
+        affinity=_required_affinity(spec),
+        node_preferences=tuple(_node_preferences(spec)),
+        pod_affinity=interpod_affinity.parse(spec, fields.text(meta, "namespace", "metadata")),
+        spread=topology_spread.parse(spec, labels),
+        tolerations=core_tolerations.parse(spec, "tolerations", "spec"),
+        requests=requests,
+        resized=pod_requests.placed(spec, status, requests),
+        host_ports=frozenset(_host_ports(spec)),
+        volume_claims=mounted.claims,
+        ephemeral_claims=mounted.ephemeral,
+        disks=mounted.disks,
+        verdict=_verdict(meta, status),
+        owner=_owner(meta),
+        asked_again=fields.text(annotations, names.PREPARE_AGAIN),
+        movable=annotations.get(names.DEFRAG) == "true",
+        labels=labels,
+        preempts=spec.get("preemptionPolicy") != "Never",
+        preemptible=annotations.get(names.PREEMPTIBLE) == "true",
+        gang=_gang(spec, labels),
+        gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
+        most_s=_most_s(spec, annotations),
+        started=fields.text(status, "startTime", "status"),
+        on_fault=str(annotations.get(names.ON_FAULT, "")),
+        asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        waits=_waits(status),
+    )
+
+
+def waits(reason: str, message: str, since: str) -> Waits:
+    """As a condition holds it: the message is cut to LONGEST_WAIT characters."""
+    return Waits(reason, message[:LONGEST_WAIT], since)
+
+
+def render_waits(pod: Pod, wanted: Waits | None) -> dict[str, object]:
+    """A status patch (strategic merge: conditions merge by type); None takes it away."""
+    condition: dict[str, object] = {"type": names.CONDITION_ALLOCATED}
+    if wanted is None:
+        condition["$patch"] = "delete"
+    else:
+        condition |= {
+            "status": "False",
+            "reason": wanted.reason,
+            "message": wanted.message,
+            "lastTransitionTime": wanted.since,
+        }
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+
+
+def _gang(spec: fields.Raw, labels: Mapping[str, str]) -> str:
+    """The gang that a pod names; a PodGroup of Kubernetes' own (KEP-4671) counts as one."""
+    for label in (names.GANG_LABEL, *names.POD_GROUP_LABELS):
+        if labels.get(label):
+            return labels[label]
+    return fields.text(fields.mapping(spec, "schedulingGroup", "spec"), "podGroupName")
+
+
+def _most_s(spec: fields.Raw, annotations: fields.Raw) -> float | None:
+    """The less of what it declares; a declaration that cannot be read declares nothing."""
+    found = []
+    deadline = fields.integer(spec, "activeDeadlineSeconds", "spec")
+    if deadline > 0:
+        found.append(float(deadline))
+    declared = annotations.get(names.MAX_RUN_TIME)
+    with contextlib.suppress(ValueError):
+        if isinstance(declared, str) and declared:
+            found.append(crd.seconds(declared))
+    return min(found, default=None)
+
+
+def _owner(meta: fields.Raw) -> Owner | None:
+    for at, one in fields.objects(meta, "ownerReferences", "metadata"):
+        if fields.flag(one, "controller", at):
+            texts = (fields.text(one, key, at) for key in ("kind", "name", "uid"))
+            return Owner(*texts)
+    return None
+
+
+def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:
+    made: dict[str, str | None] = {}
+    for at, one in fields.objects(status, "resourceClaimStatuses", "status"):
+        made[fields.text(one, "name", at)] = fields.text(one, "resourceClaimName", at)
+    found = []
+    for at, one in fields.objects(spec, "resourceClaims", "spec"):
+        name = fields.required_text(one, "name", at)
+        named = fields.text(one, "resourceClaimName", at)
+        found.append(PodClaim(name, named or made.get(name)))
+    return tuple(found)
+
+
+def _containers(spec: fields.Raw) -> Iterator[Container]:
+    """Those that use a claim."""
+    for kind in ("initContainers", "containers"):
+        for at, one in fields.objects(spec, kind, "spec"):
+            resources = fields.mapping(one, "resources", at)
+            used = tuple(
+                (fields.text(entry, "name", path), fields.text(entry, "request", path))
+                for path, entry in fields.objects(resources, "claims", f"{at}.resources")
+            )
+            if used:
+                yield Container(fields.text(one, "name", at), used)
+
+
+def _required_affinity(spec: fields.Raw) -> node_selectors.NodeSelector | None:
+    at = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", at)
+    required = fields.mapping(node, "requiredDuringSchedulingIgnoredDuringExecution", at)
+    return node_selectors.parse(required, at) if required else None
+
+
+def _node_preferences(spec: fields.Raw) -> Iterator[NodePreference]:
+    base = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", base)
+    for path, entry in fields.objects(
+        node, "preferredDuringSchedulingIgnoredDuringExecution", base
+    ):
+        term = fields.mapping(entry, "preference", path)
+        weight = fields.integer(entry, "weight", path)
+        yield NodePreference(weight, node_selectors.parse_term(term, f"{path}.preference"))
+
+
+def _host_ports(spec: fields.Raw) -> list[HostPort]:
+    """Of containers and of sidecars: those that run while the pod does."""
+    found = []
+    sidecars = (
+        (at, container)
+        for at, container in fields.objects(spec, "initContainers", "spec")
+        if container.get("restartPolicy") == "Always"
+    )
+    for at, container in (*fields.objects(spec, "containers", "spec"), *sidecars):
+        for path, one in fields.objects(container, "ports", at):
+            port = fields.integer(one, "hostPort", path)
+            if port > 0:
+                protocol = fields.text(one, "protocol", path, "TCP")
+                found.append(HostPort(protocol, fields.text(one, "hostIP", path), port))
+    return found
+
+
+def _verdict(meta: fields.Raw, status: fields.Raw) -> Verdict:
+    verdict = Verdict(*_condition(status, "PodScheduled", ("status", "reason", "message")))
+    return replace(verdict, written=_scheduled_written(meta)) if verdict.refused else verdict
+
+
+def _scheduled_written(meta: fields.Raw) -> str:
+    """The latest time of a manager of PodScheduled's message (KEP-555)."""
+    times = [""]
+    for path, entry in fields.objects(meta, "managedFields", "metadata"):
+        tree = fields.mapping(entry, "fieldsV1", path)
+        for key in ("f:status", "f:conditions", _SCHEDULED_FIELD):
+            tree = fields.mapping(tree, key, path)
+        if "f:message" in tree:
+            times.append(fields.text(entry, "time", path))
+    return max(times)
+
+
+def _waits(status: fields.Raw) -> Waits | None:
+    told = ("status", "reason", "message", "lastTransitionTime")
+    found = _condition(status, names.CONDITION_ALLOCATED, told)
+    return Waits(*found[1:]) if found and found[0] == "False" else None
+
+
+def _condition(status: fields.Raw, kind: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts of a condition; () where there is none of the type."""
+    for at, one in fields.objects(status, "conditions", "status"):
+        if one.get("type") == kind:
+            return tuple(fields.text(one, key, at) for key in keys)
+    return ()

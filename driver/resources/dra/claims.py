@@ -1,0 +1,251 @@
+"""ResourceClaims both ways: what is asked, what was allocated, and what we write (D3)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from driver import ids, names
+from driver.resources import fields, quantities
+from driver.resources.core import node_selectors
+from driver.resources.dra import device_status
+from driver.resources.dra import requests as dra_requests
+
+MAX_RESULTS = 32
+NOTHING_ASKED = dra_requests.Spec()
+
+
+class DeviceId(NamedTuple):
+    """A device: unique over the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One allocated device of a request (`main` or `main/sub`).
+
+    `share_id` and `consumed` are of a device that several claims may have: which share it is, and
+    how much of each capacity it takes (KEP-5075). `binding` and `failing` are the conditions that
+    binding waits for (KEP-5007).
+    """
+
+    request: str
+    device: DeviceId
+    admin_access: bool = False
+    share_id: str = ""
+    tolerations: tuple[fields.Raw, ...] = ()
+    consumed: Mapping[str, quantities.Quantity] = field(default_factory=dict)
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+
+    @property
+    def base_request(self) -> str:
+        """The request's own name, without the subrequest."""
+        return self.request.partition("/")[0]
+
+    @property
+    def subrequest(self) -> str:
+        """The alternative of `firstAvailable` that was chosen; empty where there are none."""
+        return self.request.partition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedConfig:
+    """Configuration as it stands in an allocation; `from_class` tells its source."""
+
+    from_class: bool
+    requests: tuple[str, ...]
+    opaque: fields.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """`status.allocation`. `selector` None: usable on every node. `stamped` is RFC 3339 or ""."""
+
+    results: tuple[Result, ...]
+    configs: tuple[AllocatedConfig, ...] = ()
+    selector: node_selectors.NodeSelector | None = None
+    stamped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """An entry of `status.reservedFor`."""
+
+    group: str
+    resource: str
+    name: str
+    uid: str
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether the entry names a pod."""
+        return not self.group and self.resource == "pods"
+
+    @property
+    def is_hold(self) -> bool:
+        """Whether the entry is our hold (D5)."""
+        return self.group == names.GROUP and self.resource == names.HOLD_RESOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A ResourceClaim as the driver needs it.
+
+    `said` is what drivers say of its devices. `pod_claim` is the pod's own name for a claim that
+    was made for it of a template.
+    """
+
+    namespace: str
+    name: str
+    uid: ids.ClaimUid
+    version: str
+    spec: dra_requests.Spec = NOTHING_ASKED
+    allocation: Allocation | None = None
+    consumers: tuple[Consumer, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deleting: bool = False
+    pod_claim: str = ""
+    said: tuple[device_status.DeviceStatus, ...] = ()
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name`."""
+        return ids.Key(f"{self.namespace}/{self.name}")
+
+
+def parse(obj: fields.Raw) -> Claim:
+    """Read a ResourceClaim.
+
+    Raises:
+        BadInput: a field has another type than the API's.
+    """
+    meta = fields.mapping(obj, "metadata")
+    status = fields.mapping(obj, "status")
+    annotations = fields.mapping(meta, "annotations", "metadata")
+    return Claim(
+        namespace=fields.text(meta, "namespace", "metadata"),
+        name=fields.required_text(meta, "name", "metadata"),
+        uid=ids.ClaimUid(fields.text(meta, "uid", "metadata")),
+        version=fields.text(meta, "resourceVersion", "metadata"),
+        spec=dra_requests.parse(fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")),
+        allocation=_allocation(status),
+        consumers=tuple(
+            _consumer(one, path) for path, one in fields.objects(status, "reservedFor", "status")
+        ),
+        finalizers=fields.texts(meta, "finalizers", "metadata"),
+        deleting=bool(meta.get("deletionTimestamp")),
+        pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
+        said=device_status.parse(status),
+    )
+
+
+def _allocation(status: fields.Raw) -> Allocation | None:
+    at = "status.allocation"
+    allocation = fields.mapping(status, "allocation", "status")
+    if not allocation:
+        return None
+    devices = fields.mapping(allocation, "devices", at)
+    selector = fields.mapping(allocation, "nodeSelector", at)
+    return Allocation(
+        results=tuple(_result(one, path) for path, one in fields.objects(devices, "results", at)),
+        configs=tuple(
+            AllocatedConfig(
+                fields.text(one, "source", path) == "FromClass",
+                fields.texts(one, "requests", path),
+                fields.mapping(one, "opaque", path),
+            )
+            for path, one in fields.objects(devices, "config", at)
+        ),
+        selector=node_selectors.parse(selector, at) if selector else None,
+        stamped=fields.text(allocation, "allocationTimestamp", at),
+    )
+
+
+def _result(obj: fields.Raw, at: str) -> Result:
+    return Result(
+        request=fields.required_text(obj, "request", at),
+        device=DeviceId(
+            fields.required_text(obj, "driver", at),
+            fields.required_text(obj, "pool", at),
+            fields.required_text(obj, "device", at),
+        ),
+        admin_access=fields.flag(obj, "adminAccess", at),
+        share_id=fields.text(obj, "shareID", at),
+        tolerations=tuple(one for _, one in fields.objects(obj, "tolerations", at)),
+        consumed={
+            key: quantities.parse(amount, f"{at}.consumedCapacity[{key}]")
+            for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
+        },
+        binding=fields.texts(obj, "bindingConditions", at),
+        failing=fields.texts(obj, "bindingFailureConditions", at),
+    )
+
+
+def _consumer(obj: fields.Raw, at: str) -> Consumer:
+    return Consumer(
+        group=fields.text(obj, "apiGroup", at),
+        resource=fields.text(obj, "resource", at),
+        name=fields.text(obj, "name", at),
+        uid=fields.text(obj, "uid", at),
+    )
+
+
+def render_allocation(allocation: Allocation) -> dict[str, object]:
+    """`status.allocation` as the reference allocator writes it (dra-contract.md §3.2)."""
+    devices: dict[str, object] = {"results": [_render_result(one) for one in allocation.results]}
+    if allocation.configs:
+        devices["config"] = [_render_config(config) for config in allocation.configs]
+    shown: dict[str, object] = {"devices": devices, "allocationTimestamp": allocation.stamped}
+    if allocation.selector is not None:
+        shown["nodeSelector"] = node_selectors.render(allocation.selector)
+    return shown
+
+
+def _render_result(result: Result) -> dict[str, object]:
+    shown: dict[str, object] = {"request": result.request, **result.device._asdict()}
+    if result.admin_access:
+        shown["adminAccess"] = True
+    if result.tolerations:
+        shown["tolerations"] = [dict(one) for one in result.tolerations]
+    if result.share_id:
+        shown["shareID"] = result.share_id
+    if result.consumed:
+        shown["consumedCapacity"] = {key: one.text for key, one in result.consumed.items()}
+    if result.binding:
+        shown["bindingConditions"] = list(result.binding)
+        shown["bindingFailureConditions"] = list(result.failing)
+    return shown
+
+
+def _render_config(config: AllocatedConfig) -> dict[str, object]:
+    shown: dict[str, object] = {"source": "FromClass" if config.from_class else "FromClaim"}
+    if config.requests:
+        shown["requests"] = list(config.requests)
+    return {**shown, "opaque": dict(config.opaque)}
+
+
+def render_said(claim: Claim, said: Iterable[device_status.DeviceStatus]) -> dict[str, object]:
+    """What to apply to the claim's status to have this said of its devices.
+
+    It is for the claim as it was read: the devices may be another's after a change.
+    """
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.uid,
+            "resourceVersion": claim.version,
+        },
+        "status": {"devices": [device_status.render(one) for one in said]},
+    }
+
+
+def render_consumer(consumer: Consumer) -> dict[str, object]:
+    """One entry of `status.reservedFor`."""
+    group = {"apiGroup": consumer.group} if consumer.group else {}
+    return {**group, "resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}

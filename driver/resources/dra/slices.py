@@ -1,0 +1,281 @@
+"""ResourceSlices both ways: rendered by the kubelet plugin, parsed by the controller.
+
+`parse(render(x)) == x` for what we publish. Fields of the API that this reader does not weigh are
+not dropped silently: a device that carries one says so in `beyond`, and is left alone.
+"""
+
+import functools
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driver import errors, ids, names
+from driver.resources import fields, quantities
+from driver.resources.core import node_selectors
+from driver.resources.dra import attributes as dra_attributes
+from driver.resources.dra import capacities, interning
+
+_SLICE = frozenset(
+    {
+        *("driver", "pool", "nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"),
+        *("devices", "sharedCounters", "partitionTypeAttribute"),
+    }
+)
+_DEVICE = frozenset(
+    {
+        *("name", "attributes", "capacity", "consumesCounters", "taints"),
+        *("nodeName", "nodeSelector", "allNodes", "allowMultipleAllocations"),
+        *("bindsToNode", "bindingConditions", "bindingFailureConditions"),
+    }
+)
+"""What is weighed; a device of which more is said, or whose slice says more, is left alone."""
+_REACH = frozenset({"nodeName", "nodeSelector", "allNodes"})
+_MOST_TAINTS = 4096
+Raw = dict[str, object]
+Amounts = Mapping[str, quantities.Quantity]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A device taint; `added` is filled by the server."""
+
+    key: str
+    value: str
+    effect: str
+    added: str = ""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it keeps new claims away: NoExecute as NoSchedule, None not (KEP-5055)."""
+        return self.effect in {"NoSchedule", "NoExecute"}
+
+
+@dataclass(frozen=True, slots=True)
+class CounterUse:
+    """What a device takes of a counter set of its pool (KEP-4815)."""
+
+    set: str
+    counters: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSet:
+    """What devices of a pool share, by counter (KEP-4815)."""
+
+    name: str
+    counters: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of a slice.
+
+    `reach` is where it can be used, in a slice that says so of each device (KEP-4815).
+    `binding` and `failing` are conditions that binding waits for (KEP-5007). `beyond` names the
+    fields that this version does not weigh.
+    """
+
+    name: ids.DeviceName
+    attributes: dra_attributes.Attributes = field(default_factory=dict)
+    capacity: Mapping[str, capacities.Capacity] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    allow_multiple: bool = False
+    consumes: tuple[CounterUse, ...] = ()
+    reach: node_selectors.Reach = node_selectors.NOWHERE
+    binds_to_node: bool = False
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+
+    def tainted_for(self, allocator: str) -> bool:
+        """Whether the device is handed to an allocator by D2's taint."""
+        return any(
+            taint.key == names.ALLOCATOR_TAINT and taint.value == allocator for taint in self.taints
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One ResourceSlice. `reach` is where its devices can be used, unless `per_device` is true."""
+
+    name: str
+    driver: str
+    pool: str
+    generation: int
+    slice_count: int
+    reach: node_selectors.Reach
+    devices: tuple[Device, ...]
+    per_device: bool = False
+    counter_sets: tuple[CounterSet, ...] = ()
+    beyond: tuple[str, ...] = ()
+    uid: str = ""
+    version: str = ""
+
+    @property
+    def node(self) -> ids.NodeName | None:
+        """The one node of its devices, where they are local to one."""
+        return None if self.per_device else self.reach.node
+
+    def reach_of(self, device: Device) -> node_selectors.Reach:
+        """Where a device of the slice can be used."""
+        return device.reach if self.per_device else self.reach
+
+
+def render_device(device: Device) -> Raw:
+    """As the API writes it."""
+    shown: Raw = {
+        "name": device.name,
+        "attributes": {
+            key: dra_attributes.render(value) for key, value in device.attributes.items()
+        },
+        "capacity": {key: capacities.render(amount) for key, amount in device.capacity.items()},
+    }
+    if device.allow_multiple:
+        shown["allowMultipleAllocations"] = True
+    if device.consumes:
+        shown["consumesCounters"] = [
+            {"counterSet": use.set, "counters": _render_counters(use.counters)}
+            for use in device.consumes
+        ]
+    if device.taints:
+        shown["taints"] = [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in device.taints
+        ]
+    return shown
+
+
+def render_counter_set(one: CounterSet) -> Raw:
+    """As the API writes it."""
+    return {"name": one.name, "counters": _render_counters(one.counters)}
+
+
+def _render_counters(found: Amounts) -> Raw:
+    return {key: {"value": amount.text} for key, amount in found.items()}
+
+
+def parse(obj: fields.Raw) -> Slice:
+    """Read a ResourceSlice.
+
+    Raises:
+        BadInput: a field has another type than the API's.
+    """
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(obj, "spec")
+    pool = fields.mapping(spec, "pool", "spec")
+    return Slice(
+        name=fields.required_text(meta, "name", "metadata"),
+        driver=fields.required_text(spec, "driver", "spec"),
+        pool=fields.required_text(pool, "name", "spec.pool"),
+        generation=fields.integer(pool, "generation", "spec.pool"),
+        slice_count=fields.integer(pool, "resourceSliceCount", "spec.pool", default=1),
+        reach=node_selectors.parse_reach(spec, "spec"),
+        per_device=fields.flag(spec, "perDeviceNodeSelection", "spec"),
+        devices=tuple(parse_device(d, at) for at, d in fields.objects(spec, "devices", "spec")),
+        counter_sets=tuple(
+            CounterSet(
+                fields.required_text(one, "name", at),
+                _shared_counters(fields.mapping(one, "counters", at), f"{at}.counters"),
+            )
+            for at, one in fields.objects(spec, "sharedCounters", "spec")
+        ),
+        beyond=_beyond(spec, _SLICE),
+        uid=fields.text(meta, "uid", "metadata"),
+        version=fields.text(meta, "resourceVersion", "metadata"),
+    )
+
+
+def parse_device(obj: fields.Raw, at: str) -> Device:
+    """Read one device; parts that are equal to those of others are shared. Raises BadInput."""
+    values, beyond = _parse_attributes(fields.mapping(obj, "attributes", at), at)
+    beyond += _beyond(obj, _DEVICE)
+    has = obj.keys()
+    return Device(
+        name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", at))),
+        attributes=values,
+        capacity=capacities.parse_all(fields.mapping(obj, "capacity", at), f"{at}.capacity"),
+        taints=_parse_taints(obj, at) if "taints" in has else (),
+        allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
+        consumes=_parse_consumes(obj, at, beyond) if "consumesCounters" in has else (),
+        reach=_parse_reach(obj, at),
+        binds_to_node=fields.flag(obj, "bindsToNode", at),
+        binding=fields.texts(obj, "bindingConditions", at) if "bindingConditions" in has else (),
+        failing=(
+            fields.texts(obj, "bindingFailureConditions", at)
+            if "bindingFailureConditions" in has
+            else ()
+        ),
+        beyond=tuple(beyond),
+    )
+
+
+def _parse_reach(obj: fields.Raw, at: str) -> node_selectors.Reach:
+    return (
+        node_selectors.NOWHERE
+        if obj.keys().isdisjoint(_REACH)
+        else node_selectors.parse_reach(obj, at)
+    )
+
+
+def _parse_attributes(obj: fields.Raw, at: str) -> tuple[dra_attributes.Attributes, list[str]]:
+    """The attributes, and those that are not understood."""
+    values: dict[str, dra_attributes.Value] = {}
+    beyond: list[str] = []
+    read, intern = dra_attributes.parse, sys.intern
+    for key, one in obj.items():
+        value = read(one if type(one) is dict else fields.mapping(obj, key, at))
+        if value is None:
+            beyond.append(f"attributes[{key}]")
+        else:
+            values[intern(key)] = value
+    return values, beyond
+
+
+def _parse_consumes(obj: fields.Raw, at: str, beyond: list[str]) -> tuple[CounterUse, ...]:
+    found: list[CounterUse] = []
+    for path, one in fields.objects(obj, "consumesCounters", at):
+        if one.get("compatibilityGroups"):
+            beyond.append("compatibilityGroups")
+        of = fields.required_text(one, "counterSet", path)
+        counters = _shared_counters(fields.mapping(one, "counters", path), f"{path}.counters")
+        found.append(CounterUse(sys.intern(of), counters))
+    return tuple(found)
+
+
+def _beyond(obj: fields.Raw, known: frozenset[str]) -> tuple[str, ...]:
+    if obj.keys() <= known:
+        return ()
+    return tuple(key for key in obj if key not in known and obj[key])
+
+
+def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
+    return {
+        key: quantities.parse(fields.mapping(obj, key, at).get("value"), f"{at}[{key}]")
+        for key in obj
+    }
+
+
+_shared_counters = interning.reader(_parse_counters)
+
+
+def _parse_taints(obj: fields.Raw, at: str) -> tuple[Taint, ...]:
+    found = [taint for _, taint in fields.objects(obj, "taints", at)]
+    try:
+        return _shared_taints(tuple([tuple(one.items()) for one in found]))
+    except (errors.BadInput, TypeError):
+        return tuple(parse_taint(one, f"{at}.taints[{place}]") for place, one in enumerate(found))
+
+
+@functools.lru_cache(maxsize=_MOST_TAINTS)
+def _shared_taints(found: tuple[tuple[tuple[str, object], ...], ...]) -> tuple[Taint, ...]:
+    return tuple(parse_taint(dict(one), "") for one in found)
+
+
+def parse_taint(obj: fields.Raw, at: str) -> Taint:
+    """Read a device taint. Raises BadInput."""
+    return Taint(
+        key=fields.required_text(obj, "key", at),
+        value=fields.text(obj, "value", at),
+        effect=fields.text(obj, "effect", at),
+        added=fields.text(obj, "timeAdded", at),
+    )

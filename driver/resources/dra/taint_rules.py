@@ -1,0 +1,62 @@
+"""DeviceTaintRules: taints that administrators and monitors put on devices from outside (KEP-5055).
+
+kube-scheduler sees slices with the rules laid over them, so our own picture must too.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from driver.resources import fields
+from driver.resources.dra import slices
+
+
+@dataclass(frozen=True, slots=True)
+class TaintRule:
+    """A taint for the devices that every given name fits; None fits all of them.
+
+    `selects` is false without a selector: such a rule is for no device at all.
+    """
+
+    name: str
+    taint: slices.Taint
+    selects: bool
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+    def reaches(self, one: slices.Slice) -> bool:
+        """Whether the rule can be for a device of the slice."""
+        return self.selects and self.driver in (None, one.driver) and self.pool in (None, one.pool)
+
+
+def parse(obj: fields.Raw) -> TaintRule:
+    """Read a DeviceTaintRule. Raises BadInput."""
+    meta = fields.mapping(obj, "metadata")
+    spec = fields.mapping(obj, "spec")
+    selector = fields.mapping(spec, "deviceSelector", "spec")
+    return TaintRule(
+        name=fields.required_text(meta, "name", "metadata"),
+        taint=slices.parse_taint(fields.mapping(spec, "taint", "spec"), "spec.taint"),
+        selects=spec.get("deviceSelector") is not None,
+        driver=fields.text(selector, "driver", "spec.deviceSelector") or None,
+        pool=fields.text(selector, "pool", "spec.deviceSelector") or None,
+        device=fields.text(selector, "device", "spec.deviceSelector") or None,
+    )
+
+
+def applied(found: Iterable[slices.Slice], rules: Iterable[TaintRule]) -> Iterable[slices.Slice]:
+    """The slices with the taints of the rules beside their devices' own."""
+    known = sorted(rules, key=lambda rule: rule.name)
+    for one in found:
+        mine = [rule for rule in known if rule.reaches(one)]
+        yield _with(one, mine) if mine else one
+
+
+def _with(one: slices.Slice, rules: Sequence[TaintRule]) -> slices.Slice:
+    devices = tuple(
+        replace(device, taints=(*device.taints, *more))
+        if (more := tuple(r.taint for r in rules if r.device in (None, device.name)))
+        else device
+        for device in one.devices
+    )
+    return replace(one, devices=devices)

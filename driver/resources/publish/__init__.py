@@ -1,0 +1,1 @@
+"""From discovered GPUs to devices, taints and ResourceSlices."""

@@ -1,0 +1,1 @@
+"""Sharing configuration of claims, and when two of them are compatible on one GPU."""

@@ -1,0 +1,23 @@
+"""The configuration that an allocation brings to a driver's devices."""
+
+from collections.abc import Iterator
+
+from driver.api import decode
+from driver.resources import fields
+from driver.resources.dra import claims
+
+
+def of_allocation(allocation: claims.Allocation, driver: str) -> Iterator[decode.Document]:
+    """The driver's documents, in their order: the last that applies wins.
+
+    Raises:
+        BadInput: one cannot be read.
+    """
+    for index, entry in enumerate(allocation.configs):
+        where = f"status.allocation.devices.config[{index}].opaque"
+        if fields.text(entry.opaque, "driver", where) != driver:
+            continue
+        at = f"{where}.parameters"
+        parameters = fields.mapping(entry.opaque, "parameters", where)
+        found = decode.config(parameters, at, from_class=entry.from_class)
+        yield decode.Document(found, at, entry.requests)

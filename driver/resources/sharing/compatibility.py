@@ -1,0 +1,175 @@
+"""On which terms a claim has a GPU that others have too, and whether theirs agree. Pure.
+
+Amounts are counted by the allocator (KEP-5075); what cannot be had in two ways at once on one GPU
+is looked at here: the way of sharing, the time slice, whose users may meet, whose namespaces.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver import names, reasons
+from driver.api import v1alpha1
+from driver.resources import quantities
+from driver.resources.dra import claims
+from driver.resources.sharing import multi_user as sharing_multi_user
+
+_MIB = 1 << 20
+_WEAK: Mapping[v1alpha1.Isolation, frozenset[str]] = {
+    "hardware": frozenset({names.SHARING_MPS, names.SHARING_TIME_SLICING}),
+    "limits": frozenset({names.SHARING_TIME_SLICING}),
+    "none": frozenset(),
+}
+"""The ways of sharing that isolate less than is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`memory_bytes` and `compute_percent` are what the claim was given of the GPU.
+
+    `interval` is of time-slicing, `multi_user` of MPS: whether clients of several users may be
+    served at once. `cross_namespace`: its class lets claims of other namespaces in (D18).
+    """
+
+    sharing: str
+    namespace: str
+    memory_bytes: int
+    compute_percent: int
+    interval: str = "Default"
+    multi_user: bool = False
+    cross_namespace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why two claims cannot have one GPU together."""
+
+    reason: reasons.Reason
+    message: str
+
+
+def too_weak(
+    result: claims.Result, sharing: str, need: v1alpha1.SliceConfig | None
+) -> Conflict | None:
+    """Whether a way of sharing isolates less than a request needs; None where it does well."""
+    if need is None or sharing not in _WEAK[need.isolation]:
+        return None
+    return Conflict(
+        reasons.Reason.ISOLATION_TOO_WEAK,
+        f"{result.device.device} is shared by {sharing}, and the configuration of request "
+        f"{result.request} asks for isolation: {need.isolation}",
+    )
+
+
+def of_result(
+    result: claims.Result,
+    sharing: str,
+    namespace: str,
+    config: v1alpha1.Config,
+    server: sharing_multi_user.Server = sharing_multi_user.ANY,
+) -> Terms | Conflict:
+    """The terms of an allocated share; a Conflict where its GPU cannot be had on such.
+
+    `server` is that of its GPU, should it be shared by MPS.
+    """
+    wanted = config.sharing
+    if wanted is not None and _word(wanted) != sharing:
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"{result.device.device} is shared by {sharing}, and the configuration of request "
+            f"{result.request} is for {_word(wanted)}",
+        )
+    if isinstance(wanted, v1alpha1.MpsSharing) and (given := _limits(wanted.mps)):
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"the configuration of request {result.request} has {' and '.join(given)}, for devices "
+            f"of one claim; its part of {result.device.device} is what the claim's capacity says",
+        )
+    sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
+    asked = wanted.mps.multiUser if isinstance(wanted, v1alpha1.MpsSharing) else None
+    if asked and server.lacking:
+        return Conflict(
+            reasons.Reason.CONFIG_INVALID,
+            f"the configuration of request {result.request} has multiUser: true, and the GPU of "
+            f"{result.device.device} has {server.lacking}",
+        )
+    by_mps = sharing == names.SHARING_MPS
+    return Terms(
+        sharing=sharing,
+        namespace=namespace,
+        memory_bytes=_amount(result, names.CAP_MEMORY),
+        compute_percent=_amount(result, names.CAP_COMPUTE),
+        interval=sliced.timeSlicing.interval if sliced else "Default",
+        multi_user=by_mps and server.serves_several(asked),
+        cross_namespace=isinstance(config, v1alpha1.GpuConfig) and config.crossNamespace,
+    )
+
+
+def conflict(mine: Terms, other: Terms) -> Conflict | None:
+    """Why `mine` cannot join `other` on a GPU; None where it can."""
+    if mine.sharing != other.sharing:
+        text = f"it is shared by {other.sharing}"
+        return Conflict(reasons.Reason.DEVICE_OVERLAP, text)
+    if mine.namespace != other.namespace and not (mine.cross_namespace and other.cross_namespace):
+        text = "that is of another namespace, and not both their classes let namespaces share"
+        return Conflict(reasons.Reason.NAMESPACES_APART, text)
+    if mine.interval != other.interval:
+        text = f"its time slice is {other.interval}, and {mine.interval} is asked"
+        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+    if mine.multi_user != other.multi_user:
+        text = f"its daemon has multiUser: {str(other.multi_user).lower()}"
+        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+    return None
+
+
+def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
+    """What a client of the claim's share is limited by: it may only lower what the server allows.
+
+    The GPU is the daemon's only one, so its index is 0 (node-layer §3.1).
+    """
+    served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
+    return {
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={given.memory_bytes // _MIB}M",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(given.compute_percent),
+        **client_environment(served.mps if served else v1alpha1.Mps()),
+    }
+
+
+def client_environment(mps: v1alpha1.Mps) -> dict[str, str]:
+    """What a client is told beside its limits."""
+    found: dict[str, str] = {}
+    if mps.priority == "BelowNormal":
+        found["CUDA_MPS_CLIENT_PRIORITY"] = "1"
+    if mps.maxConnections is not None:
+        found["CUDA_DEVICE_MAX_CONNECTIONS"] = str(mps.maxConnections)
+    return found
+
+
+def share_environment(device: str, given: Terms) -> dict[str, str]:
+    """What the claim was given, for programs that keep to it: nothing else holds them to it."""
+    key = device.upper().replace("-", "_")
+    return {f"RATION_{key}": f"memory={given.memory_bytes},compute={given.compute_percent}"}
+
+
+def _limits(mps: v1alpha1.Mps) -> list[str]:
+    """The limits that a claim sets for a device of its own."""
+    given = {
+        "a memory limit": mps.pinnedMemory is not None or bool(mps.pinnedMemoryPerDevice),
+        "a thread percentage": mps.activeThreadPercentage is not None,
+    }
+    return [words for words, holds in given.items() if holds]
+
+
+def _word(sharing: v1alpha1.Sharing) -> str:
+    return (
+        names.SHARING_MPS
+        if isinstance(sharing, v1alpha1.MpsSharing)
+        else names.SHARING_TIME_SLICING
+    )
+
+
+def _amount(result: claims.Result, key: str) -> int:
+    """Of a capacity, in whole units; the qualified name of it is as good."""
+    found = next(
+        (one for name, one in result.consumed.items() if name.rpartition("/")[2] == key), None
+    )
+    return found.units if isinstance(found, quantities.Quantity) else 0

@@ -1,0 +1,1 @@
+"""What every process has: settings, lifecycle, logs, metrics, files."""

@@ -1,0 +1,1 @@
+"""Files of a node: atomic writes, locks, mounts, and the NVIDIA driver's files."""

@@ -1,0 +1,108 @@
+"""Files that are there whole or not at all, whatever stops the process (reliability row 17)."""
+
+import os
+from pathlib import Path
+
+from driver import errors
+from driver.runtime.files import failpoints
+
+DIRECTORY_MODE = 0o755
+_TEMPORARY_SUFFIX = ".new"
+
+
+def temporary(path: Path) -> Path:
+    """Where the next content of `path` is written: a name that no reader of the folder takes."""
+    return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
+
+
+def target_name(name: str) -> str:
+    """The file that a name in a folder belongs to: itself, or that of its temporary."""
+    if name.startswith(".") and name.endswith(_TEMPORARY_SUFFIX):
+        return name[1 : -len(_TEMPORARY_SUFFIX)]
+    return name
+
+
+def read(path: Path) -> bytes | None:
+    """What is at `path`; None when nothing is. Raises NodeFault."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise errors.NodeFault("read", str(path), str(e)) from e
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """The names in a folder, sorted, temporaries included; none without it. Raises NodeFault."""
+    try:
+        return tuple(sorted(path.name for path in folder.iterdir()))
+    except FileNotFoundError:
+        return ()
+    except OSError as e:
+        raise errors.NodeFault("list", str(folder), str(e)) from e
+
+
+def replace(
+    path: Path, data: bytes, mode: int, watch: failpoints.Observer, *, synced: bool = True
+) -> None:
+    """Put `data` at `path`: temporary file, fsync, rename, fsync of the folder.
+
+    Without `synced` there is no fsync: whole after the death of any process, but perhaps torn or
+    old after that of the machine. The folder is made when it is missing. Raises NodeFault, with
+    the old content still there.
+    """
+    new = temporary(path)
+    try:
+        make_folder(path.parent)
+        with new.open("wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        watch.at(f"temporary written: {path.name}")
+        new.replace(path)
+        if synced:
+            _sync(path.parent)
+    except OSError as e:
+        raise errors.NodeFault("write", str(path), str(e)) from e
+    watch.at(f"file written: {path.name}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that others may read, whatever the umask; one that exists stays as it is."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(DIRECTORY_MODE)
+
+
+def remove(path: Path, watch: failpoints.Observer, *, synced: bool = True) -> None:
+    """Remove `path` and its temporary; both may be gone already. Raises NodeFault.
+
+    Without `synced` they may be back after the death of the machine.
+    """
+    try:
+        _unlink(temporary(path))
+        _unlink(path)
+        if synced and path.parent.is_dir():
+            _sync(path.parent)
+    except OSError as e:
+        raise errors.NodeFault("remove", str(path), str(e)) from e
+    watch.at(f"file removed: {path.name}")
+
+
+def _unlink(path: Path) -> None:
+    """Remove what is there; where nothing is, a folder that cannot be written is no matter."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    path.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,176 @@
+"""Programs of the NVIDIA driver, each run in the file system that it was installed into.
+
+A program takes the loader and the libc that it finds there, which have to be of one build: with the
+loader of our image and the libc of a host it crashes. So a thread of its own gets mounts of its
+own, enters that file system by chroot(2), and starts the program from there.
+
+Where the driver's folder is no whole system (Container-Optimized OS, Talos), the host is, and the
+driver's libraries are named to the loader. A folder that is whole may yet lack what programs need,
+or be read only: what is missing is put in front of it, in memory, for that one program.
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from driver import errors
+from driver.runtime.files import driver_search, mounts, root_paths
+
+LOADERS: Final = ("lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1")
+"""What a program of NVIDIA's names as its loader; where none is, it does not run."""
+_OURS: Final = Path("/")
+_LIBRARIES = (driver_search.NVML_LIBRARY, "libcuda.so.1")
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PARTS = (("/dev", "dev/nvidiactl"), ("/proc", "proc/self"), ("/sys", "sys/bus"))
+"""(A folder, what is in it where it is the real one); where not, ours is shown: the host's."""
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program: `root` is the file system it runs in, as we see that; `path` is in it.
+
+    `environment` is all that it is to have of ours.
+    """
+
+    root: Path
+    path: str
+    environment: Mapping[str, str]
+
+    def call(
+        self,
+        act: Callable[[], _Result],
+        shown: Mapping[str, Path] | None = None,
+        passable: Path | None = None,
+    ) -> _Result:
+        """Call `act` where `path` can be started: what it starts lives there.
+
+        `shown` are folders of ours that the program has at these paths, whether or not its root has
+        such a path; everybody can pass the folder `passable` there. `act` opens no file of ours.
+        Raises NodeFault where we may not enter, OSError, and what `act` raises.
+        """
+        if self.root == _OURS and not shown and passable is None:
+            return act()
+
+        def enter_and_act() -> _Result:
+            try:
+                _enter(self.root, shown or {}, passable)
+            except OSError as e:
+                raise _unentered(self.root, e) from e
+            return act()
+
+        return _apart(enter_and_act)
+
+
+def find(search: driver_search.Search, name: str) -> Program:
+    """Look for a program of the driver, and for the file system that it belongs to.
+
+    Raises:
+        NodeFault: it is nowhere; the text says where it was looked for.
+    """
+    root = search.look()
+    folder = root.program(name)
+    if folder is None and not search.is_given and driver_search.lacking(root):
+        raise errors.NodeFault("find", name, search.words())
+    if folder is None:
+        places = ", ".join(root_paths.PROGRAM_FOLDERS)
+        raise errors.NodeFault("find", name, f"{root.path} has none (yet) in {places}")
+    system = _system(search, root.path)
+    above = "" if root.path == system else f"/{root.path.relative_to(system)}"
+    inside = f"{above}/{'/'.join(folder)}"
+    libraries = ":".join(f"{above}/{'/'.join(parts)}" for parts in _libraries(root))
+    variables = {"PATH": f"{inside}:{_USUAL_PATH}"}
+    if libraries:
+        variables["LD_LIBRARY_PATH"] = libraries
+    return Program(system, f"{inside}/{name}", variables)
+
+
+def _system(search: driver_search.Search, folder: Path) -> Path:
+    """The file system of the driver's folder: itself, else the host's, else ours."""
+    above = (search.host,) if folder.is_relative_to(search.host) else ()
+    return next(filter(_is_whole, (folder, *above)), _OURS)
+
+
+def _is_whole(folder: Path) -> bool:
+    root = root_paths.Root(folder)
+    return any(root.resolve(loader).is_file() for loader in LOADERS)
+
+
+def _libraries(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
+    """The folders of those that programs load; the others' loader may not know them."""
+    return tuple(
+        folder
+        for folder in root.library_folders()
+        if any(root.resolve(name, folder).is_file() for name in _LIBRARIES)
+    )
+
+
+def _apart(act: Callable[[], _Result]) -> _Result:
+    """Call it in a thread of its own, of which nothing is left after."""
+    future: futures.Future[_Result] = futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(act())
+        except BaseException as e:  # noqa: BLE001 - raised again by the thread that asked
+            future.set_exception(e)
+
+    thread = threading.Thread(target=run, name="driver program", daemon=True)
+    thread.start()
+    thread.join()
+    return future.result()
+
+
+def _enter(root: Path, shown: Mapping[str, Path], passable: Path | None) -> None:
+    """Make the root the calling thread's, with what belongs into it. Raises OSError."""
+    mounts.isolate()
+    stage = _Stage(root)
+    if root != _OURS:
+        for ours, sign in _PARTS:
+            if not stage.at(sign).exists():
+                stage.show(Path(ours), ours)
+    for place, source in shown.items():
+        stage.show(source, place)
+    if passable is not None:
+        mounts.cover(stage.at(str(passable)))
+    if root != _OURS:
+        os.chroot(root)
+        os.chdir("/")
+
+
+class _Stage:
+    """A root in the calling thread's mounts, which takes folders at paths that it may not have."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root_paths.Root(root)
+        self._ours: set[Path] = set()
+
+    def at(self, place: str) -> Path:
+        return self._root.resolve(place)
+
+    def show(self, source: Path, place: str) -> None:
+        target = self.at(place)
+        if target.is_dir() and os.path.samestat(source.stat(), target.stat()):
+            return
+        self._make(target)
+        mounts.bind(source, target)
+
+    def _make(self, target: Path) -> None:
+        missing = [folder for folder in (target, *target.parents) if not folder.is_dir()]
+        for folder in reversed(missing):
+            if folder.parent not in self._ours:
+                mounts.cover(folder.parent)
+            folder.mkdir()
+            self._ours |= {folder, folder.parent}
+
+
+def _unentered(root: Path, problem: OSError) -> errors.NodeFault:
+    if problem.errno != errno.EPERM:
+        return errors.NodeFault("enter", str(root), str(problem))
+    rights = "only root with all capabilities, as in a privileged container, may run programs there"
+    return errors.NodeFault("enter", str(root), f"{problem.strerror}: {rights}")

@@ -1,0 +1,1 @@
+"""A threaded HTTPS server whose certificates are reloaded."""

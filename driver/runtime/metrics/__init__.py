@@ -1,0 +1,1 @@
+"""Metric families, their collector, and the HTTP server that exposes them."""

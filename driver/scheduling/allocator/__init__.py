@@ -1,0 +1,1 @@
+"""The DRA allocator: requests, candidates, search, result."""

@@ -1,0 +1,1 @@
+"""Free capacity of nodes, and who holds what is allocated."""

@@ -1,0 +1,1 @@
+"""Signatures under which devices, nodes and workloads are interchangeable."""

@@ -1,0 +1,185 @@
+"""InterPodAffinity: required affinity and anti-affinity between pods, in both directions. Pure.
+
+A `State` is what the plugin computes before it filters: by the label and its value on a node, how
+many pods there match. It is computed once a decision.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from driver import ids, reasons
+from driver.resources.core import interpod_affinity, nodes, pods
+from driver.scheduling.snapshot import placed_pods
+
+Domain = tuple[str, str]
+"""A label's key and value."""
+Nodes = Mapping[ids.NodeName, nodes.Node]
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class State:
+    """The counts for a pod. An `objection` holds for the pods that were counted."""
+
+    def __init__(self, pod: pods.Pod, placed: placed_pods.Population) -> None:
+        self._pod = pod
+        self._terms = pod.pod_affinity
+        self._placed = placed
+        self._near: Counter[Domain] = Counter()
+        self._apart: Counter[Domain] = Counter()
+        self._unwelcome: Counter[Domain] = Counter()
+
+    @classmethod
+    def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
+        """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
+        key = "company", placed_pods.kind_key(pod)
+        state = placed.counted(key, functools.partial(cls._counted, pod)).copied()
+        return None if state.is_idle else state
+
+    @property
+    def is_idle(self) -> bool:
+        """True where neither the pod's terms nor those of placed pods can refuse a node."""
+        own = self._terms.required or self._terms.anti
+        return not own and not any(number > 0 for number in self._unwelcome.values())
+
+    @classmethod
+    def _counted(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State":
+        state, by_name = cls(pod, placed), placed.cluster_nodes
+        for kind, counts in placed.objectors():
+            state._add_unwelcome(kind, by_name, counts)
+        if state._terms.required or state._terms.anti:
+            for kind, counts in _reached(state._terms, placed):
+                state._add_own(kind, by_name, counts)
+        return state
+
+    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+        """Pods more of a kind on a node of the cluster, or fewer."""
+        self.add_members(kind, self._placed.cluster_nodes, {node: number})
+
+    def copied(self) -> "State":
+        """A copy that changes alone."""
+        state = State(self._pod, self._placed)
+        state._near, state._apart = Counter(self._near), Counter(self._apart)
+        state._unwelcome = Counter(self._unwelcome)
+        return state
+
+    def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
+        """The state with pods more on a node (AddPod)."""
+        state = self.copied()
+        for pod in more:
+            state.add_members(placed_pods.kind_of(pod), {node.name: node}, {node.name: 1})
+        return state
+
+    def add_members(
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    ) -> None:
+        """Pods more of a kind on each of some nodes, or fewer."""
+        self._add_unwelcome(kind, by_name, counts)
+        self._add_own(kind, by_name, counts)
+
+    def objection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
+        """Say why the pod and those of the node's domains cannot be together."""
+        lacking = self._without_company(node)
+        if lacking:
+            return reasons.Reason.NODE_POD_AFFINITY, lacking
+        for term in self._terms.anti:
+            value = node.labels.get(term.topology_key)
+            if value is not None and self._apart[term.topology_key, value] > 0:
+                detail = f"pod anti-affinity by {term.topology_key}"
+                return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
+        if self._unwelcome:
+            for domain in node.labels.items():
+                if self._unwelcome[domain] > 0:
+                    detail = f"the anti-affinity of a placed pod, by {domain[0]}"
+                    return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
+        return None
+
+    def _without_company(self, node: nodes.Node) -> str:
+        alone = ""
+        for term in self._terms.required:
+            value = node.labels.get(term.topology_key)
+            if value is None:
+                return f"pod affinity by {term.topology_key}, a label that the node lacks"
+            if self._near[term.topology_key, value] <= 0:
+                alone = alone or f"pod affinity by {term.topology_key}"
+        # The first of pods that want to be together is let in anywhere.
+        if alone and not any(number > 0 for number in self._near.values()) and self._meets_itself():
+            return ""
+        return alone
+
+    def _meets_itself(self) -> bool:
+        return all(
+            selects(term, self._pod.namespace, self._pod.labels, self._placed)
+            for term in self._terms.required
+        )
+
+    def _add_unwelcome(
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    ) -> None:
+        labels = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
+        for term in kind.affinity.anti:
+            if term.matches(self._pod.namespace, self._pod.labels, labels):
+                count(self._unwelcome, term.topology_key, by_name, counts)
+
+    def _add_own(
+        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    ) -> None:
+        required = self._terms.required
+        if required and all(
+            selects(term, kind.namespace, kind.labels, self._placed) for term in required
+        ):
+            for term in required:
+                count(self._near, term.topology_key, by_name, counts)
+        for term in self._terms.anti:
+            if selects(term, kind.namespace, kind.labels, self._placed):
+                count(self._apart, term.topology_key, by_name, counts)
+
+
+def selects(
+    term: interpod_affinity.Term,
+    namespace: str,
+    labels: Mapping[str, str],
+    placed: placed_pods.Population,
+) -> bool:
+    """Tell whether a term of a pod that is placed now selects a pod.
+
+    Its namespaceSelector chooses among the namespaces that are there, unless it is empty.
+    """
+    if term.selector is None:
+        return False
+    if namespace not in term.namespaces:
+        chosen = term.namespace_selector
+        if chosen is None:
+            return False
+        if not chosen.is_empty:
+            own = placed.namespaces.get(namespace)
+            if own is None or not chosen.matches(own):
+                return False
+    return term.selector.matches(labels)
+
+
+def _reached(
+    terms: interpod_affinity.PodAffinity, placed: placed_pods.Population
+) -> Iterator[placed_pods.Members]:
+    """The kinds of pods that required terms may select."""
+    every = (*terms.required, *terms.anti)
+    if any(term.namespace_selector is not None for term in every):
+        yield from placed.members()
+        return
+    for namespace in sorted({name for term in every for name in term.namespaces}):
+        yield from placed.members(namespace)
+
+
+def count(
+    counter: Counter[Domain],
+    key: str,
+    by_name: Nodes,
+    counts: Mapping[ids.NodeName, int],
+    weight: int = 1,
+) -> None:
+    """Add the pods of nodes to the domains that a label makes, so often as they weigh."""
+    for name, number in counts.items():
+        node = by_name.get(name)
+        value = node.labels.get(key) if node is not None else None
+        if value is not None:
+            counter[key, value] += number * weight

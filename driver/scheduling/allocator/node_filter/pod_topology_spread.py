@@ -1,0 +1,178 @@
+"""PodTopologySpread: constraints DoNotSchedule, by domains of node labels. Pure.
+
+A `State` is what the plugin computes before it filters: for each constraint how many matching pods
+each eligible domain has. It is computed once a decision; which nodes are eligible, once for nodes
+as they are.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+from driver import ids
+from driver.resources.core import label_selectors, nodes, pods, topology_spread
+from driver.scheduling.allocator.node_filter import node_affinity, taint_toleration
+from driver.scheduling.snapshot import placed_pods
+
+Nodes = Mapping[ids.NodeName, nodes.Node]
+Eligible = Mapping[ids.NodeName, str]
+"""The domain of each node that counts."""
+
+
+class State:
+    """The counts for a pod, one counter a constraint."""
+
+    def __init__(
+        self,
+        pod: pods.Pod,
+        constraints: Sequence[topology_spread.Constraint],
+        counts: Sequence[Counter[str]],
+    ) -> None:
+        self._pod = pod
+        self._constraints = constraints
+        self._counts = counts
+        self._least = [
+            min(count.values(), default=0) if len(count) >= constraint.min_domains else 0
+            for constraint, count in zip(constraints, counts, strict=True)
+        ]
+
+    @classmethod
+    def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
+        """The state before filtering; None for a pod without such constraints."""
+        constraints = [constraint for constraint in pod.spread if constraint.required]
+        if not constraints:
+            return None
+        counts = [counted(pod, constraint, constraints, placed) for constraint in constraints]
+        return cls(pod, constraints, counts)
+
+    def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
+        """The state with pods more on a node (AddPod): those being deleted count as well."""
+        counts = [Counter(count) for count in self._counts]
+        alone = {node.name: node}
+        for constraint, count in zip(self._constraints, counts, strict=True):
+            domains = _eligible(self._pod, constraint, self._constraints, alone)
+            for pod in more:
+                same = pod.namespace == self._pod.namespace
+                if same and domains and constraint.selects(pod.labels):
+                    count[domains[node.name]] += 1
+        return State(self._pod, self._constraints, counts)
+
+    def objection(self, node: nodes.Node) -> str:
+        """The first constraint that the pod would break there, in words; "" for none."""
+        for constraint, count, least in zip(
+            self._constraints, self._counts, self._least, strict=True
+        ):
+            key = constraint.topology_key
+            domain = node.labels.get(key)
+            if domain is None:
+                return f"spread over {key}, a label that the node lacks"
+            matching = count.get(domain, 0)
+            own = int(constraint.selects(self._pod.labels))
+            if matching + own - least > constraint.max_skew:
+                return (
+                    f"spread over {key}: {matching} in {domain}, {least} in the least, "
+                    f"maxSkew {constraint.max_skew}"
+                )
+        return ""
+
+
+def _key(
+    pod: pods.Pod,
+    constraint: topology_spread.Constraint,
+    every: Sequence[topology_spread.Constraint],
+) -> Hashable:
+    """The same where the same nodes are eligible."""
+    return (
+        constraint.topology_key,
+        tuple(other.topology_key for other in every),
+        (frozenset(pod.node_selector.items()), pod.affinity) if constraint.honors_affinity else (),
+        tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
+        if constraint.honors_taints
+        else None,
+    )
+
+
+def _eligible(
+    pod: pods.Pod,
+    constraint: topology_spread.Constraint,
+    every: Sequence[topology_spread.Constraint],
+    by_name: Nodes,
+) -> Eligible:
+    """Nodes with the keys of all constraints that the inclusion policies of this one let in."""
+    keys = {other.topology_key for other in every}
+    eligible = {}
+    for name, node in by_name.items():
+        if not all(key in node.labels for key in keys):
+            continue
+        if constraint.honors_affinity and not node_affinity.matches(node, pod):
+            continue
+        if constraint.honors_taints and taint_toleration.objection(node, pod):
+            continue
+        eligible[name] = node.labels[constraint.topology_key]
+    return eligible
+
+
+def counted(
+    pod: pods.Pod,
+    constraint: topology_spread.Constraint,
+    every: Sequence[topology_spread.Constraint],
+    placed: placed_pods.Population,
+) -> Counter[str]:
+    """Count how many pods that a constraint matches each eligible domain has."""
+    key = "spread", pod.namespace, constraint.selector, _key(pod, constraint, every)
+    make = functools.partial(_matching, pod, constraint, every)
+    return Counter(placed.counted(key, make).domains)
+
+
+def _matching(
+    pod: pods.Pod,
+    constraint: topology_spread.Constraint,
+    every: Sequence[topology_spread.Constraint],
+    placed: placed_pods.Population,
+) -> "Matching":
+    make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
+    eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
+    matching = Matching(pod.namespace, constraint.selector, eligible)
+    for kind, members in placed.members(pod.namespace):
+        matching.add_members(kind, members)
+    return matching
+
+
+class Matching:
+    """Pods of a namespace and a selector, by eligible domain."""
+
+    def __init__(
+        self,
+        namespace: str,
+        selector: label_selectors.LabelSelector | None,
+        eligible: Eligible,
+        domains: Mapping[str, int] | None = None,
+    ) -> None:
+        self._namespace = namespace
+        self._selector = selector
+        self._eligible = eligible
+        first = dict.fromkeys(eligible.values(), 0) if domains is None else domains
+        self.domains = Counter(first)
+
+    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+        """Pods more of a kind on a node of the cluster, or fewer."""
+        self.add_members(kind, {node: number})
+
+    def add_members(self, kind: placed_pods.Kind, members: Mapping[ids.NodeName, int]) -> None:
+        """Pods more of a kind on each of some nodes, or fewer."""
+        if not self._counts(kind):
+            return
+        for name, number in members.items():
+            domain = self._eligible.get(name)
+            if domain is not None:
+                self.domains[domain] += number
+
+    def copied(self) -> "Matching":
+        """A copy that changes alone."""
+        return Matching(self._namespace, self._selector, self._eligible, self.domains)
+
+    def _counts(self, kind: placed_pods.Kind) -> bool:
+        if kind.namespace != self._namespace or kind.deleting or self._selector is None:
+            return False
+        # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
+        return not self._selector.is_empty and self._selector.matches(kind.labels)

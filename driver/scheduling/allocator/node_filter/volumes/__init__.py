@@ -1,0 +1,1 @@
+"""kube-scheduler's filter plugins about volumes, under their own names."""

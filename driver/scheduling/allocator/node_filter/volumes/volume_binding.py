@@ -1,0 +1,203 @@
+"""VolumeBinding: bound volumes must reach the node, unbound ones be bound or made for it. Pure.
+
+A volume that is not bound and does not wait for a node keeps its pod from every node. Where no
+StorageClass is known at all, nothing is said about claims that are not bound: they may not be
+readable. Volumes that pods on their way to other nodes are about to have count as free, which
+matters for unbound volumes that several nodes reach.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from driver import ids
+from driver.resources.core import node_selectors, nodes, pods, storage, volumes
+from driver.scheduling.snapshot import storage_index
+
+_MADE_BY_HAND = "kubernetes.io/no-provisioner"
+
+
+def objection(
+    held: storage_index.Stored, node: nodes.Node, pod: pods.Pod, others: Iterable[pods.Pod] = ()
+) -> str:
+    """Say why a volume of the pod cannot be had on the node, in words; "" for none.
+
+    `others` are the pods of the node: those not yet bound will have their volumes bound there.
+    """
+    claims: list[volumes.VolumeClaim] = []
+    for name in pod.volume_claims:
+        claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
+        unusable = held.claim_lack() if claim is None else _unusable(pod, name, claim)
+        if claim is None or unusable:
+            return f"volume claim {name} {unusable}"
+        claims.append(claim)
+    waiting = [claim for claim in claims if not claim.bound]
+    early = next((claim.name for claim in waiting if not _waits(held, claim)), None)
+    if early is not None:
+        return f"volume claim {early} is not bound yet"
+    message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
+    if message or not waiting or not held.classes:
+        return message
+    return _unbindable(held, node, waiting, _assumed(held, node, waiting, others))
+
+
+def _assumed(
+    held: storage_index.Stored,
+    node: nodes.Node,
+    own: Sequence[volumes.VolumeClaim],
+    others: Iterable[pods.Pod],
+) -> set[str]:
+    """The volumes that claims of pods on their way to the node are about to be bound to.
+
+    kube-scheduler assumes them when it binds the pod (AssumePodVolumes), which it has not yet.
+    """
+    taken: set[str] = set()
+    arriving = [pod for pod in others if pod.node is None and pod.volume_claims]
+    for pod in sorted(arriving, key=lambda pod: pod.key):
+        keys = (ids.Key(f"{pod.namespace}/{name}") for name in pod.volume_claims)
+        claims = (held.claims.get(key) for key in keys)
+        theirs = [claim for claim in claims if claim is not None and claim not in own]
+        _choose(held, node, [claim for claim in theirs if _waits(held, claim)], taken)
+    return taken
+
+
+def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
+    if claim.lost:
+        return "has lost its volume"
+    if claim.deleting:
+        return "is being deleted"
+    if name in pod.ephemeral_claims and claim.owner != pod.uid:
+        return "is another pod's"
+    return ""
+
+
+def _waits(held: storage_index.Stored, claim: volumes.VolumeClaim) -> bool:
+    """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
+    if claim.volume:
+        return False
+    if not held.classes:
+        return True
+    maker = held.classes.get(claim.storage_class) if claim.storage_class else None
+    return maker is not None and maker.waits
+
+
+def _out_of_reach(
+    held: storage_index.Stored, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
+) -> str:
+    for claim in bound:
+        volume = held.persistent.get(claim.volume)
+        if volume is None:
+            return f"volume {claim.volume} {held.volume_lack()}"
+        if not reaches(volume, node):
+            return f"volume {claim.volume} is bound elsewhere"
+    return ""
+
+
+def reaches(volume: volumes.Volume, node: nodes.Node) -> bool:
+    """Tell whether a volume's node affinity matches; fields of the node are not looked at."""
+    return volume.selector is None or any(_matches(term, node) for term in volume.selector.terms)
+
+
+def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    return all(need.holds(node.labels.get(need.key)) for need in term.labels)
+
+
+def _unbindable(
+    held: storage_index.Stored,
+    node: nodes.Node,
+    waiting: Sequence[volumes.VolumeClaim],
+    taken: set[str],
+) -> str:
+    """The first claim for which there is no volume, and none can be made for the node."""
+    if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
+        return "a volume is being made for another node"
+    to_make = [claim for claim in waiting if claim.selected is not None]
+    to_make += _choose(held, node, waiting, taken)
+    for claim in to_make:
+        lacking = _unmakable(held, node, claim)
+        if lacking:
+            return lacking
+    return ""
+
+
+def _choose(
+    held: storage_index.Stored,
+    node: nodes.Node,
+    waiting: Iterable[volumes.VolumeClaim],
+    taken: set[str],
+) -> list[volumes.VolumeClaim]:
+    """Add the volumes that claims are bound to, smallest first; return the claims without one."""
+    unmatched = []
+    open_claims = (claim for claim in waiting if claim.selected is None)
+    for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
+        match = _match(claim, held.of_class(claim.storage_class), node, taken)
+        if match is None:
+            unmatched.append(claim)
+        else:
+            taken.add(match.name)
+    return unmatched
+
+
+def _match(
+    claim: volumes.VolumeClaim,
+    volumes_of_class: Iterable[volumes.Volume],
+    node: nodes.Node,
+    taken: set[str],
+) -> volumes.Volume | None:
+    """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
+    best: volumes.Volume | None = None
+    for volume in volumes_of_class:
+        if volume.name in taken or not _is_alike(claim, volume):
+            continue
+        near = reaches(volume, node)
+        if volume.claim is not None:
+            if volume.claim.names(claim):
+                return volume if near else None
+            continue
+        chosen = claim.selector is None or claim.selector.matches(volume.labels)
+        usable = volume.available and chosen and near and claim.modes <= volume.modes
+        if usable and (best is None or volume.size < best.size):
+            best = volume
+    return best
+
+
+def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
+    """Tell whether a volume could be the claim's as far as its spec goes."""
+    return (
+        volume.size >= (claim.size or 0)
+        and volume.block == claim.block
+        and volume.attributes_class == claim.attributes_class
+        and not volume.deleting
+    )
+
+
+def _unmakable(held: storage_index.Stored, node: nodes.Node, claim: volumes.VolumeClaim) -> str:
+    maker = held.classes[claim.storage_class]
+    if maker.provisioner in ("", _MADE_BY_HAND):
+        return f"no volume for claim {claim.name}, and its class makes none"
+    if not maker.reaches(node.labels):
+        return f"StorageClass {maker.name} makes no volumes for the node (allowedTopologies)"
+    if not _has_room(held, node, claim, maker):
+        return f"no storage capacity for claim {claim.name}"
+    return ""
+
+
+def _has_room(
+    held: storage_index.Stored,
+    node: nodes.Node,
+    claim: volumes.VolumeClaim,
+    maker: storage.StorageClass,
+) -> bool:
+    """Tell whether the driver says that so large a volume can be made (KEP-1472)."""
+    driver = held.drivers.get(maker.provisioner)
+    if claim.size is None or driver is None or not driver.tracks_capacity:
+        return True
+    needed = -(-claim.size // 10**9)
+    return any(
+        capacity.storage_class == maker.name
+        and capacity.most is not None
+        and capacity.most >= needed
+        and capacity.nodes is not None
+        and capacity.nodes.matches(node.labels)
+        for capacity in held.capacities
+    )

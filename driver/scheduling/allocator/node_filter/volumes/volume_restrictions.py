@@ -1,0 +1,44 @@
+"""VolumeRestrictions: disks that one node mounts once, and claims that one pod uses alone. Pure.
+
+Claims with the access mode ReadWriteOncePod are counted over all nodes, so `exclusive` is not a
+node's own answer.
+"""
+
+from collections.abc import Collection
+
+from driver import ids
+from driver.resources.core import pods, volumes
+from driver.scheduling.snapshot import placed_pods, storage_index
+
+
+def objection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
+    """A disk of the pod that another pod of the node has mounted, in words; "" for none."""
+    for disk in pod.disks:
+        for other in others:
+            if any(disk.collides(theirs) for theirs in other.disks):
+                return f"disk {disk.name} is mounted by {other.key}"
+    return ""
+
+
+def missing(held: storage_index.Stored, pod: pods.Pod) -> str:
+    """A claim of the pod that is not there, in words; "" for none."""
+    for name in pod.volume_claims:
+        if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
+            return f"volume claim {name} {held.claim_lack()}"
+    return ""
+
+
+def exclusive(held: storage_index.Stored, placed: placed_pods.Population, pod: pods.Pod) -> str:
+    """A claim of ReadWriteOncePod that a placed pod uses, in words; "" for none."""
+    for name in pod.volume_claims:
+        if name in pod.ephemeral_claims:
+            continue
+        claim = held.claims.get(_key(pod, name))
+        alone = claim is not None and volumes.ONE_POD in claim.modes
+        if alone and placed.users(_key(pod, name)) > 0:
+            return f"volume claim {name} is in use, and for one pod alone"
+    return ""
+
+
+def _key(pod: pods.Pod, name: str) -> ids.Key:
+    return ids.Key(f"{pod.namespace}/{name}")

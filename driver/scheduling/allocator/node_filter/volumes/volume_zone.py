@@ -1,0 +1,63 @@
+"""VolumeZone: zones and regions that bound volumes name by labels must be the node's. Pure."""
+
+from driver import ids
+from driver.resources.core import nodes, pods, volumes
+from driver.scheduling.snapshot import storage_index
+
+_GENERAL = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_LABELS = (*_GENERAL, *_GENERAL.values())
+_SEPARATOR = "__"
+
+
+def objection(held: storage_index.Stored, node: nodes.Node, pod: pods.Pod) -> str:
+    """Say why a volume cannot be used on the node, in words; "" for none.
+
+    What has no volume yet is refused on every node, unless its class waits for a node; generic
+    ephemeral volumes are not looked at.
+    """
+    bound = []
+    for name in pod.volume_claims:
+        if name in pod.ephemeral_claims:
+            continue
+        claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
+        if claim is None:
+            return f"volume claim {name} {held.claim_lack()}"
+        if not claim.volume:
+            lacking = _unbound(held, name, claim)
+            if lacking:
+                return lacking
+            continue
+        volume = held.persistent.get(claim.volume)
+        if volume is None:
+            return f"volume {claim.volume} of claim {name} {held.volume_lack()}"
+        bound.append((name, volume))
+    if not any(label in node.labels for label in _LABELS):
+        return ""
+    elsewhere = (name for name, volume in bound if not _is_near(volume, node))
+    name = next(elsewhere, "")
+    return f"volume of claim {name} is of another zone" if name else ""
+
+
+def _unbound(held: storage_index.Stored, name: str, claim: volumes.VolumeClaim) -> str:
+    if not claim.storage_class:
+        return f"volume claim {name} is not bound and has no class"
+    maker = held.classes.get(claim.storage_class)
+    if maker is None:
+        return f"StorageClass {claim.storage_class} is not there" if held.classes else ""
+    return "" if maker.waits else f"volume claim {name} is not bound yet"
+
+
+def _is_near(volume: volumes.Volume, node: nodes.Node) -> bool:
+    for label in _LABELS:
+        if label not in volume.labels:
+            continue
+        zones = [zone.strip() for zone in volume.labels[label].split(_SEPARATOR)]
+        if not all(zones):
+            continue  # it cannot be read, so it says nothing
+        value = node.labels.get(label, node.labels.get(_GENERAL.get(label, label)))
+        if value is None or value not in zones:
+            return False
+    return True

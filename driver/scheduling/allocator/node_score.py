@@ -1,0 +1,166 @@
+"""Nodes that a pod would rather have, where our policies see no difference between them. Pure.
+
+The scores of kube-scheduler's plugins TaintToleration, NodeAffinity, PodTopologySpread and
+InterPodAffinity, each normalized to whole numbers from 0 to 100 over the nodes that are left, by
+its default weights; `make filters` compares them with the plugins'. They are asked about the nodes
+that are equal otherwise, where kube-scheduler scores every node that fits, together with scores
+that do not come from the pod's own fields (free CPU and memory, images, default constraints).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from driver import ids
+from driver.resources.core import interpod_affinity, nodes, pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.node_filter import (
+    inter_pod_affinity,
+    node_affinity,
+    pod_topology_spread,
+    taint_toleration,
+)
+from driver.scheduling.snapshot import placed_pods
+from driver.scheduling.snapshot import snapshot as cluster
+
+_MOST = 100
+_HARD_WEIGHT = 1
+"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+_WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
+
+    view: cluster.ClusterView
+    pod: pods.Pod
+
+    def choice(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
+        """The node of the highest score; of equals the lowest name."""
+        scores = self.scores(names)
+        return min(names, key=lambda name: (-scores[name], name))
+
+    def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, int]:
+        """The weighted scores of nodes among each other."""
+        candidates = [self.view.nodes[name] for name in names]
+        parts = {
+            "taints": _away_from_most(self._counts(candidates, taint_toleration.disliked)),
+            "labels": _of_most(self._counts(candidates, node_affinity.score)),
+            "spread": _even(_spread(self.pod, candidates, self.view.population)),
+            "company": _between(_company(self.pod, candidates, self.view.population)),
+        }
+        return {
+            name: sum(_WEIGHTS[part] * scores[index] for part, scores in parts.items())
+            for index, name in enumerate(names)
+        }
+
+    def _counts(
+        self, candidates: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
+    ) -> list[int]:
+        return [count(node, self.pod) for node in candidates]
+
+
+def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Preferences | None:
+    """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
+    pod, placed = workload.pod, view.population
+    terms = pod.pod_affinity
+    plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    if plain and not placed.shuns and not placed.draws:
+        return None
+    wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
+    anyway = any(not constraint.required for constraint in pod.spread)
+    if not (wishes or anyway or placed.shuns or placed.draws):
+        return None
+    return Preferences(view, pod)
+
+
+def _of_most(scores: Sequence[int]) -> list[int]:
+    """Parts of the highest (DefaultNormalizeScore)."""
+    most = max(scores, default=0)
+    return [_MOST * score // most if most else 0 for score in scores]
+
+
+def _away_from_most(scores: Sequence[int]) -> list[int]:
+    return [_MOST - score for score in _of_most(scores)]
+
+
+def _between(scores: Sequence[int]) -> list[int]:
+    """Normalize from the lowest to the highest; float64 rounds down as kube-scheduler's does."""
+    least, most = min(scores, default=0), max(scores, default=0)
+    if most == least:
+        return [0 for _ in scores]
+    return [int(_MOST * ((score - least) / (most - least))) for score in scores]
+
+
+def _even(scores: Sequence[int | None]) -> list[int]:
+    """The lower the better; 0 for a node that has not all labels."""
+    counted = [score for score in scores if score is not None]
+    least, most = min(counted, default=0), max(counted, default=0)
+    return [_evenness(score, least, most) for score in scores]
+
+
+def _evenness(score: int | None, least: int, most: int) -> int:
+    if score is None:
+        return 0
+    return _MOST * (most + least - score) // most if most else _MOST
+
+
+def _spread(
+    pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
+) -> list[int | None]:
+    """Count how many pods there are in the domains of each node, by constraints ScheduleAnyway."""
+    constraints = [constraint for constraint in pod.spread if not constraint.required]
+    keys = {constraint.topology_key for constraint in constraints}
+    counted = [node for node in candidates if all(key in node.labels for key in keys)]
+    scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
+    for constraint in constraints:
+        counts = pod_topology_spread.counted(pod, constraint, constraints, placed)
+        domains = {node.labels[constraint.topology_key] for node in counted}
+        weight = math.log(len(domains) + 2)
+        for node in counted:
+            matching = counts[node.labels[constraint.topology_key]]
+            scores[node.name] += matching * weight + (constraint.max_skew - 1)
+    # Half a pod counts as one (math.Round).
+    rounded = {name: math.floor(score + 0.5) for name, score in scores.items()}
+    return [rounded.get(node.name) for node in candidates]
+
+
+def _company(
+    pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
+) -> list[int]:
+    """The weights of the preferred terms that hold on each node, the pod's and those of others."""
+    weights: Counter[inter_pod_affinity.Domain] = Counter()
+    labels_of = placed.namespaces.get(pod.namespace, {})
+    for kind, counts in placed.members() if _weighed(pod.pod_affinity, 0) else ():
+        for weight, term in _weighed(pod.pod_affinity, 0):
+            if inter_pod_affinity.selects(term, kind.namespace, kind.labels, placed):
+                _weigh(weights, term, placed, counts, weight)
+    for kind, counts in placed.drawing():
+        for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
+            if term.matches(pod.namespace, pod.labels, labels_of):
+                _weigh(weights, term, placed, counts, weight)
+    return [sum(weights[domain] for domain in node.labels.items()) for node in candidates]
+
+
+def _weighed(
+    terms: interpod_affinity.PodAffinity, hard: int
+) -> list[tuple[int, interpod_affinity.Term]]:
+    """Preferred terms by weight, and the required ones where they have any."""
+    return [
+        *((hard, term) for term in terms.required if hard),
+        *((wish.weight, wish.term) for wish in terms.preferred),
+        *((-wish.weight, wish.term) for wish in terms.preferred_anti),
+    ]
+
+
+def _weigh(
+    weights: Counter[inter_pod_affinity.Domain],
+    term: interpod_affinity.Term,
+    placed: placed_pods.Population,
+    counts: Mapping[ids.NodeName, int],
+    weight: int,
+) -> None:
+    candidates = placed.cluster_nodes
+    inter_pod_affinity.count(weights, term.topology_key, candidates, counts, weight)

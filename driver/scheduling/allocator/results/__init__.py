@@ -1,0 +1,1 @@
+"""Per-node results: their computation, ranking and cache."""

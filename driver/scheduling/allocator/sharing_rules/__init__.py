@@ -1,0 +1,1 @@
+"""Rules beyond the API: what Prepare would refuse, and who may share a GPU."""

@@ -1,0 +1,120 @@
+"""What is asked of the allocator, and its answers: a Placement, or a NoFit with its reasons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from driver import ids, reasons
+from driver.resources.core import node_selectors, pods
+from driver.resources.dra import claims
+from driver.resources.dra import requests as dra_requests
+
+Counts = tuple[tuple[reasons.Reason, int], ...]
+"""How many devices each reason keeps away, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A pod with its claims: the unit of decision (D4).
+
+    `open` are the claims to allocate, `settled` those that are allocated already and so say where
+    the pod can go. `avoid` are nodes to leave out, with the words to give for it. `bound`: the pod
+    is on its node already, so that no filter of kube-scheduler counts any more.
+    """
+
+    pod: pods.Pod
+    open: tuple[claims.Claim, ...]
+    settled: tuple[claims.Claim, ...] = ()
+    avoid: Mapping[ids.NodeName, str] = field(default_factory=dict)
+    bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One device for one request, as `result` will say it (without a share's id).
+
+    `claim` is the place of its claim among the open ones of the workload. `reach` is where the
+    device can be used; `stays` means that its user has to stay on the node.
+    """
+
+    claim: int
+    request: dra_requests.Request
+    result: claims.Result
+    reach: node_selectors.Reach
+    stays: bool = False
+    shared: bool = False
+
+    @property
+    def device(self) -> claims.DeviceId:
+        """The device."""
+        return self.result.device
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A node that would have done.
+
+    `scores` are the policies', 0 to 100, the first one first. Before them count `way`, how far down
+    its alternatives the workload goes there, and `memory`, the bytes of GPU memory that requests by
+    need would take; less of both is better.
+    """
+
+    node: ids.NodeName
+    scores: Mapping[str, int]
+    way: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the workload goes and what it gets. `why` is for people.
+
+    `considered` are the best nodes, the chosen one first.
+    """
+
+    node: ids.NodeName
+    picks: tuple[Pick, ...]
+    why: str
+    steps: int = 0
+    considered: tuple[Considered, ...] = ()
+
+    def of_claim(self, place: int) -> tuple[Pick, ...]:
+        """The picks of one claim, in the order of its requests."""
+        return tuple(pick for pick in self.picks if pick.claim == place)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node does not do; equal for nodes that lack the same.
+
+    With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
+    of `wanted` devices can be had at once, and `devices` counts why the others do not do; with
+    `given_up` the search took too long, and it is not known that nothing fits.
+    """
+
+    node_reason: reasons.Reason | None = None
+    detail: str = ""
+    fits: int = 0
+    wanted: int = 0
+    devices: Counts = ()
+    given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoFit:
+    """The answer no. `blocker` is a reason that holds on every node, such as a missing class."""
+
+    blocker: reasons.Reason | None = None
+    detail: str = ""
+    nodes: Mapping[Refusal, Sequence[ids.NodeName]] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> frozenset[reasons.Reason]:
+        """Every reason that keeps a node or a device away."""
+        found = (self.blocker, *(one.node_reason for one in self.nodes))
+        devices = (reason for one in self.nodes for reason, _ in one.devices)
+        return frozenset(one for one in (*found, *devices) if one is not None)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a node might do after all: the search there ended at its budget."""
+        return any(refusal.given_up for refusal in self.nodes)

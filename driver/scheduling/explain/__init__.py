@@ -1,0 +1,1 @@
+"""Explanations: nearest fit, blockers, shortage, defragmentation."""

@@ -1,0 +1,58 @@
+"""What it costs that pods go. Pure."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
+
+from driver.scheduling.allocator.capacity import node_capacity, pool_layout
+from driver.scheduling.explain import holders
+from driver.scheduling.snapshot import snapshot as cluster
+
+Cost = tuple[Any, ...]
+"""Lower is better; of one price all costs can be compared."""
+
+
+class Price(Protocol):
+    """A pure function of who goes; one more pod never makes it less."""
+
+    def of(self, leaving: Sequence[holders.Tenant]) -> Cost:
+        """What it costs that these go; names apart, which decide between equals anyway."""
+        ...
+
+    def look(self, tenant: holders.Tenant) -> Hashable:
+        """All that `of` sees of a tenant: nodes whose tenants look alike cost the same."""
+        ...
+
+
+class Fewest:
+    """Few pods, then little GPU memory taken away: `(pods, bytes)`."""
+
+    def __init__(self, view: cluster.ClusterView) -> None:
+        self._view = view
+        self._known: dict[str, int] = {}
+
+    def of(self, leaving: Sequence[holders.Tenant]) -> Cost:
+        """How many they are, and the bytes of GPU memory that nobody has once they are gone."""
+        free = holders.freed(leaving)
+        found = {one.claim: one for tenant in leaving for one in tenant.leases if one.claim in free}
+        return len(leaving), sum(self._memory(one) for one in found.values())
+
+    def look(self, tenant: holders.Tenant) -> Hashable:
+        """The bytes of each of its claims, and how many pods have it."""
+        return tuple(sorted((self._memory(one), len(one.users)) for one in tenant.leases))
+
+    def _memory(self, lease: holders.Lease) -> int:
+        known = self._known.get(lease.claim)
+        if known is None:
+            known = self._known[lease.claim] = memory(self._view, lease)
+        return known
+
+
+def memory(view: cluster.ClusterView, lease: holders.Lease) -> int:
+    """The bytes of GPU memory that a claim has; of another driver's devices none is known."""
+    total = 0
+    for result in lease.results:
+        of = view.pools.get((result.device.driver, result.device.pool))
+        face = pool_layout.of(of).faces.get(result.device.device) if of else None
+        if face is not None and not result.admin_access:
+            total += node_capacity.taken(face, result.consumed, card=0).memory
+    return total

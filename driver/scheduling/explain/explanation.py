@@ -1,0 +1,83 @@
+"""Why, in full, for programs, where events say it in a sentence. Pure.
+
+Values are plain JSON. Scores are the policies', 0 to 100; memory is in bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from driver import ids
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import messages, nearest_fit
+
+Answer = allocator_types.Placement | allocator_types.NoFit
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The last answer to a pod, `at` a time (RFC 3339), with the nearest fit where it is known."""
+
+    pod: ids.Key
+    at: str
+    answer: Answer
+    near: nearest_fit.Nearest | None = None
+    text: str = ""
+    """A refusal in words, with all that is said beside it."""
+
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        made: dict[str, Any] = {"pod": self.pod, "at": self.at}
+        if isinstance(self.answer, allocator_types.Placement):
+            devices = [pick.device._asdict() for pick in self.answer.picks]
+            made |= {"node": self.answer.node, "devices": devices}
+            return made | of_placement(self.answer)
+        near = {"nearest": of_nearest(self.near)} if self.near else {}
+        return made | of_no_fit(self.answer) | near
+
+
+def of_placement(found: allocator_types.Placement) -> dict[str, Any]:
+    """The reason, and the best nodes there were, the chosen one first."""
+    return {
+        "why": found.why,
+        "considered": [
+            {
+                "node": one.node,
+                "scores": dict(one.scores),
+                **({"alternative": one.way} if one.way else {}),
+                **({"memory": one.memory} if one.memory else {}),
+            }
+            for one in found.considered
+        ],
+    }
+
+
+def of_no_fit(answer: allocator_types.NoFit) -> dict[str, Any]:
+    """What holds on every node, or what each node lacks, those together that lack the same."""
+    if answer.blocker is not None:
+        return {"reason": answer.blocker.value, "detail": answer.detail}
+    return {"refusals": [*_refusals(answer)]}
+
+
+def of_nearest(near: nearest_fit.Nearest) -> dict[str, Any]:
+    """Where it comes nearest. `ever` false: no node would do even with nothing on it."""
+    return {
+        "node": near.node,
+        "summary": messages.of(near),
+        "ever": near.ever,
+        "leaving": [*near.leaving],
+        "allSeen": near.all_seen,
+    }
+
+
+def _refusals(answer: allocator_types.NoFit) -> Iterator[dict[str, Any]]:
+    for refusal, names in answer.nodes.items():
+        yield {"nodes": [*names], **_refusal(refusal)}
+
+
+def _refusal(one: allocator_types.Refusal) -> dict[str, Any]:
+    if one.node_reason is not None:
+        return {"reason": one.node_reason.value, "detail": one.detail}
+    counted = {reason.value: count for reason, count in one.devices}
+    given_up = {"gaveUp": True} if one.given_up else {}
+    return {"fits": one.fits, "wanted": one.wanted, "devices": counted, **given_up}

@@ -1,0 +1,136 @@
+"""Who has what of a node: its pods, and the pods that hold devices that it reaches. Pure.
+
+A claim is free once every pod that has reserved it is gone. A claim that something else has
+reserved, or nobody, no pod's going frees.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from driver import ids
+from driver.resources.core import pods
+from driver.resources.dra import claims, pools
+from driver.scheduling.snapshot import allocation_hold
+from driver.scheduling.snapshot import snapshot as cluster
+
+_SAME_PLACE = frozenset({"DaemonSet", "Node"})
+"""Owners that make the next pod for the same node: of a static pod that is the node itself."""
+FindClaim = Callable[[ids.Key], claims.Claim | None]
+FindPod = Callable[[ids.Key], pods.Pod | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An allocated claim with its devices, and the UIDs of all who have to go before it is free."""
+
+    claim: ids.Key
+    results: tuple[claims.Result, ...]
+    users: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A pod that takes something of a node; by its leases, devices."""
+
+    pod: pods.Pod
+    node: ids.NodeName
+    leases: tuple[Lease, ...] = ()
+
+    @property
+    def key(self) -> ids.Key:
+        """`namespace/name` of the pod."""
+        return self.pod.key
+
+
+Party = Sequence[Tenant]
+"""Tenants who go together, or stay."""
+
+
+def comes_back(pod: pods.Pod) -> bool:
+    """Whether its owner would have it on the same node again, so that nothing is won."""
+    return pod.owner is not None and pod.owner.kind in _SAME_PLACE
+
+
+def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
+    """The claims that are free once these are gone."""
+    found = [*leaving]
+    gone = {one.pod.uid for one in found}
+    return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
+
+
+def holdings(view: cluster.ClusterView, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
+    """Who has which device of a pool: its name, and a claim."""
+    for name in view.used(of):
+        for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
+            yield name, holder.claim
+
+
+class Tenants:
+    """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
+
+    def __init__(self, view: cluster.ClusterView, find_claim: FindClaim, find_pod: FindPod) -> None:
+        self._view = view
+        self._find_claim = find_claim
+        self._find_pod = find_pod
+        self._leases: dict[ids.Key, tuple[Lease, tuple[pods.Pod, ...]] | None] = {}
+
+    def of(self, node: ids.NodeName) -> tuple[Tenant, ...]:
+        """The tenants of a node, by key."""
+        found: dict[ids.Key, tuple[pods.Pod, ids.NodeName]] = {
+            key: (pod, node) for key, pod in self._view.pods_on(node).items() if not pod.finished
+        }
+        for key in self._held_on(node):
+            lease, claim = self._lease(key), self._find_claim(key)
+            for pod in lease[1] if lease else ():
+                at = pod.node or (cluster.pinned_node(claim) if claim else None)
+                if at is not None:
+                    found.setdefault(pod.key, (pod, at))
+        return tuple(
+            Tenant(pod, at, tuple(self._leases_of(pod))) for _, (pod, at) in sorted(found.items())
+        )
+
+    def tenant(self, pod: pods.Pod) -> Tenant | None:
+        """A pod as a tenant of the node that it is bound to, or pinned to by a claim that it has.
+
+        None of one that is on none, or has ended.
+        """
+        leases = tuple(self._leases_of(pod))
+        pins = (self._find_claim(one.claim) for one in leases)
+        node = pod.node or next(
+            (at for one in pins if one and (at := cluster.pinned_node(one)) is not None), None
+        )
+        return None if node is None or pod.finished else Tenant(pod, node, leases)
+
+    def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
+        """The claims that hold a device that a node reaches."""
+        shares = self._view.shares(node)
+        return {claim for share in shares for _, claim in holdings(self._view, share.pool)}
+
+    def _leases_of(self, pod: pods.Pod) -> Iterator[Lease]:
+        for key in pod.claim_keys:
+            lease = self._lease(key)
+            if lease is not None and pod.uid in lease[0].users:
+                yield lease[0]
+
+    def _lease(self, key: ids.Key) -> tuple[Lease, tuple[pods.Pod, ...]] | None:
+        """A claim's lease, with the pods among its users."""
+        if key not in self._leases:
+            self._leases[key] = self._read(key)
+        return self._leases[key]
+
+    def _read(self, key: ids.Key) -> tuple[Lease, tuple[pods.Pod, ...]] | None:
+        claim = self._find_claim(key)
+        if claim is None or claim.allocation is None:
+            return None
+        users: set[str] = set()
+        there: list[pods.Pod] = []
+        for entry in claim.consumers:
+            pod = allocation_hold.consumer(claim, entry, self._find_pod)
+            if pod is not None and not pod.finished:
+                if pod.uid not in users:
+                    there.append(pod)
+                users.add(pod.uid)
+            elif not (entry.is_pod or entry.is_hold):
+                users.add(entry.uid)
+        lease = Lease(key, claim.allocation.results, frozenset(users))
+        return (lease, tuple(there)) if there else None

@@ -1,0 +1,196 @@
+"""What is short on one node: how much a request needs of one device, and how much there is. Pure.
+
+It explains a refusal and decides nothing: requests are taken one after the other, devices as they
+come.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from driver import ids, names
+from driver.resources import quantities
+from driver.resources.core import nodes
+from driver.resources.dra import attributes, capacities, pools
+from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator import requests as requested
+from driver.scheduling.allocator.constraints import counters
+from driver.scheduling.allocator.node_filter import filters
+from driver.scheduling.explain import step_budget
+from driver.scheduling.snapshot import snapshot as cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """One device would need `asked` of a capacity; the most that any has is `free`, of `device`."""
+
+    node: ids.NodeName
+    capacity: str
+    asked: quantities.Quantity
+    free: quantities.Quantity
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many devices of a `kind` would be needed of one node, `free` of them can be had.
+
+    `kind` is a MIG profile, `share` or `GPU`; "" where the node has none that would do.
+    """
+
+    node: ids.NodeName
+    kind: str
+    asked: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfNode:
+    """The node itself lacks a resource: `cpu` in milli-cores, all else in its unit."""
+
+    node: ids.NodeName
+    resource: str
+    asked: int
+    free: int
+
+
+Gap = Amount | Count | OfNode
+
+
+def of(view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
+    """What is short first; None where it is no amount and no number, but how devices combine."""
+    lack = None if asked.workload.bound else filters.lack(view, node, asked.workload.pod)
+    if lack is not None:
+        return OfNode(node.name, lack.resource, lack.asked, max(lack.free, 0))
+    return _OfDevices(view, asked, node).gap()
+
+
+@dataclass(frozen=True, slots=True)
+class _Had:
+    """How many devices a request could have, and the way for which they were counted."""
+
+    claim: int
+    way: requested.Way
+    count: int
+    wanted: int
+
+
+class _OfDevices:
+    def __init__(
+        self, view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node
+    ) -> None:
+        self._view = view
+        self._asked = asked
+        self._node = node
+        self._spots = candidates.spots(view, node)
+        self._shares = view.shares(node.name)
+
+    def gap(self) -> Gap | None:
+        found = [*self._filled()]
+        short = next((one for one in found if one.count < one.wanted), None)
+        if short is None:
+            return None
+        amount = self._amount(short)
+        if amount is not None:
+            return amount
+        alike = [one for one in found if one.way.matchers == short.way.matchers]
+        wanted, had = sum(one.wanted for one in alike), sum(one.count for one in alike)
+        return Count(self._node.name, self._kind(short), wanted, had)
+
+    def _filled(self) -> Iterator[_Had]:
+        """Each request's way of which most can be had, devices as they come."""
+        taken = counters.Tally(self._view, self._spots)
+        for want in self._asked.wants:
+            made = [self._offer(want.claim, way) for way in want.ways]
+            best = max(made, key=lambda one: min(len(one.places) - len(one.barred), one.count))
+            had = 0
+            for place in best.places:
+                if had < best.count and place not in best.barred and place not in best.failing:
+                    had += taken.take(place, best, want.claim)
+            yield _Had(want.claim, best.way, had, best.count)
+
+    def _offer(self, claim: int, way: requested.Way) -> candidates.Offer:
+        judge = self._asked.verdicts.judge(claim)
+        return candidates.offer(way, self._spots, self._shares, judge)
+
+    def _amount(self, short: _Had) -> Amount | None:
+        """The first capacity that is asked and that no device has so much of."""
+        could = [*self._could(short)]
+        for name, wanted in short.way.request.minimums.items():
+            found = [
+                (_room(spot, name) if free else 0, spot) for spot, free in could if _has(spot, name)
+            ]
+            if not found:
+                continue
+            most, spot = max(found, key=lambda one: one[0])
+            needed = max(_needed(spot, name, wanted), wanted.nanos)
+            if most < needed:
+                form = spot.device.capacity[name].value
+                free = quantities.like(max(most, 0), form)
+                asked = quantities.like(needed, form) if needed != wanted.nanos else wanted
+                return Amount(self._node.name, name, asked, free, spot.device.name)
+        return None
+
+    def _could(self, short: _Had) -> Iterator[tuple[candidates.Spot, bool]]:
+        """Devices that are asked for, whatever they have, and whether any of it could be had."""
+        judge = self._asked.verdicts.judge(short.claim)
+        for spot in self._spots:
+            if short.way.matches(spot.id.driver, spot.device) is not True or spot.problem:
+                continue
+            held = any(not one.result.share_id for one in spot.holders)
+            barred = held or candidates.why_not(short.way, spot, judge) is not None
+            yield spot, not barred and _drawable(self._view, spot)
+
+    def _kind(self, short: _Had) -> str:
+        kinds = {_kind(self._view.driver, spot) for spot, _ in self._could(short)}
+        return kinds.pop() if len(kinds) == 1 else ("GPU" if kinds else "")
+
+
+def _has(spot: candidates.Spot, name: str) -> bool:
+    return name in spot.device.capacity
+
+
+def _room(spot: candidates.Spot, name: str) -> int:
+    return spot.device.capacity[name].value.nanos - candidates.held_of(spot, name)
+
+
+def _needed(spot: candidates.Spot, name: str, wanted: quantities.Quantity) -> int:
+    """What is taken for an amount that is asked: it may be rounded up to a step."""
+    taken = capacities.consumed(spot.device.capacity[name], wanted)
+    return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
+
+
+def _drawable(view: cluster.ClusterView, spot: candidates.Spot) -> bool:
+    """Whether what the device draws on counters is there."""
+    if spot.device.allow_multiple and spot.holders:
+        return True
+    left = view.left(spot.pool)
+    return all(left.get(key, 0) >= amount for key, amount in pools.drawn(spot.device))
+
+
+def _kind(driver: str, spot: candidates.Spot) -> str:
+    profile = _says(driver, spot, names.ATTR_PROFILE)
+    if profile:
+        return profile
+    return "share" if _says(driver, spot, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
+
+
+def _says(driver: str, spot: candidates.Spot, name: str) -> str:
+    value = attributes.lookup(spot.device.attributes, spot.id.driver, f"{driver}/{name}")
+    return value if isinstance(value, str) else ""
+
+
+def short_by(found: Sequence[Gap | None]) -> Gap | None:
+    """Of what nodes are short of, that of the node that has most."""
+    known = [one for one in found if one is not None]
+    return max(known, key=_part, default=None)
+
+
+def _part(gap: Gap) -> tuple[bool, float, str]:
+    """How much of what is asked there is; what a node has none of at all comes last."""
+    match gap:
+        case Amount():
+            return True, gap.free.nanos / max(gap.asked.nanos, 1), gap.node
+        case Count():
+            return bool(gap.kind), gap.free / max(gap.asked, 1), gap.node
+        case OfNode():
+            return True, gap.free / max(gap.asked, 1), gap.node

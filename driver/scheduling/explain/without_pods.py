@@ -1,0 +1,85 @@
+"""A view as it would be without some pods, or without any. Pure; what is below is not touched."""
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from types import MappingProxyType
+
+from driver import ids
+from driver.resources.core import pods
+from driver.resources.dra import claims, pools
+from driver.scheduling.explain import holders as explain_holders
+from driver.scheduling.snapshot import node_usage, pods_overlay
+from driver.scheduling.snapshot import overlay as snapshot_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class Absence(snapshot_overlay.Ignoring):
+    """A ClusterView once some tenants are gone, and the claims that nobody else has."""
+
+    def __init__(
+        self, below: cluster.ClusterView, leaving: Collection[explain_holders.Tenant]
+    ) -> None:
+        super().__init__(below, explain_holders.freed(leaving))
+        self._pods = {one.key for one in leaving}
+        self._nodes = {one.node for one in leaving}
+        self._leaving = leaving
+
+    def _counted(self) -> pods_overlay.Layered:
+        gone = ((tenant.pod, tenant.node) for tenant in self._leaving)
+        return pods_overlay.Layered(self._below.population, gone)
+
+    @property
+    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        """What pods take of the nodes that have any."""
+        return self._use
+
+    @functools.cached_property
+    def _use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        found = dict(self._below.use)
+        for name in self._nodes:
+            there = self.pods_on(name)
+            if there:
+                arriving = self._below.use.get(name, cluster.NodeUse()).arriving
+                found[name] = replace(node_usage.weigh(there.values()), arriving=arriving)
+            else:
+                found.pop(name, None)
+        return MappingProxyType(found)
+
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """The pods of a node, those on their way to it included."""
+        there = self._below.pods_on(node)
+        if node not in self._nodes:
+            return there
+        return {key: pod for key, pod in there.items() if key not in self._pods}
+
+
+class Bare(snapshot_overlay.Layer):
+    """A ClusterView as it would be without any pod and any allocation."""
+
+    @property
+    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+        """Nothing."""
+        return {}
+
+    def pods_on(self, _node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+        """None."""
+        return {}
+
+    def _counted(self) -> pods_overlay.Layered:
+        return pods_overlay.Nobody(self._below.population)
+
+    def holders(self, _device: claims.DeviceId) -> Sequence[cluster.Holder]:
+        """Nobody."""
+        return ()
+
+    def used(self, _of: pools.Pool) -> AbstractSet[str]:
+        """None."""
+        return _NOBODY
+
+    def left(self, of: pools.Pool) -> cluster.Left:
+        """All of it."""
+        return of.counters

@@ -1,0 +1,1 @@
+"""Gangs: pods that are scheduled all or nothing."""

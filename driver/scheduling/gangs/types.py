@@ -1,0 +1,57 @@
+"""A gang's answers: a place for every member, or how many find one in each domain and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from driver import ids
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.gangs import topology
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member's place.
+
+    A claim that several members have is open in the one of them that gets devices for it; in the
+    others it is settled.
+    """
+
+    workload: allocator_types.Workload
+    placement: allocator_types.Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """All members have places, in the order in which they were given; all inside `domain`."""
+
+    seats: tuple[Seat, ...]
+    domain: topology.Path
+
+    @property
+    def placements(self) -> tuple[allocator_types.Placement, ...]:
+        """Where each goes and what it gets."""
+        return tuple(one.placement for one in self.seats)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """At most so many members find a place in a domain; why its nodes take no more of one shape."""
+
+    domain: topology.Path
+    fits: int
+    nodes: Mapping[allocator_types.Refusal, Sequence[ids.NodeName]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unseated:
+    """Not all find a place, so none has one.
+
+    `blocker` holds on every node, such as a missing class. Otherwise there is a shortage in each
+    domain of the required level (in the cluster, where none is required), the least one first.
+    `unlabelled` were left out: they have no label of that level, or of a coarser one.
+    """
+
+    wanted: int
+    blocker: allocator_types.NoFit | None = None
+    shortages: tuple[Shortage, ...] = ()
+    unlabelled: tuple[ids.NodeName, ...] = ()

@@ -1,0 +1,1 @@
+"""The next action for a pod or claim, decided from objects and remembered times."""

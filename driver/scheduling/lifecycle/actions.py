@@ -1,0 +1,281 @@
+"""Next action for a pod or a claim. Pure: objects and remembered moments in, a turn out.
+
+A pod's turn: decide for it, wait, or take its unbound allocation back (D5, ADR 18); pods that are
+bound are `bound`'s. A claim's turn: drop holds that have served, or clear an allocation that nobody
+uses. Moments are monotonic seconds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from driver import ids, names
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.lifecycle import scheduler_message
+from driver.scheduling.snapshot import allocation_hold
+from driver.scheduling.snapshot import snapshot as cluster
+
+STALE_WAIT_S = 1.0
+"""Until who allocates what may be known again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to leave an unbound allocation alone, in seconds.
+
+    `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
+    leaves open whether our node was meant; `awaiting_s` where pods that we placed elsewhere lift
+    the reason once kube-scheduler has bound them; `silent_s` after our write when the message did
+    not change, `unchanged_s` where that message names our node: kube-scheduler does not write the
+    same words twice, and tries again within 10 s; `unreserved_s` while reservedFor is empty.
+    """
+
+    refused_s: float = 30.0
+    awaiting_s: float = 5.0
+    silent_s: float = 45.0
+    unchanged_s: float = 12.0
+    unreserved_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What is remembered of a pod whose claims are written: when, and the scheduler's words then.
+
+    `refused_at` is when the scheduler was first seen to refuse it since.
+    """
+
+    node: ids.NodeName
+    written_at: float
+    said: str
+    refused_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The pod is not ours to act for, or all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """These claims are to be allocated together; `settled` ones are already."""
+
+    open: tuple[claims.Claim, ...]
+    settled: tuple[claims.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look again in `after_s` seconds: the pod is placed and not yet bound."""
+
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """The scheduler will not have the pod there: free the claims and say its words."""
+
+    claims: tuple[claims.Claim, ...]
+    node: ids.NodeName
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Take the pod out of these claims first: a binding that saw it there would not write."""
+
+    claims: tuple[claims.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ungate:
+    """Nothing of the pod is left to allocate here: our scheduling gate goes."""
+
+
+Turn = Nothing | Decide | Look | TakeBack | Part | Ungate
+
+
+def observe(
+    placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float, allocated: str = ""
+) -> Placed:
+    """Bring the memory of a placed pod up to date with what the scheduler says.
+
+    A pod met without memory (a new leader) counts as written now; `allocated`, the moment of its
+    allocation in RFC 3339, tells whether the scheduler refused it since. With memory only the words
+    tell of a new refusal: the same words are not written twice. A nomination of our node means
+    that room is being made there: that is no refusal.
+    """
+    if placed is None or placed.node != node:
+        refused = "" < allocated < pod.verdict.written and pod.nominated != node
+        return Placed(node, now, pod.verdict.message, refused_at=now if refused else None)
+    if pod.nominated == node:
+        return replace(placed, refused_at=None, said=pod.verdict.message, written_at=now)
+    refused_anew = pod.verdict.refused and pod.verdict.message != placed.said
+    if refused_anew and placed.refused_at is None:
+        return replace(placed, refused_at=now)
+    return placed
+
+
+def of_pod(
+    pod: pods.Pod,
+    found: tuple[claims.Claim, ...],
+    placed: Placed | None,
+    now: float,
+    patience: Patience,
+) -> Turn:
+    """The turn of an unbound pod whose claims are all there; nothing under another's gate (D23)."""
+    if pod.node is not None or pod.deleting or pod.finished or _waits_for_another(pod):
+        return Nothing()
+    open_claims = tuple(claim for claim in found if claim.allocation is None)
+    settled = tuple(claim for claim in found if claim.allocation is not None)
+    if any(claim.deleting for claim in open_claims):
+        return Nothing()
+    if open_claims:
+        return Decide(open_claims, settled)
+    if pod.gates:
+        return Ungate()
+    held = tuple(claim for claim in settled if allocation_hold.stands(claim, pod))
+    if not held or placed is None:
+        return Nothing()
+    return _unbound(pod, held, placed, now, patience)
+
+
+def loses_gate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
+    """Tell whether our scheduling gate goes from a pod that fits nowhere now.
+
+    kube-scheduler then marks the pod Unschedulable, which cluster autoscalers act on. A namespace
+    whose label asks for the gate keeps it while its pods wait.
+    """
+    stays = namespace_labels.get(names.GATE_LABEL) == "true"
+    return names.ALLOCATION_GATE in pod.gates and not stays
+
+
+def _waits_for_another(pod: pods.Pod) -> bool:
+    return any(gate != names.ALLOCATION_GATE for gate in pod.gates)
+
+
+def _unbound(
+    pod: pods.Pod,
+    held: tuple[claims.Claim, ...],
+    placed: Placed,
+    now: float,
+    patience: Patience,
+) -> Turn:
+    if pod.nominated == placed.node:
+        return Look(patience.refused_s)
+    if placed.refused_at is not None:
+        due = placed.refused_at + _refused_s(pod.verdict.message, patience)
+    else:
+        due = placed.written_at + _silent_s(pod.verdict.message, patience)
+    if now < due:
+        return Look(due - now)
+    if not pod.verdict.refused:
+        return Look(patience.silent_s)
+    return _release(pod, held, placed.node)
+
+
+def _silent_s(message: str, patience: Patience) -> float:
+    """Seconds for which a message is left alone that may be older than our write."""
+    if not scheduler_message.definite(message):
+        return patience.silent_s
+    return min(patience.unchanged_s, patience.silent_s)
+
+
+def _refused_s(message: str, patience: Patience) -> float:
+    """Seconds for which a refusal is left alone: it may pass."""
+    reasons = scheduler_message.definite(message)
+    if not reasons:
+        return patience.refused_s
+    if not scheduler_message.awaits_pods(reasons):
+        return 0.0
+    return min(patience.awaiting_s, patience.refused_s)
+
+
+def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Turn:
+    """Clear what nobody has reserved; a pod that another binding may count on is parted first."""
+    if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
+        return Nothing()  # another pod has it; its end changes the claim
+    reserved = tuple(claim for claim in held if allocation_hold.reserves(claim, pod))
+    if reserved:
+        return Part(reserved)
+    return TakeBack(held, node, pod.verdict.message)
+
+
+def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
+    """Return the moment of the last allocation with the pod's hold, in RFC 3339; "": not told."""
+    return max(
+        (
+            claim.allocation.stamped
+            for claim in held
+            if claim.allocation and allocation_hold.stands(claim, pod)
+        ),
+        default="",
+    )
+
+
+def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
+    """The node that claims with the pod's hold are allocated on."""
+    for claim in found:
+        if claim.allocation is not None and allocation_hold.stands(claim, pod):
+            return cluster.pinned_node(claim)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class DropHolds:
+    """These holds have served: their pods are bound, or gone."""
+
+    holds: tuple[claims.Consumer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearUnused:
+    """Nobody uses the allocation, nor will: free the devices."""
+
+
+ClaimTurn = Nothing | DropHolds | ClearUnused | Look
+
+
+def of_claim(
+    claim: claims.Claim,
+    find: Callable[[ids.Key], pods.Pod | None],
+    unreserved_since: float | None,
+    now: float,
+    patience: Patience,
+) -> ClaimTurn:
+    """The turn of a claim. `unreserved_since` is set while ours and without any pod."""
+    served = tuple(
+        one
+        for one in claim.consumers
+        if one.is_hold and _served(claim, one, find(ids.Key(f"{claim.namespace}/{one.name}")))
+    )
+    if served and len(served) == len(claim.consumers):
+        # kube-controller-manager frees a claim only when it empties reservedFor itself.
+        return ClearUnused()
+    if served:
+        return DropHolds(served)
+    if unreserved_since is None:
+        return Nothing()
+    left = unreserved_since + patience.unreserved_s - now
+    return Look(left) if left > 0 else ClearUnused()
+
+
+def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
+    """Tell whether a hold is over: of a bound pod, once the pod has reserved the claim."""
+    if pod is None or not allocation_hold.is_of(entry, pod) or pod.finished:
+        return True
+    if pod.node is None:
+        return pod.deleting
+    return allocation_hold.reserves(claim, pod)
+
+
+def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
+    """Whether an allocation of ours is for nobody: reservedFor is empty.
+
+    Ours: every result is a device of our driver that only the controller allocates.
+    """
+    if claim.allocation is None or claim.consumers:
+        return False
+    results = claim.allocation.results
+    return bool(results) and all(
+        cluster.is_ours(view, result.device) and not result.admin_access for result in results
+    )

@@ -1,0 +1,106 @@
+"""Repair of pods that are bound to a node where their claims are not allocated (ADR 18). Pure.
+
+Such pods were made with `spec.nodeName`, which kube-scheduler never sees, or were bound by an
+attempt that had seen another allocation. Nothing that another pod uses, or that a node has
+prepared, is ever cleared.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from driver import ids, names
+from driver.resources.core import nodes, pods
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
+from driver.scheduling.snapshot import snapshot as cluster
+
+GRACE_S = 1.0
+"""Watches of pods and of claims are not in step: a claim's write may be seen after the binding."""
+BOUND_S = 15.0
+"""A pod bound away from its claims is repaired, or told why not, within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Every claim is allocated where the pod is, or the pod is over this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Astray:
+    """Claims that are allocated where the pod is not, and that only this pod would use."""
+
+    claims: tuple[claims.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A claim is allocated where the pod is not, and stays; `why` names who uses it."""
+
+    claim: claims.Claim
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """These claims are to be allocated on the pod's node; `settled` ones are there already."""
+
+    open: tuple[claims.Claim, ...]
+    settled: tuple[claims.Claim, ...]
+
+
+State = Whole | Astray | Blocked | Open
+
+
+def state(pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None) -> State:
+    """Compare where a bound pod is with where its claims are allocated."""
+    if pod.node is None or pod.deleting or pod.phase != "Pending":
+        return Whole()
+    held = tuple(every)
+    astray = tuple(claim for claim in held if not _reaches(claim, pod.node, node))
+    for claim in astray:
+        why = _user(claim, pod)
+        if why:
+            return Blocked(claim, why)
+    if astray:
+        return Astray(astray)
+    waiting = tuple(claim for claim in held if claim.allocation is None)
+    if not waiting or any(claim.deleting for claim in waiting):
+        return Whole()
+    return Open(waiting, tuple(claim for claim in held if claim.allocation is not None))
+
+
+def sentence(pod: pods.Pod, words: str) -> str:
+    """`The pod is bound to node-1, and its claims can be allocated there alone: ...`."""
+    return f"The pod is bound to {pod.node}, and its claims can be allocated there alone: {words}"
+
+
+def elsewhere(state_now: Astray | Blocked) -> str:
+    """Words for claims that are allocated where the pod is not, and what becomes of them."""
+    if isinstance(state_now, Blocked):
+        claim = state_now.claim
+        return f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {state_now.why}"
+    parts = (f"claim {claim.name} on {cluster.pinned_node(claim)}" for claim in state_now.claims)
+    return f"the devices of {', '.join(parts)} are freed first"
+
+
+def unknown_node(pod: pods.Pod) -> str:
+    """Words for a pod that names a node that does not exist."""
+    return f"no node is called {pod.node}"
+
+
+def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -> bool:
+    """Tell whether the allocation of a claim, if it has one, can be used on a node."""
+    selector = claim.allocation.selector if claim.allocation is not None else None
+    return selector is None or selector.matches(name, node.labels if node is not None else {})
+
+
+def _user(claim: claims.Claim, pod: pods.Pod) -> str:
+    """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
+    for entry in claim.consumers:
+        if entry.uid != pod.uid and not allocation_hold.is_of(entry, pod):
+            return f"{entry.resource.removesuffix('s')} {entry.name} has it"
+    for device in claim.said:
+        ready = device.condition(names.CONDITION_READY)
+        if ready is not None and ready.status == "True":
+            return f"it is prepared on {cluster.pinned_node(claim)}"
+    return ""

@@ -1,0 +1,76 @@
+"""When claims lost their allocation: the next one, elsewhere, has to wait a little. Pure.
+
+kube-scheduler's PreBind that met a conflict reads the claim again and writes the pod into
+reservedFor, without a look whether the allocation is still the one it filtered by (bindClaim,
+dynamicresources.go). So an allocation elsewhere is written only when such a try is over.
+"""
+
+from collections.abc import Iterable
+
+from driver import ids, names
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
+
+SETTLE_S = 5.0
+"""PreBind tries at most five times, 10 ms apart, with two API calls each."""
+
+
+class Releases:
+    """Fed with every change of a claim; moments are seconds since the epoch.
+
+    What it remembers may be lost: see `put`.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[ids.Key, bool] = {}
+        self._released: dict[ids.Key, float] = {}
+        self._reserved: set[ids.Key] = set()
+        self._parted: dict[ids.Key, float] = {}
+
+    def put(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
+        """Take a claim as it is now; None: it is gone.
+
+        A claim that is met first without an allocation, but with the finalizer that goes before
+        every allocation, may have been released a moment ago, by another leader.
+        """
+        if claim is None:
+            self._held.pop(key, None)
+            self._released.pop(key, None)
+            self._reserved.discard(key)
+            self._parted.pop(key, None)
+            return
+        self._note_reserved(key, claim, now)
+        held = claim.allocation is not None
+        held_before = self._held.get(key, names.CLAIM_FINALIZER in claim.finalizers)
+        self._held[key] = held
+        if held:
+            self._released.pop(key, None)
+        elif held_before:
+            self._released[key] = now
+
+    def _note_reserved(self, key: ids.Key, claim: claims.Claim, now: float) -> None:
+        if claim.allocation is None or allocation_hold.is_reserved(claim):
+            self._parted.pop(key, None)
+        elif key in self._reserved:
+            self._parted[key] = now
+        if allocation_hold.is_reserved(claim):
+            self._reserved.add(key)
+        else:
+            self._reserved.discard(key)
+
+    def parts_s(self, held: Iterable[claims.Claim], now: float) -> float:
+        """Seconds until allocations that no pod reserves any more may be cleared; 0 or less: now.
+
+        An attempt that saw the pod's entry binds without a write.
+        """
+        moments = (self._parted.get(claim.key) for claim in held)
+        return max((then + SETTLE_S - now for then in moments if then is not None), default=0.0)
+
+    def left_s(self, open_claims: Iterable[claims.Claim], created: float, now: float) -> float:
+        """Seconds until these claims may be allocated for a pod; 0 or less: now.
+
+        `created` is when the pod was made: no try for it can have begun before.
+        """
+        moments = (self._released.get(claim.key) for claim in open_claims)
+        waits = (then + SETTLE_S - now for then in moments if then is not None and created <= then)
+        return max(waits, default=0.0)

@@ -1,0 +1,1 @@
+"""Preemption: who may be evicted, and which victims cost least."""

@@ -1,0 +1,1 @@
+"""Planning of nodes to request from an autoscaler."""

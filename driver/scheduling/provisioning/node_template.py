@@ -1,0 +1,127 @@
+"""A kind of node that an autoscaler can bring, and what one of them will be like. Pure.
+
+What it publishes is what the last live node of it published (`learning`), or else what its document
+says: its GPUs as a whole and as shares, for of their partitions a document says nothing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from driver import ids, names
+from driver.api import crd, node_shapes
+from driver.devices import model
+from driver.resources import quantities
+from driver.resources.core import node_selectors, nodes
+from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
+
+_ENOUGH = 1 << 60
+"""Of what the document does not say: it is not what keeps a pod away."""
+_PODS = 110
+"""As kubelets have it by default."""
+_UNKNOWN = frozenset(
+    {
+        *(names.ATTR_UUID, names.ATTR_PARENT_UUID, names.ATTR_BRAND, names.ATTR_ARCHITECTURE),
+        *(names.ATTR_CUDA_CAPABILITY, names.ATTR_CUDA_DRIVER_VERSION, names.ATTR_PCI_BUS_ID),
+    }
+)
+"""What a document does not tell: who asks it finds no such device before a node was seen."""
+_USUAL = {"cpu": _ENOUGH, "memory": _ENOUGH, "ephemeral-storage": _ENOUGH, "pods": _PODS}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`published` are the slices of a node of it, whatever its name.
+
+    `starts_s` is how long one takes from being asked for to being complete, `most` how many are on
+    their way at once. `allocatable` is in each resource's own unit, as a Node's; `seen`: learned
+    from a live node.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[nodes.NodeTaint, ...]
+    allocatable: Mapping[str, int]
+    published: tuple[slices.Slice, ...]
+    cost: float
+    starts_s: float
+    most: int
+    seen: bool = False
+
+    def has(self, node: nodes.Node) -> bool:
+        """Whether a node is one of it, by its labels."""
+        return self.labels.items() <= node.labels.items()
+
+    def node(self, name: ids.NodeName) -> nodes.Node:
+        """One of it, as it will be."""
+        return nodes.Node(
+            name=name,
+            uid="",
+            labels=self.labels,
+            taints=self.taints,
+            allocatable=self.allocatable,
+        )
+
+    def slices_of(self, name: ids.NodeName) -> tuple[slices.Slice, ...]:
+        """What it will publish."""
+        return tuple(
+            replace(
+                one,
+                name=f"{name}-{place:05d}",
+                pool=name,
+                reach=node_selectors.Reach(node=name),
+            )
+            for place, one in enumerate(self.published)
+        )
+
+
+def of_document(one: node_shapes.NodeShape, driver: str) -> Shape:
+    """As its document says."""
+    return Shape(
+        name=one.name,
+        labels=one.labels,
+        taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in one.taints),
+        allocatable={**_USUAL, **nodes.amounts(one.allocatable, f"{one.name}.allocatable")},
+        published=_written(one, driver),
+        cost=one.price,
+        starts_s=crd.seconds(one.startup),
+        most=one.most,
+    )
+
+
+def _written(one: node_shapes.NodeShape, driver: str) -> tuple[slices.Slice, ...]:
+    memory = quantities.parse(one.memory).units if one.memory is not None else None
+    gpus = tuple(_gpu(one.product, memory, place) for place in range(one.gpus))
+    node = ids.NodeName(one.name)
+    terms = slice_builder.Terms(driver, node, "controller", {})
+    pool, _ = slice_builder.pool_of(model.Inventory(gpus), terms, {})
+    rendered = slice_builder.render(pool, slice_builder.Owner(node, ""), 1)
+    return without(map(slices.parse, rendered), _UNKNOWN)
+
+
+def without(found: Iterable[slices.Slice], attributes: Collection[str]) -> tuple[slices.Slice, ...]:
+    """Slices whose devices say nothing of some attributes."""
+
+    def bare(device: slices.Device) -> slices.Device:
+        kept = {key: value for key, value in device.attributes.items() if key not in attributes}
+        return replace(device, attributes=kept)
+
+    return tuple(replace(one, devices=tuple(map(bare, one.devices))) for one in found)
+
+
+def _gpu(product: str, memory: int | None, place: int) -> model.Gpu:
+    """Of a machine that nobody has seen: what is not known of it is left out, or no version."""
+    address = f"0000:{place:02x}:00.0"
+    return model.Gpu(
+        uuid=ids.GpuUuid(f"GPU-{place}"),
+        pci=ids.PciAddress(address),
+        minor=place,
+        product=product,
+        brand="",
+        architecture="",
+        cuda_capability=(0, 0),
+        driver_version="",
+        cuda_driver_version=(0, 0),
+        index=place,
+        memory_bytes=memory,
+    )

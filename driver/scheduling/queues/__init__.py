@@ -1,0 +1,1 @@
+"""Queues: quota, fair sharing, order and status."""

@@ -1,0 +1,1 @@
+"""The read model of the JSON API and the CLI."""

@@ -1,0 +1,96 @@
+"""Refusal of a pod that is bound away from its claims: by its own node alone (ADR 18). Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from driver import ids, reasons
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import explainer, holders, nearest_fit
+from driver.scheduling.lifecycle import bound_pods
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+_OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
+"""kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
+_FITS = "its devices are free there, and the controller allocates them"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The `answer` of the pod's own node in a `text`, with the nearest fit there.
+
+    `fits`: its devices are free there, and nothing is known that keeps them from the pod.
+    """
+
+    answer: allocator_types.NoFit
+    text: str
+    near: nearest_fit.Nearest | None = None
+    fits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Makes refusals of pods by what is known of the cluster now."""
+
+    view: cluster.ClusterView
+    deciding: settings.Settings
+    find_claim: holders.FindClaim
+    find_pod: holders.FindPod
+    owners: ownership.Owners
+
+    def refusal(self, pod: pods.Pod) -> Refusal | None:
+        """None where the pod is not bound, has what it asks for, or its claims are not ours."""
+        held = cluster.claims_of(pod, self.find_claim)
+        if held is None or pod.node is None:
+            return None
+        node = self.view.nodes.get(pod.node)
+        match bound_pods.state(pod, ours(self.view, self.owners, held), node):
+            case bound_pods.Whole():
+                return None
+            case _ if node is None:
+                return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
+            case bound_pods.Open() as due:
+                return self._on(
+                    pod.node, allocator_types.Workload(pod, due.open, due.settled, bound=True)
+                )
+            case (bound_pods.Astray() | bound_pods.Blocked()) as due:
+                return _away(pod, bound_pods.elsewhere(due))
+
+    def _on(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
+        pod, view = workload.pod, reservation_overlay.Without(self.view, (), [node])
+        answer = allocator.allocate(view, workload, self.deciding)
+        if isinstance(answer, allocator_types.Placement):
+            return replace(_away(pod, _FITS), fits=True)
+        near = None
+        if answer.blocker is None:
+            # An adviser of its own: those of many pods remember what they found on all nodes.
+            adviser = explainer.Adviser(self.deciding, self.find_claim, self.find_pod)
+            near = adviser.advise(view, workload, answer)
+        near = replace(near, alone=True) if near is not None else None
+        return Refusal(
+            answer, bound_pods.sentence(pod, allocator_messages.on_one_node(answer)), near
+        )
+
+
+def ours(
+    view: cluster.ClusterView, owners: ownership.Owners, held: Iterable[claims.Claim]
+) -> Iterator[claims.Claim]:
+    """Claims that are the controller's: to allocate, or allocated with its devices alone."""
+    for claim in held:
+        if claim.allocation is None:
+            if owners.of(view, claim) in _OURS:
+                yield claim
+        elif cluster.all_ours(view, (result.device for result in claim.allocation.results)):
+            yield claim
+
+
+def _away(pod: pods.Pod, detail: str) -> Refusal:
+    return _blocked(reasons.Reason.BOUND_AWAY, bound_pods.sentence(pod, detail))
+
+
+def _blocked(reason: reasons.Reason, detail: str) -> Refusal:
+    return Refusal(allocator_types.NoFit(reason, detail), detail)

@@ -1,0 +1,1 @@
+"""Documents of the JSON API, one kind per file."""

@@ -1,0 +1,1 @@
+"""Reservations: devices held for announced workloads."""

@@ -1,0 +1,30 @@
+"""A view without what some Reservations hold: as their holders see it. Pure."""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from driver import ids
+from driver.resources.core import nodes
+from driver.scheduling.snapshot import overlay as snapshot_overlay
+from driver.scheduling.snapshot import snapshot as cluster
+
+
+class Without(snapshot_overlay.Ignoring):
+    """A ClusterView without some holders; with `only`, of these nodes alone."""
+
+    def __init__(
+        self,
+        below: cluster.ClusterView,
+        holders: Collection[ids.Key],
+        only: Collection[ids.NodeName] | None = None,
+    ) -> None:
+        super().__init__(below, holders)
+        self._only = None if only is None else frozenset(only)
+
+    @property
+    def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node, or those alone."""
+        if self._only is None:
+            return self._below.nodes
+        found = {name: one for name, one in self._below.nodes.items() if name in self._only}
+        return MappingProxyType(found)

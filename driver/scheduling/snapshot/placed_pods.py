@@ -1,0 +1,378 @@
+"""The pods of nodes by namespace, labels and affinity terms, kept by changes. Pure.
+
+Filters that look beyond a node (InterPodAffinity, PodTopologySpread) count kinds of pods, of which
+a cluster has far fewer than pods.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from driver import ids
+from driver.resources.core import interpod_affinity, nodes, pods
+from driver.scheduling.snapshot import topology_counts
+
+T = TypeVar("T")
+C = TypeVar("C", bound=topology_counts.Counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """Pods that no filter tells apart; `deleting` ones do not count for spreading."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    deleting: bool
+    affinity: interpod_affinity.PodAffinity
+
+    @property
+    def objects(self) -> bool:
+        """Tell whether such a pod keeps others away (required anti-affinity)."""
+        return bool(self.affinity.anti)
+
+    @property
+    def draws(self) -> bool:
+        """Tell whether such a pod counts in the scores of others (InterPodAffinity)."""
+        terms = self.affinity
+        return bool(terms.required or terms.preferred or terms.preferred_anti)
+
+
+Members = tuple[Kind, Mapping[ids.NodeName, int]]
+"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
+
+
+_Place = tuple[ids.NodeName, pods.Pod]
+
+
+class Population(Protocol):
+    """The placed pods of a view; of one kind there may be several members, which add up."""
+
+    @property
+    def mark(self) -> Hashable:
+        """Another value whenever a pod, a namespace or a node changed."""
+        ...
+
+    @property
+    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node of the cluster, also where a view shows some of them."""
+        ...
+
+    @property
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """The labels of each namespace."""
+        ...
+
+    def members(self, namespace: str | None = None) -> Iterable[Members]:
+        """The kinds of a namespace, or of all."""
+        ...
+
+    def objectors(self) -> Iterable[Members]:
+        """The kinds with required anti-affinity."""
+        ...
+
+    def drawing(self) -> Iterable[Members]:
+        """The kinds that count in the scores of others."""
+        ...
+
+    def users(self, claim: ids.Key) -> int:
+        """Count how many placed pods mount a PersistentVolumeClaim."""
+        ...
+
+    @property
+    def awaited(self) -> bool:
+        """Tell whether any pod is nominated."""
+        ...
+
+    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
+        """Unbound pods for which room was made on a node, by key."""
+        ...
+
+    @property
+    def objects(self) -> bool:
+        """Tell whether any pod has required anti-affinity."""
+        ...
+
+    @property
+    def draws(self) -> bool:
+        """Tell whether any pod counts in the scores of others."""
+        ...
+
+    @property
+    def shuns(self) -> bool:
+        """Tell whether any node has a taint PreferNoSchedule."""
+        ...
+
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, made once as long as `mark` stays."""
+        ...
+
+    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key that depends on nodes alone, made once for nodes as they are."""
+        ...
+
+    def counted(self, key: Hashable, make: Callable[["Population"], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        ...
+
+
+class Placed:
+    """Told of every change; `mark` counts them. `found` are the nodes as they change."""
+
+    def __init__(self, by_name: Mapping[ids.NodeName, nodes.Node]) -> None:
+        self._nodes = by_name
+        self._mark = 0
+        self._kinds: dict[Hashable, Kind] = {}
+        self._counts: dict[str, dict[Kind, dict[ids.NodeName, int]]] = {}
+        self._objectors: dict[Kind, dict[ids.NodeName, int]] = {}
+        self._drawing: dict[Kind, dict[ids.NodeName, int]] = {}
+        self._of: dict[ids.Key, tuple[ids.NodeName, Kind]] = {}
+        self._room: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
+        self._room_of: dict[ids.Key, ids.NodeName] = {}
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._pending: dict[ids.Key, _Place | None] = {}
+        self._special: set[ids.Key] = set()
+        self._users: dict[ids.Key, int] = {}
+        self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
+        self._nodes_mark = 0
+        self._shunned: set[ids.NodeName] = set()
+        self._remembering = topology_counts.Remembering()
+        self._of_nodes = topology_counts.Remembering()
+        self._running = topology_counts.Running()
+
+    @property
+    def mark(self) -> Hashable:
+        """Another value whenever a pod, a namespace or a node changed."""
+        return self._mark
+
+    @property
+    def objects(self) -> bool:
+        """Tell whether any pod has required anti-affinity."""
+        return bool(self._objectors)
+
+    @property
+    def draws(self) -> bool:
+        """Tell whether any pod counts in the scores of others."""
+        return bool(self._drawing)
+
+    @property
+    def shuns(self) -> bool:
+        """Tell whether any node has a taint PreferNoSchedule."""
+        return bool(self._shunned)
+
+    @property
+    def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
+        """Every node of the cluster."""
+        return self._nodes
+
+    @property
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """The labels of each namespace."""
+        return self._namespaces
+
+    def members(self, namespace: str | None = None) -> Iterable[Members]:
+        """The kinds of a namespace, or of all."""
+        self._catch_up()
+        if namespace is not None:
+            return self._counts.get(namespace, {}).items()
+        return (members for kinds in self._counts.values() for members in kinds.items())
+
+    def objectors(self) -> Iterable[Members]:
+        """The kinds with required anti-affinity."""
+        return self._objectors.items()
+
+    def drawing(self) -> Iterable[Members]:
+        """The kinds that count in the scores of others."""
+        return self._drawing.items()
+
+    def users(self, claim: ids.Key) -> int:
+        """Count how many placed pods mount a PersistentVolumeClaim."""
+        return self._users.get(claim, 0)
+
+    @property
+    def awaited(self) -> bool:
+        """Tell whether any pod is nominated."""
+        return bool(self._room)
+
+    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
+        """Unbound pods for which room was made on a node, by key."""
+        if not self._room:
+            return ()
+        return [pod for _, pod in sorted(self._room.get(node, {}).items())]
+
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, made once as long as `mark` stays."""
+        return self._remembering.of(self._mark, key, make)
+
+    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key that depends on nodes alone, made once for nodes as they are."""
+        return self._of_nodes.of(self._nodes_mark, key, make)
+
+    def counted(self, key: Hashable, make: Callable[[Population], C]) -> C:
+        """Counts of a key, made once and then kept; only a copy of them stays as it is."""
+        self._catch_up()
+        return self._running.of(key, lambda: make(self))
+
+    def note_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
+        """A node came, changed or went."""
+        self._mark += 1
+        self._nodes_mark += 1
+        self._running.forget()
+        taints = node.taints if node is not None else ()
+        if any(taint.effect == nodes.PREFER_NO_SCHEDULE for taint in taints):
+            self._shunned.add(name)
+        else:
+            self._shunned.discard(name)
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        """A namespace came, changed or went; whether anything is another for filters."""
+        if self._namespaces.get(name) == labels:
+            return False
+        self._mark += 1
+        self._running.forget()
+        if labels is None:
+            del self._namespaces[name]
+        else:
+            self._namespaces[name] = labels
+        return True
+
+    def nominates(self, key: ids.Key, pod: pods.Pod | None) -> bool:
+        """Tell whether a pod without a node is nominated to one, or was."""
+        return (pod is not None and pod.nominated is not None) or key in self._room_of
+
+    def put(
+        self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
+    ) -> list[ids.NodeName]:
+        """A pod is on a node now, or on none; the nodes for which it is more than a plain pod.
+
+        Plain pods are counted when somebody looks at them: most come and go unseen.
+        """
+        if key not in self._special and (pod is None or _is_plain(pod)):
+            self._mark += 1
+            if pod is not None and node is not None:
+                self._pending[key] = (node, pod)
+            elif key in self._of:
+                self._pending[key] = None
+            else:
+                self._pending.pop(key, None)
+            return []
+        self._pending.pop(key, None)
+        if pod is None or _is_plain(pod):
+            self._special.discard(key)
+        else:
+            self._special.add(key)
+        concerned = self._nominate(key, pod if node is None else None)
+        placed = (node, pod) if pod is not None and node is not None else None
+        return [*concerned, *self._settle(key, placed)]
+
+    def _settle(self, key: ids.Key, placed: _Place | None) -> list[ids.NodeName]:
+        mounts = placed is not None and placed[1].volume_claims
+        self._use(key, shared_claims(placed[1]) if placed is not None and mounts else ())
+        previous = self._of.get(key)
+        after = (placed[0], self._kind(placed[1])) if placed is not None else None
+        if previous == after:
+            return []
+        self._mark += 1
+        if previous is not None:
+            del self._of[key]
+            self._count(*previous, -1)
+        if after is not None:
+            self._of[key] = after
+            self._count(*after, 1)
+        return [entry[0] for entry in (previous, after) if entry is not None]
+
+    def _catch_up(self) -> None:
+        """Count the plain pods that came and went since somebody looked."""
+        mark, pending = self._mark, self._pending
+        if pending:
+            self._pending = {}
+            for key, placed in pending.items():
+                self._settle(key, placed)
+            self._mark = mark  # it was raised when they came
+
+    def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
+        target = pod.nominated if pod is not None and not pod.finished else None
+        previous = self._room_of.get(key)
+        if previous is None and target is None:
+            return []
+        self._mark += 1
+        if previous is not None:
+            del self._room_of[key]
+            del self._room[previous][key]
+            if not self._room[previous]:
+                del self._room[previous]
+        if pod is not None and target is not None:
+            self._room_of[key] = target
+            self._room.setdefault(target, {})[key] = pod
+        return [name for name in (previous, target) if name is not None]
+
+    def _use(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
+        if not claims and key not in self._uses:
+            return
+        for claim in self._uses.pop(key, ()):
+            self._users[claim] -= 1
+            if not self._users[claim]:
+                del self._users[claim]
+        for claim in claims:
+            self._users[claim] = self._users.get(claim, 0) + 1
+        if claims:
+            self._uses[key] = claims
+
+    def _kind(self, pod: pods.Pod) -> Kind:
+        look = kind_key(pod)
+        kind = self._kinds.get(look)
+        if kind is None:
+            kind = self._kinds[look] = kind_of(pod)
+        return kind
+
+    def _count(self, node: ids.NodeName, kind: Kind, more: int) -> None:
+        self._running.note((kind, node, more))
+        kinds = self._counts.setdefault(kind.namespace, {})
+        counts = kinds.setdefault(kind, {})
+        left = counts.get(node, 0) + more
+        if left:
+            counts[node] = left
+        else:
+            counts.pop(node, None)
+        if counts:
+            self._index(kind, counts)
+            return
+        del kinds[kind]
+        self._objectors.pop(kind, None)
+        self._drawing.pop(kind, None)
+        self._kinds.pop(_key(kind), None)
+        if not kinds:
+            del self._counts[kind.namespace]
+
+    def _index(self, kind: Kind, counts: dict[ids.NodeName, int]) -> None:
+        if kind.objects:
+            self._objectors[kind] = counts
+        if kind.draws:
+            self._drawing[kind] = counts
+
+
+def _is_plain(pod: pods.Pod) -> bool:
+    """Tell whether a pod decides nothing about others but by its labels."""
+    special = pod.volume_claims or pod.nominated is not None
+    return not special and pod.pod_affinity is interpod_affinity.NONE
+
+
+def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
+    """The PersistentVolumeClaims of a pod that another could mount, by key."""
+    named = (name for name in pod.volume_claims if name not in pod.ephemeral_claims)
+    return tuple(ids.Key(f"{pod.namespace}/{name}") for name in named)
+
+
+def kind_of(pod: pods.Pod) -> Kind:
+    """The kind of a pod."""
+    return Kind(pod.namespace, pod.labels, pod.deleting, pod.pod_affinity)
+
+
+def kind_key(pod: pods.Pod) -> Hashable:
+    """The same for pods of one kind."""
+    terms = pod.pod_affinity
+    plain = terms is interpod_affinity.NONE
+    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms
+
+
+def _key(kind: Kind) -> Hashable:
+    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity

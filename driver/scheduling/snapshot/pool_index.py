@@ -1,0 +1,107 @@
+"""ResourceSlices by pool, with the taints of rules, and which nodes reach which pools. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from driver import ids
+from driver.resources.core import nodes
+from driver.resources.dra import pools, slices, taint_rules
+from driver.scheduling.snapshot import snapshot as cluster
+
+EVERYWHERE = ids.NodeName("")
+"""Where a pool is found that is not local to one node."""
+
+
+class _Pools(Mapping[cluster.PoolKey, pools.Pool]):
+    """Pools, each made when it is looked at."""
+
+    def __init__(self, of: "Stock") -> None:
+        self._stock = of
+
+    def __getitem__(self, key: cluster.PoolKey) -> pools.Pool:
+        return self._stock.pool(key)
+
+    def __iter__(self) -> Iterator[cluster.PoolKey]:
+        return self._stock.known()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._stock.known())
+
+
+class Stock:
+    """Slices by pool, and who reaches which."""
+
+    def __init__(self) -> None:
+        self._slices: dict[str, slices.Slice] = {}
+        self._members: dict[cluster.PoolKey, dict[str, slices.Slice]] = {}
+        self._rules: dict[str, taint_rules.TaintRule] = {}
+        self._pools: dict[cluster.PoolKey, pools.Pool] = {}
+        self._local: dict[ids.NodeName, set[cluster.PoolKey]] = {}
+        self._roaming: set[cluster.PoolKey] = set()
+
+    def get(self, name: str) -> slices.Slice | None:
+        """A slice by its name, as it was published."""
+        return self._slices.get(name)
+
+    def put(self, name: str, new: slices.Slice | None) -> None:
+        """A slice came, changed or went."""
+        old = self._slices.pop(name, None)
+        if old is not None:
+            key = old.driver, old.pool
+            self._unindex(key)
+            del self._members[key][name]
+            self._index(key)
+        if new is not None:
+            self._slices[name] = new
+            key = new.driver, new.pool
+            self._unindex(key)
+            self._members.setdefault(key, {})[name] = new
+            self._index(key)
+
+    def put_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
+        """A rule came, changed or went: any device may be tainted otherwise."""
+        if rule is None:
+            self._rules.pop(name, None)
+        else:
+            self._rules[name] = rule
+        self._pools.clear()
+
+    def places(self, key: cluster.PoolKey) -> Sequence[ids.NodeName]:
+        """The nodes that a pool's slices are local to; `EVERYWHERE` where one is not."""
+        return [one.node or EVERYWHERE for one in self._members.get(key, {}).values()]
+
+    def known(self) -> Iterator[cluster.PoolKey]:
+        """Every pool that has a slice."""
+        return (key for key, members in self._members.items() if members)
+
+    def all(self) -> Mapping[cluster.PoolKey, pools.Pool]:
+        """Every pool."""
+        return _Pools(self)
+
+    def shares(self, node: nodes.Node) -> tuple[pools.Share, ...]:
+        """What a node reaches, by driver and pool; those that make binding wait come last."""
+        keys = self._local.get(node.name, set()) | self._roaming
+        found = (pools.share(self.pool(key), node) for key in sorted(keys))
+        there = [one for one in found if one is not None]
+        return tuple(sorted(there, key=lambda one: one.pool.binds))
+
+    def pool(self, key: cluster.PoolKey) -> pools.Pool:
+        """The newest generation of a pool; KeyError where it has no slice."""
+        if key not in self._pools:
+            members = self._members[key].values()
+            if not members:
+                raise KeyError(key)
+            self._pools[key] = pools.newest([*taint_rules.applied(members, self._rules.values())])
+        return self._pools[key]
+
+    def _unindex(self, key: cluster.PoolKey) -> None:
+        self._pools.pop(key, None)
+        self._roaming.discard(key)
+        for name in self.places(key):
+            self._local.get(name, set()).discard(key)
+
+    def _index(self, key: cluster.PoolKey) -> None:
+        for name in self.places(key):
+            if name == EVERYWHERE:
+                self._roaming.add(key)
+            else:
+                self._local.setdefault(name, set()).add(key)

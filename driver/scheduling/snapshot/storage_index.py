@@ -1,0 +1,135 @@
+"""Volumes, their claims, classes, drivers and attachments, kept by changes. Pure.
+
+Only pods with volumes depend on them: `mark` says when another answer may be due.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from driver import ids
+from driver.resources.core import storage, volumes
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Stored:
+    """One mapping a kind."""
+
+    def __init__(self) -> None:
+        self._mark = 0
+        self._claims: dict[ids.Key, volumes.VolumeClaim] = {}
+        self._volumes: dict[str, volumes.Volume] = {}
+        self._of_class: dict[str, dict[str, volumes.Volume]] = {}
+        self._classes: dict[str, storage.StorageClass] = {}
+        self._nodes: dict[str, storage.CSINode] = {}
+        self._drivers: dict[str, storage.CSIDriver] = {}
+        self._capacities: dict[ids.Key, storage.Capacity] = {}
+        self._attachments: dict[str, storage.Attachment] = {}
+        self._attached: dict[ids.NodeName, dict[str, storage.Attachment]] = {}
+
+    @property
+    def mark(self) -> int:
+        """Another number whenever anything changed."""
+        return self._mark
+
+    @property
+    def claims(self) -> Mapping[ids.Key, volumes.VolumeClaim]:
+        """PersistentVolumeClaims."""
+        return MappingProxyType(self._claims)
+
+    @property
+    def persistent(self) -> Mapping[str, volumes.Volume]:
+        """PersistentVolumes."""
+        return MappingProxyType(self._volumes)
+
+    @property
+    def classes(self) -> Mapping[str, storage.StorageClass]:
+        """StorageClasses."""
+        return MappingProxyType(self._classes)
+
+    @property
+    def nodes(self) -> Mapping[str, storage.CSINode]:
+        """CSINodes, by the names of nodes."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def drivers(self) -> Mapping[str, storage.CSIDriver]:
+        """CSIDrivers."""
+        return MappingProxyType(self._drivers)
+
+    @property
+    def capacities(self) -> Iterable[storage.Capacity]:
+        """CSIStorageCapacities."""
+        return self._capacities.values()
+
+    def claim_lack(self) -> str:
+        """Words for a claim that is not seen: `is not there`, or may not be seen."""
+        unseen = "is not seen: no volume claim is, perhaps volume claims may not be listed"
+        return "is not there" if self._claims else unseen
+
+    def volume_lack(self) -> str:
+        """Words for a volume that is not seen: `is not there`, or may not be seen."""
+        unseen = "is not seen: no volume is, perhaps volumes may not be listed"
+        return "is not there" if self._volumes else unseen
+
+    def of_class(self, name: str) -> Iterable[volumes.Volume]:
+        """The volumes of a storage class, by name."""
+        return [volume for _, volume in sorted(self._of_class.get(name, {}).items())]
+
+    def attached(self, node: ids.NodeName) -> Iterable[storage.Attachment]:
+        """The attachments of a node."""
+        return self._attached.get(node, {}).values()
+
+    def put_claim(self, key: ids.Key, claim: volumes.VolumeClaim | None) -> bool:
+        """A PersistentVolumeClaim came, changed or went; whether it is another."""
+        return self._put(self._claims, key, claim)
+
+    def put_volume(self, name: str, volume: volumes.Volume | None) -> bool:
+        """A PersistentVolume came, changed or went; whether it is another."""
+        previous = self._volumes.get(name)
+        if not self._put(self._volumes, name, volume):
+            return False
+        if previous is not None:
+            del self._of_class[previous.storage_class][name]
+        if volume is not None:
+            self._of_class.setdefault(volume.storage_class, {})[name] = volume
+        return True
+
+    def put_class(self, name: str, entry: storage.StorageClass | None) -> bool:
+        """A StorageClass came, changed or went; whether it is another."""
+        return self._put(self._classes, name, entry)
+
+    def put_node(self, name: str, node: storage.CSINode | None) -> bool:
+        """A CSINode came, changed or went; whether it is another."""
+        return self._put(self._nodes, name, node)
+
+    def put_driver(self, name: str, driver: storage.CSIDriver | None) -> bool:
+        """A CSIDriver came, changed or went; whether it is another."""
+        return self._put(self._drivers, name, driver)
+
+    def put_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> bool:
+        """A CSIStorageCapacity came, changed or went; whether it is another."""
+        return self._put(self._capacities, key, capacity)
+
+    def put_attachment(self, name: str, attachment: storage.Attachment | None) -> bool:
+        """A VolumeAttachment came, changed or went; whether it is another."""
+        previous = self._attachments.get(name)
+        if not self._put(self._attachments, name, attachment):
+            return False
+        if previous is not None:
+            del self._attached[previous.node][name]
+        if attachment is not None:
+            self._attached.setdefault(attachment.node, {})[name] = attachment
+        return True
+
+    def _put(self, objects: dict[K, V], key: K, value: V | None) -> bool:
+        if objects.get(key) == value:
+            return False
+        self._mark += 1
+        if value is None:
+            del objects[key]
+        else:
+            objects[key] = value
+        return True

@@ -1,0 +1,1 @@
+"""The admission webhook: validates configuration and converts device-plugin pods to claims."""

@@ -1,0 +1,98 @@
+"""`handling.World` on the API server: what changes seldom is cached, a pod's claims are read."""
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from driver import clock, errors, ids
+from driver.kube import backoff, client, gvr, reflector, store
+from driver.resources import fields
+from driver.resources.dra import device_classes, slices
+from driver.webhook import admission_review, controller_lease, read_cache
+from driver.webhook.validation import configs, hardware, opaque, pods
+
+_log = structlog.get_logger(__name__)
+_CALL_S = 1.0
+_RECENT_S = 2.0
+"""For how long a claim or template counts as read; their specs do not change."""
+_KINDS = {
+    opaque.CLAIM: gvr.RESOURCE_CLAIMS,
+    opaque.TEMPLATE: gvr.RESOURCE_CLAIM_TEMPLATES,
+}
+Reflectors = Mapping[str, reflector.Reflector[object]]
+
+
+class ClusterWorld:
+    """Classes, the sizes of hardware, and namespaces, kept by `reflectors`."""
+
+    def __init__(
+        self, kube: client.KubeClient, driver: str, namespace: str, time: clock.Clock
+    ) -> None:
+        self._kube = kube.within(_CALL_S)
+        self._driver = driver
+        self._lease = controller_lease.ControllerLease(self._kube, namespace, time)
+        self._parts = read_cache.Recent[opaque.Part](time, _RECENT_S)
+        self._classes: store.Store[device_classes.DeviceClass] = store.Store()
+        self._hardware: store.Store[hardware.Hardware] = store.Store()
+        self._namespaces: store.Store[Mapping[str, str]] = store.Store()
+
+    def reflectors(
+        self, kube: client.KubeClient, time: clock.Clock, jitter: backoff.Jitter
+    ) -> Reflectors:
+        """What fills the caches, by what it lists; of a slice only sizes are kept."""
+
+        def kept(
+            kind: gvr.Resource,
+            target: object,
+            parse: Callable[[gvr.Object], object],
+        ) -> reflector.Reflector[object]:
+            options = reflector.Options(jitter=jitter, on_bad=_unreadable)
+            source = reflector.ListWatch(kube, kind)
+            return reflector.Reflector(source, target, parse, time, options)  # type: ignore[arg-type]
+
+        found = (
+            (gvr.DEVICE_CLASSES, self._classes, device_classes.parse),
+            (gvr.RESOURCE_SLICES, self._hardware, self._sizes),
+            (gvr.NAMESPACES, self._namespaces, _labels),
+        )
+        return {kind.plural: kept(kind, target, parse) for kind, target, parse in found}
+
+    def known(self) -> configs.Known:
+        """As of now."""
+        by_name = {one.name: one for one in self._classes.snapshot().values()}
+        return configs.Known(
+            self._driver, by_name, hardware.largest(self._hardware.snapshot().values())
+        )
+
+    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+        """Read for each pod, once for both webhooks: a template is made a moment before its pod."""
+        key = (namespace, named.kind, named.of)
+        return self._parts.get(key, lambda: self._read(namespace, named))
+
+    def _read(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+        try:
+            obj = self._kube.get(_KINDS[named.kind], named.of, namespace)
+            kind = admission_review.Kind(opaque.GROUP, "v1", named.kind)
+            return opaque.part_of(kind, obj)
+        except errors.RationError as error:
+            _log.debug("claim not looked up", claim=f"{namespace}/{named.of}", error=str(error))
+            return None
+
+    def labels(self, namespace: str) -> Mapping[str, str]:
+        """As cached."""
+        return self._namespaces.get(ids.Key(namespace)) or {}
+
+    def is_allocating(self) -> bool:
+        """Tell whether a controller leads, by its Lease as of two seconds ago at most."""
+        return self._lease.is_held()
+
+    def _sizes(self, obj: gvr.Object) -> hardware.Hardware:
+        return hardware.of_slice(slices.parse(obj), self._driver)
+
+
+def _labels(obj: gvr.Object) -> Mapping[str, str]:
+    return fields.text_map(fields.mapping(obj, "metadata"), "labels", "metadata")
+
+
+def _unreadable(key: object, error: Exception) -> None:
+    _log.warning("object not readable", key=key, error=str(error))

@@ -1,0 +1,1 @@
+"""Validation of claims, templates, classes and pods. Pure: objects in, findings out."""

@@ -1,0 +1,150 @@
+"""What of a pod's claims its containers cannot have together (D10), as far as it is sure. Pure.
+
+A container has one MPS daemon at most and no GPU outside it. The allocator has the last word, which
+knows the devices; here is refused only what no choice of devices could mend.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from driver import errors, names
+from driver.resources import fields
+from driver.resources.core import pods as resources
+from driver.webhook.validation import configs, mps, opaque
+from driver.webhook.validation.opaque import Findings
+from driver.webhook.validation.selectors import Face
+
+_SHARE, _OUTSIDE = "an MPS share", "a GPU without MPS"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entry of a pod's `resourceClaims`: a claim, or a template of one, by its name."""
+
+    name: str
+    kind: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A claim of the pod: `key` is one where two entries name the same claim."""
+
+    key: tuple[str, str]
+    name: str
+    outcomes: Mapping[str, configs.Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """A device that a container surely has; `daemon` is the claim whose own daemon it is under."""
+
+    what: str
+    daemon: tuple[str, str] | None
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.where})"
+
+
+def named(pod: fields.Raw) -> tuple[Named, ...]:
+    """The claims and templates that a pod names.
+
+    Raises:
+        BadInput: a field has another type than the API's.
+    """
+    return tuple(_named(fields.mapping(pod, "spec")))
+
+
+def check(pod: fields.Raw, parts: Mapping[str, opaque.Part], known: configs.Known) -> Findings:
+    """What there is to say of a pod; `parts` by the entries' names, where they are known."""
+    try:
+        found = {one.name: one for one in _claims(named(pod), parts, known)}
+        containers = resources.parse(_with_a_name(pod)).containers
+    except errors.BadInput:
+        return Findings()  # the API server's to tell
+    problems = (_clash(one, found) for one in containers)
+    return Findings(
+        tuple(text for text in problems if text),
+        tuple(text for one in found.values() for text in _boundless(one)),
+    )
+
+
+def _named(spec: fields.Raw) -> Iterator[Named]:
+    for at, one in fields.objects(spec, "resourceClaims", "spec"):
+        name = fields.required_text(one, "name", at)
+        claim = fields.text(one, "resourceClaimName", at)
+        template = fields.text(one, "resourceClaimTemplateName", at)
+        if claim or template:
+            kind = opaque.CLAIM if claim else opaque.TEMPLATE
+            yield Named(name, kind, claim or template)
+
+
+def _claims(
+    entries: Iterable[Named], parts: Mapping[str, opaque.Part], known: configs.Known
+) -> Iterator[_Claim]:
+    for entry in entries:
+        if entry.name not in parts:
+            continue
+        part = parts[entry.name]
+        brought, _ = opaque.read(part, known.driver)
+        asked = configs.requests(part)
+        _, outcomes = configs.of_claim(asked, brought, known)
+        key = ("", entry.of) if entry.kind == opaque.CLAIM else (entry.name, "")
+        by_name = {one.name: it for one, it in zip(asked, outcomes, strict=True)}
+        yield _Claim(key, entry.name, by_name)
+
+
+def _with_a_name(pod: fields.Raw) -> fields.Raw:
+    """A pod whose name the API server is still to make has none."""
+    meta = fields.mapping(pod, "metadata")
+    return {**pod, "metadata": {**meta, "name": meta.get("name") or "pod"}}
+
+
+def _clash(container: resources.Container, found: Mapping[str, _Claim]) -> str:
+    devices: dict[tuple[tuple[str, str], str, int], _Device] = {}
+    for name, request in container.claims:
+        claim = found.get(name)
+        for asked, outcome in claim.outcomes.items() if claim else ():
+            if claim and request in {"", asked}:
+                every = enumerate(_devices(claim, asked, outcome))
+                devices |= {(claim.key, asked, at): one for at, one in every}
+    for one, other in itertools.combinations(devices.values(), 2):
+        if _SHARE in {one.what, other.what} or one.daemon != other.daemon:
+            return _told(container, one, other)
+    return ""
+
+
+def _told(container: resources.Container, one: _Device, other: _Device) -> str:
+    return (
+        f"container {container.name} has {one} and {other}: a container may use one MPS daemon, "
+        "and no GPU outside it; give each a container of its own"
+    )
+
+
+def _devices(claim: _Claim, asked: str, outcome: configs.Outcome) -> Iterator[_Device]:
+    """Those that it surely has: of All at least one."""
+    if outcome.ways != 1 or len(outcome.sure) != 1:
+        return
+    way = outcome.sure[0].way
+    where = f"claim {claim.name}, request {asked}"
+    share, own = way.face is Face.MPS, mps.served(outcome) is not None
+    what = _SHARE if share else f"a {way.face} under MPS" if own else _OUTSIDE
+    for _ in range(1 if way.asked.everything else min(way.count, 2)):
+        yield _Device(what, claim.key if own else None, where)
+
+
+def _boundless(claim: _Claim) -> Iterator[str]:
+    for asked, outcome in claim.outcomes.items():
+        ways = (one.way for one in outcome.sure if one.way.face is Face.TIME_SLICED)
+        if any(not _has_memory(way.asked.minimums) for way in ways):
+            yield (
+                f"claim {claim.name}, request {asked}: a time-sliced share without an amount of "
+                "memory counts as one share's, and nothing holds the program to it; say "
+                "capacity.requests.memory"
+            )
+
+
+def _has_memory(minimums: Mapping[str, object]) -> bool:
+    return any(name.rpartition("/")[2] == names.CAP_MEMORY for name in minimums)

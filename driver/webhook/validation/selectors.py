@@ -1,0 +1,155 @@
+"""Which face of a GPU a request surely gets, by its class's selectors and its own. Pure.
+
+Sure is what a selector demands in so many words: `device.attributes["<driver>"].type == "mig"` as
+one of the terms that `&&` joins. Whatever else it says, nothing else can match. Where no term says
+it, nothing is known, and nothing is refused.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+
+from driver import errors, names
+from driver.resources.cel import checked_expr, environment
+from driver.resources.cel.selector import MAX_EXPRESSION_BYTES
+from driver.resources.dra import device_classes
+from driver.resources.dra import requests as dra_requests
+
+
+class Face(StrEnum):
+    """What a request can be given, as far as configuration tells faces apart."""
+
+    WHOLE = "whole GPU"
+    MIG = "MIG device"
+    MPS = "MPS share"
+    TIME_SLICED = "time-sliced share"
+    MONITOR = "monitor"
+    NONE = "nothing"
+    """Its selectors contradict each other."""
+    FOREIGN = "another driver's device"
+    UNKNOWN = "device"
+
+
+Classes = Mapping[str, device_classes.DeviceClass]
+
+_SHARES = {names.SHARING_MPS: Face.MPS, names.SHARING_TIME_SLICING: Face.TIME_SLICED}
+_TYPES = {
+    names.TYPE_GPU: Face.WHOLE,
+    names.TYPE_MIG: Face.MIG,
+    names.TYPE_MONITOR: Face.MONITOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of a request with what it gets; `everything` and `admin` as in the request.
+
+    `named`: its selectors demand our driver, or an attribute of it.
+    """
+
+    name: str
+    face: Face
+    count: int
+    asked: dra_requests.Request
+    named: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it may be a device of our driver at all."""
+        return self.face is not Face.FOREIGN
+
+
+def ways(asked: dra_requests.Request, known: Classes, driver: str) -> tuple[Way, ...]:
+    """The ways of a request, in their order. `known` are the classes that could be looked up."""
+    return tuple(_way(one, known, driver) for one in asked.ways)
+
+
+def _way(asked: dra_requests.Request, known: Classes, driver: str) -> Way:
+    device_class = known.get(asked.device_class)
+    expressions = (*(device_class.selectors if device_class else ()), *asked.selectors)
+    demands: dict[str, set[object]] = {}
+    for expression in expressions:
+        for key, value in _demands(expression):
+            demands.setdefault(key, set()).add(value)
+    ours = demands.get("driver") == {driver}
+    named = ours or any(key.startswith(f"{driver}/") for key in demands)
+    return Way(asked.name, _face(demands, driver), asked.count, asked, named)
+
+
+def _face(demands: Mapping[str, AbstractSet[object]], driver: str) -> Face:
+    if any(len(values) > 1 for values in demands.values()):
+        return Face.NONE
+    demanded = {key: next(iter(values)) for key, values in demands.items()}
+    if demanded.get("driver", driver) != driver:
+        return Face.FOREIGN
+    kind, sharing = demanded.get(f"{driver}/{names.ATTR_TYPE}"), demanded.get(f"{driver}/sharing")
+    if kind == names.TYPE_SHARE or (kind is None and sharing is not None):
+        return _SHARES.get(str(sharing), Face.UNKNOWN)
+    return _TYPES.get(str(kind), Face.UNKNOWN)
+
+
+@functools.lru_cache(maxsize=1024)
+def _demands(expression: str) -> tuple[tuple[str, object], ...]:
+    """What must hold for the expression to be true: `driver` or `<domain>/<attribute>` is a value.
+
+    None at all where it cannot be compiled: that is the API server's or the allocator's to say.
+    """
+    if len(expression.encode(errors="replace")) > MAX_EXPRESSION_BYTES:
+        return ()
+    try:
+        root = checked_expr.read(environment.checking().compile(expression)).root
+    except (RuntimeError, ValueError, TypeError, RecursionError, errors.BadInput):
+        return ()
+    return tuple(found for term in _terms(root) if (found := _demand(term)) is not None)
+
+
+def _terms(root: checked_expr.Node) -> Iterator[checked_expr.Node]:
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, checked_expr.Call) and one.function == "_&&_":
+            waiting += one.arguments
+        else:
+            yield one
+
+
+def _demand(term: checked_expr.Node) -> tuple[str, object] | None:
+    match term:
+        case checked_expr.Call(
+            function="_==_", arguments=(left, checked_expr.Constant(value=value))
+        ):
+            name = _name(left)
+        case checked_expr.Call(
+            function="_==_", arguments=(checked_expr.Constant(value=value), right)
+        ):
+            name = _name(right)
+        case _:
+            return None
+    return None if name is None else (name, value)
+
+
+def _name(node: checked_expr.Node) -> str | None:
+    """`driver`, or `<domain>/<attribute>`, of what is read of the device."""
+    match node:
+        case checked_expr.Select(
+            operand=checked_expr.Name(name="device"), field="driver", test=False
+        ):
+            return "driver"
+        case checked_expr.Select(
+            operand=checked_expr.Call(
+                function="_[_]",
+                arguments=(
+                    checked_expr.Select(
+                        operand=checked_expr.Name(name="device"), field="attributes"
+                    ),
+                    checked_expr.Constant(value=str(domain)),
+                ),
+            ),
+            field=attribute,
+            test=False,
+        ):
+            return f"{domain}/{attribute}"
+        case _:
+            return None

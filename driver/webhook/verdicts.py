@@ -1,0 +1,140 @@
+"""A review's verdict: which objects are looked at, when, and what is answered. Pure but for ports.
+
+Whatever is not asked about here is allowed untouched: other kinds, subresources, deletions, and
+updates that change nothing that was decided when the object was made. An object on its way out
+must be let go, however wrong it is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from driver import errors, names
+from driver.resources import extended_resources, fields
+from driver.webhook import admission_review, scheduling_gate
+from driver.webhook.validation import claims as validation_claims
+from driver.webhook.validation import configs, opaque, pods
+
+_INVALID, _FAILED = 422, 500
+_MOST_CLAIMS = 16
+"""Looked up for one pod: each is a call."""
+Ensure = Callable[[str, extended_resources.Template], None]
+"""Makes a template in a namespace. Raises ApiError, BadInput."""
+
+
+class World(Protocol):
+    """What is known of the cluster."""
+
+    def known(self) -> configs.Known:
+        """Classes and hardware, as of now."""
+        ...
+
+    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+        """What a pod's claim or its template asks; None where it cannot be looked up."""
+        ...
+
+    def labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none where it is not known."""
+        ...
+
+    def is_allocating(self) -> bool:
+        """Tell whether a controller leads now."""
+        ...
+
+
+def validate(request: admission_review.Request, world: World) -> admission_review.Answer:
+    """The verdict on an object with configuration, or on a pod that names claims."""
+    obj = request.object
+    if obj is None or not _is_looked_at(request, obj):
+        return admission_review.ALLOWED
+    if _is_pod(request.kind):
+        findings = _of_pod(request, obj, world)
+    else:
+        findings = validation_claims.check(request.kind, obj, world.known())
+    if not findings.problems:
+        return admission_review.Answer(warnings=findings.warnings)
+    message = "; ".join(findings.problems)
+    return admission_review.Answer(
+        allowed=False, message=message, code=_INVALID, warnings=findings.warnings
+    )
+
+
+def mutate(
+    request: admission_review.Request,
+    world: World,
+    ensure: Ensure,
+    classes: extended_resources.Classes,
+) -> admission_review.Answer:
+    """A pod that asks for device plugins' resources, converted; its templates are there by then."""
+    obj = request.object
+    if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
+        return admission_review.ALLOWED
+    if world.labels(request.namespace).get(names.CONVERT_LABEL) == "false":
+        return admission_review.ALLOWED
+    try:
+        found = extended_resources.convert(obj, classes)
+        for template in found.templates if not request.dry_run else ():
+            ensure(request.namespace, template)
+    except errors.BadInput as problem:
+        text = f"cannot be converted to a claim: {problem}; {_WAY_OUT}"
+        return admission_review.Answer(allowed=False, message=text, code=_INVALID)
+    except errors.ApiError as error:
+        text = f"its ResourceClaimTemplate could not be made: {error}"
+        return admission_review.Answer(allowed=False, message=text, code=_FAILED)
+    return admission_review.Answer(patch=found.patch)
+
+
+def gate(request: admission_review.Request, world: World) -> admission_review.Answer:
+    """Gate a pod that waits for the controller, if one leads; whatever is in doubt is let go."""
+    obj = request.object
+    if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
+        return admission_review.ALLOWED
+    if world.labels(request.namespace).get(names.GATE_LABEL) == "false":
+        return admission_review.ALLOWED
+    try:
+        parts = [world.part(request.namespace, entry) for entry in pods.named(obj)[:_MOST_CLAIMS]]
+        present = [part for part in parts if part is not None]
+        patch = (
+            scheduling_gate.patch(obj, present, world.known()) if len(present) == len(parts) else ()
+        )
+    except errors.BadInput:
+        return admission_review.ALLOWED  # the API server's to tell
+    return (
+        admission_review.Answer(patch=patch)
+        if patch and world.is_allocating()
+        else admission_review.ALLOWED
+    )
+
+
+_WAY_OUT = f"the namespace's label {names.CONVERT_LABEL}=false leaves pods as they are"
+
+
+def _is_looked_at(request: admission_review.Request, obj: fields.Raw) -> bool:
+    if request.subresource:
+        return False
+    if request.operation == admission_review.CREATE:
+        return True
+    # A pod's claims and containers are what they were; so is the spec of a claim or template.
+    changed = request.old is None or _judged(request.old) != _judged(obj)
+    return request.operation == admission_review.UPDATE and not _is_pod(request.kind) and changed
+
+
+def _judged(obj: fields.Raw) -> tuple[object, object]:
+    """What of an object is looked at: its spec, and the policies of a class."""
+    metadata = obj.get("metadata")
+    notes = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    ordered = notes.get(names.POLICIES_ANNOTATION) if isinstance(notes, Mapping) else None
+    return obj.get("spec"), ordered
+
+
+def _is_pod(kind: admission_review.Kind) -> bool:
+    return (kind.group, kind.kind) == ("", "Pod")
+
+
+def _of_pod(request: admission_review.Request, pod: fields.Raw, world: World) -> opaque.Findings:
+    try:
+        entries = pods.named(pod)[:_MOST_CLAIMS]
+    except errors.BadInput:
+        return validation_claims.NOTHING  # the API server's to tell
+    parts = {one.name: world.part(request.namespace, one) for one in entries}
+    there = {name: part for name, part in parts.items() if part is not None}
+    return pods.check(pod, there, world.known()) if there else validation_claims.NOTHING

@@ -1,0 +1,178 @@
+"""The commands that look, against an API server: by a kubeconfig alone, and what it refuses."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from driver.cli.lazy import app
+from driver.cli.sources import node_shapes
+from driver.kube import gvr
+from tests import fleets
+from tests.fakes.apiserver import faults
+from tests.fakes.apiserver import server as api_server
+
+KINDS = {
+    "Node": gvr.NODES,
+    "ResourceSlice": gvr.RESOURCE_SLICES,
+    "DeviceClass": gvr.DEVICE_CLASSES,
+    "ResourceClaim": gvr.RESOURCE_CLAIMS,
+    "Pod": gvr.PODS,
+    "Queue": gvr.QUEUES,
+    "Reservation": gvr.RESERVATIONS,
+}
+Ration = Callable[..., Result]
+
+
+@pytest.fixture
+def api() -> Iterator[api_server.ApiServer]:
+    with api_server.ApiServer() as running:
+        for one in fleets.raw():
+            running.put(KINDS[one["kind"]], one)
+        yield running
+
+
+@pytest.fixture
+def ration(api: api_server.ApiServer, tmp_path: Path) -> Ration:
+    kubeconfig = str(api.kubeconfig(tmp_path))
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "--kubeconfig", kubeconfig])
+
+    return run
+
+
+def refuse(api: api_server.ApiServer, verb: str, plural: str, group: str) -> None:
+    """As the API server does where a role lacks it."""
+    words = (
+        f'{plural}.{group} is forbidden: User "ann" cannot {verb} resource "{plural}" in API '
+        f'group "{group}" at the cluster scope'
+    )
+    refused = faults.Answer(403, "Forbidden", message=words)
+    api.faults.add(refused, lambda request: request.path.endswith(f"/{plural}"))
+
+
+def test_a_kubeconfig_alone_is_enough(ration: Ration) -> None:
+    here = fleets.a_reading()
+    answer = ration("devices", "-o", "json")
+    assert answer.exit_code == 0, answer.output
+    wanted = [gpu for node in here.nodes().items for gpu in node.gpus]
+    assert json.loads(answer.stdout) == [
+        one.model_dump(mode="json", by_alias=True) for one in wanted
+    ]
+    (note,) = answer.stderr.splitlines()
+    assert note.startswith("not seen: whether GPUs shown as free are kept for pods that wait")
+
+
+def test_pods_that_may_not_be_seen_may_have_gpus_kept(
+    api: api_server.ApiServer, ration: Ration
+) -> None:
+    refuse(api, "list", "pods", "")
+    answer = ration("devices")
+    assert "not seen: pods: " in answer.stderr
+    assert "not seen: whether GPUs shown as free are kept" in answer.stderr
+
+
+def test_queues_and_reservations_are_read_too(ration: Ration) -> None:
+    found = json.loads(ration("queues", "-o", "json").stdout)
+    assert [one["name"] for one in found] == ["dev", "research", "nlp", "vision", "lost"]
+    node = json.loads(ration("explain", "node", "gpu-2", "-o", "json").stdout)
+    assert node["gpus"][0]["kept"][0]["reservation"] == "vision/nightly"
+
+
+def test_a_pod_that_waits_is_explained_by_working_it_out(ration: Ration) -> None:
+    answer = ration("explain", "pod", "big", "-n", "nlp", "-o", "json")
+    assert answer.exit_code == 1
+    explained = json.loads(answer.stdout)["explanation"]
+    assert explained["nearest"]["ever"] is False
+    assert {one["count"] for one in explained["refusals"]} == {1}
+
+
+def test_a_right_that_lacks_is_named_in_one_line(api: api_server.ApiServer, ration: Ration) -> None:
+    refuse(api, "list", "resourceslices", "resource.k8s.io")
+    answer = ration("devices")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "list resourceslices.resource.k8s.io" in answer.stderr
+
+
+def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
+    api: api_server.ApiServer, ration: Ration
+) -> None:
+    refuse(api, "list", "queues", "ration.dev")
+    answer = ration("who")
+    assert answer.exit_code == 0
+    assert "vision/train" in answer.stdout
+    assert "not seen: queues" in answer.stderr
+
+
+def test_an_old_server_is_told(api: api_server.ApiServer, ration: Ration) -> None:
+    api.pretend("v1.35.2")
+    answer = ration("devices")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "1.35.2" in answer.stderr
+
+
+def test_a_server_that_is_down_is_told(api: api_server.ApiServer, ration: Ration) -> None:
+    api.down()
+    answer = ration("who")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_controller_that_is_asked_for_and_does_not_lead_is_told(ration: Ration) -> None:
+    answer = ration("who", "--source", "controller")
+    assert answer.exit_code == 3
+    assert answer.stderr.count("\n") == 1
+    assert "--source cluster does without it" in answer.stderr
+
+
+def test_only_what_a_command_shows_is_read(api: api_server.ApiServer, ration: Ration) -> None:
+    assert ration("claims", "-A", "--source", "cluster").exit_code == 0
+    assert not [one for one in api.requests if "resourceslices" in one.path]
+    assert ration("who", "gpu-1", "--source", "cluster").exit_code == 0
+    (one,) = [one for one in api.requests if "resourceslices" in one.path]
+    assert one.query["fieldSelector"] == "spec.nodeName=gpu-1"
+
+
+@pytest.fixture
+def demand(api: api_server.ApiServer) -> api_server.ApiServer:
+    """With what there is of nodes on demand."""
+    for one in fleets.on_demand():
+        kind = one["kind"]
+        if kind == "ConfigMap":
+            api.put(gvr.CONFIG_MAPS, one)
+        elif kind in {"Node", "Pod"}:
+            api.put(KINDS[kind], one)
+    return api
+
+
+def test_kinds_of_node_are_read_of_the_releases_config_maps(
+    demand: api_server.ApiServer, ration: Ration
+) -> None:
+    answer = ration("nodes", "-o", "json")
+    assert answer.exit_code == 0, answer.output
+    wanted = fleets.a_reading(fleets.on_demand()).shapes().items
+    assert json.loads(answer.stdout) == [
+        one.model_dump(mode="json", by_alias=True) for one in wanted
+    ]
+    assert not answer.stderr
+    assert any(one.path.endswith(f"/configmaps/{node_shapes.NAMES[0]}") for one in demand.requests)
+
+
+def test_config_maps_that_may_not_be_read_are_named(
+    demand: api_server.ApiServer, ration: Ration
+) -> None:
+    refused = faults.Answer(403, "Forbidden", message="configmaps is forbidden")
+    demand.faults.add(refused, lambda request: "/configmaps/" in request.path)
+    answer = ration("nodes")
+    assert answer.exit_code == 0
+    assert "not seen: kinds of node: configmaps is forbidden" in answer.stderr
+
+
+def test_other_commands_read_no_config_map(demand: api_server.ApiServer, ration: Ration) -> None:
+    assert ration("who").exit_code == 0
+    assert not [one for one in demand.requests if "configmaps" in one.path]

@@ -1,0 +1,91 @@
+"""Resets on request by the real plugin process, on a simulated machine with claims of every face.
+
+In the machine nvidia-smi refuses while anybody, the plugin included, has the GPU open.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.kube import gvr
+from simulator import control, store
+from tests.fakes import battering, publishing, waiting
+from tests.fakes.apiserver import server as api_server
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and resets are root's")
+RESETTING = ("--reset-gpus", "--health-poll-seconds=0.2")
+IDLE = 4
+FACES = ("whole", "mps", "mig", "ts")
+"""By the minor numbers of their GPUs."""
+
+
+def ask(node: battering.Battered, gpu: int, action: str = "GPU_RESET") -> None:
+    control.send(node.base, "recovery", str(gpu), action)
+
+
+def asking(node: battering.Battered) -> list[int]:
+    """The GPUs that ask for something, by minor number."""
+    of = store.load(node.base)
+    return [of.minor(gpu) for gpu in of.gpus if of.board(gpu).recovery]
+
+
+def wholes(api: api_server.ApiServer) -> list[dict[str, Any]]:
+    """The whole GPUs that are published, in the order of their minor numbers."""
+    found = [one for one in publishing.devices(api) if one["name"].count("-") == 4]
+    return sorted(found, key=lambda one: str(one["name"]))
+
+
+def tainted(api: api_server.ApiServer) -> list[int]:
+    """The GPUs that are published with a taint for what they ask, by minor number."""
+    return [
+        number
+        for number, one in enumerate(wholes(api))
+        if any(taint["key"] == names.TAINT_RECOVERY for taint in one.get("taints") or ())
+    ]
+
+
+def told(api: api_server.ApiServer) -> list[tuple[str, str]]:
+    """Events about resets: type and words."""
+    events = api.all(gvr.EVENTS)
+    return [(one["type"], one["note"]) for one in events if one["reason"] == "GpuReset"]
+
+
+def test_an_idle_gpu_that_asks_is_reset_and_its_taint_goes_and_no_gpu_with_a_claim_is(
+    battered: battering.Battered, api: api_server.ApiServer
+) -> None:
+    refs = battered.claims()
+    battered.again("prepare", refs)
+    before = battered.left()
+    for gpu in (*range(len(FACES)), IDLE):
+        ask(battered, gpu)
+    waiting.until(lambda: tainted(api) == [0, 1, 2, 3, IDLE], battering.WITHIN_S)
+    assert asking(battered) == [0, 1, 2, 3, IDLE]
+    battered.kill()
+    battered.start(*RESETTING)
+    waiting.until(lambda: asking(battered) == [0, 1, 2, 3], battering.WITHIN_S)
+    waiting.until(lambda: tainted(api) == [0, 1, 2, 3], battering.WITHIN_S)
+    waiting.until(lambda: told(api), battering.WITHIN_S)
+    ((kind, words),) = told(api)
+    assert (kind, "asked for GPU_RESET and was reset in" in words) == ("Normal", True)
+    assert battered.left() == before
+    battered.again("unprepare", refs)
+    assert asking(battered) == [0, 1, 2, 3]
+    for gpu in range(len(FACES)):
+        ask(battered, gpu, "DRAIN_AND_RESET")
+    waiting.until(lambda: not tainted(api), battering.WITHIN_S)
+    assert asking(battered) == []
+    assert battered.left() == []
+
+
+def test_a_gpu_that_another_program_watches_is_told_of_and_stays_tainted(
+    battered: battering.Battered, api: api_server.ApiServer
+) -> None:
+    battered.start("--instance=second", *RESETTING)
+    ask(battered, IDLE)
+    waiting.until(lambda: told(api), battering.WITHIN_S)
+    ((kind, words),) = told(api)
+    assert (kind, "In use by another client" in words) == ("Warning", True)
+    waiting.until(lambda: tainted(api) == [IDLE])
+    assert asking(battered) == [IDLE]

@@ -1,0 +1,95 @@
+"""Many ask what the GPUs are while they are being read."""
+
+import threading
+from concurrent import futures
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import model
+from driver.kubeletplugin.host import discovery
+from tests.fakes import plugin_shell
+
+CALLERS = 8
+
+
+class SlowNvml:
+    """A reading begins, and ends once it may; `fails` once, where it is set."""
+
+    def __init__(self) -> None:
+        self.found = plugin_shell.inventory(2)
+        self.begun = threading.Semaphore(0)
+        self.may_end = threading.Event()
+        self.may_end.set()
+        self.readings = 0
+        self.fails = False
+
+    def inventory(self) -> model.Inventory:
+        self.readings += 1
+        self.begun.release()
+        assert self.may_end.wait(5)
+        if self.fails:
+            self.fails = False
+            raise errors.DeviceFault("node", "nvmlInit", 9, "driver not loaded")
+        return self.found
+
+    def again(self, gpu: model.Gpu) -> model.Gpu:
+        return gpu
+
+    def know(self, inventory: model.Inventory) -> None:
+        """It is told, and forgets."""
+
+    def hung(self, gpu: ids.GpuUuid) -> None:
+        """No call of it ever hangs: that of `inventory` is of all."""
+
+
+@pytest.fixture
+def nvml() -> SlowNvml:
+    return SlowNvml()
+
+
+@pytest.fixture
+def read(nvml: SlowNvml) -> discovery.Discovery:
+    """Read once."""
+    made = discovery.Discovery(nvml)
+    made.refresh()
+    assert nvml.begun.acquire(timeout=5)
+    return made
+
+
+def test_what_was_read_is_trusted_while_it_is_read_again(
+    read: discovery.Discovery, nvml: SlowNvml
+) -> None:
+    nvml.may_end.clear()
+    with futures.ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(read.refresh)
+        assert nvml.begun.acquire(timeout=5)
+        trusting = pool.submit(read.trusted)
+        done = futures.wait((trusting,), timeout=2).done
+        nvml.may_end.set()
+        assert done == {trusting}
+        assert reading.result(5) == trusting.result(5)
+    assert nvml.readings == 2
+
+
+def test_of_many_who_do_not_trust_what_was_read_one_reads(
+    read: discovery.Discovery, nvml: SlowNvml
+) -> None:
+    nvml.fails = True
+    with pytest.raises(errors.DeviceFault):
+        read.refresh()
+    assert nvml.begun.acquire(timeout=5)
+    nvml.may_end.clear()
+    gate = threading.Barrier(CALLERS + 1)
+
+    def trusted() -> model.Inventory:
+        gate.wait(5)
+        return read.trusted()
+
+    with futures.ThreadPoolExecutor(CALLERS) as pool:
+        asked = [pool.submit(trusted) for _ in range(CALLERS)]
+        gate.wait(5)
+        assert nvml.begun.acquire(timeout=5)
+        nvml.may_end.set()
+        assert [len(one.result(5).gpus) for one in asked] == [2] * CALLERS
+    assert nvml.readings == 3

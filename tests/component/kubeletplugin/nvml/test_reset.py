@@ -1,0 +1,86 @@
+"""A reset through the real nvidia-smi stand-in, while this process watches the GPUs by pynvml."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import health
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.nvml import health as nvml_health
+from driver.kubeletplugin.nvml import reset as nvml_reset
+from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.prepare import nvidia_smi
+from simulator import store
+from tests.fakes import simulated_node, waiting
+
+WHOLE = 0xFFFFFFFF
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a reset is root's")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[simulated_node.SimulatedNode]:
+    with simulated_node.running(tmp_path, "hgx-h100") as running:
+        yield running
+
+
+@pytest.fixture
+def watcher(node: simulated_node.SimulatedNode) -> nvml_health.NvmlHealth:
+    """It has all GPUs open, and their events."""
+    made = nvml_health.NvmlHealth(node.library.session)
+    made.watch(made.gpus())
+    return made
+
+
+def hands(node: simulated_node.SimulatedNode) -> nvml_reset.Resetter:
+    smi = nvidia_smi.Smi(cdi_driver_root.DriverRoot(node.at.driver_root))
+    return nvml_reset.Resetter(node.library.session, smi.reset)
+
+
+def persistence(node: simulated_node.SimulatedNode, gpu: ids.GpuUuid) -> bool:
+    of = store.load(node.at.base)
+    return of.board(of.find(gpu)).persistence
+
+
+def test_a_gpu_that_this_process_watches_is_reset_and_watched_again(
+    node: simulated_node.SimulatedNode, watcher: nvml_health.NvmlHealth
+) -> None:
+    gpu, other = (one.uuid for one in node.gpus()[:2])
+    node.fault("recovery", gpu, "GPU_RESET")
+    assert watcher.signs(gpu).recovery == health.Recovery.GPU_RESET
+    hands(node).reset(gpu)
+    assert not watcher.watching
+    assert watcher.signs(gpu).recovery == health.Recovery.NONE
+    assert persistence(node, gpu)
+    watcher.watch(watcher.gpus())
+    node.fault("xid", other, 48, WHOLE, WHOLE)
+    assert watcher.wait(5) == health.XidEvent(other, 48)
+
+
+def test_a_wait_for_events_is_let_end_first(
+    node: simulated_node.SimulatedNode, watcher: nvml_health.NvmlHealth
+) -> None:
+    gpu = node.gpus()[0].uuid
+    found: list[object] = []
+    waits = threading.Thread(target=lambda: found.append(watcher.wait(0.3)))
+    waits.start()
+    waiting.until(lambda: node.library.session._users)
+    hands(node).reset(gpu)
+    waits.join(5)
+    assert found == [None]
+
+
+def test_a_gpu_in_use_is_not_reset_and_is_left_as_it_was(
+    node: simulated_node.SimulatedNode, watcher: nvml_health.NvmlHealth
+) -> None:
+    gpu = node.gpus()[0].uuid
+    node.fault("process", gpu, 7, 1 << 30, WHOLE, WHOLE)
+    assert querie_processes.Busy(node.library.session).count_all(gpu) == 1
+    with pytest.raises(errors.NodeFault, match="In use by another client"):
+        hands(node).reset(gpu)
+    assert persistence(node, gpu)
+    waiting.until(lambda: watcher.watch(watcher.gpus()))
+    assert watcher.watching

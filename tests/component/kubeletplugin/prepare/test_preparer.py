@@ -1,0 +1,84 @@
+"""The whole core on a simulated machine: its library, its driver root, its device nodes."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from driver import clock, ids
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
+from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import capabilities, discovery, locks
+from driver.kubeletplugin.nvml import library as nvml
+from driver.kubeletplugin.prepare import executor
+from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.records import checkpoint, tombstones
+from driver.kubeletplugin.recovery import recovery
+from driver.runtime.files import boot_id
+from simulator import layout
+from tests import builders
+from tests.fakes import gpunode
+
+
+def test_a_claim_is_prepared_recovered_and_unprepared(
+    at: layout.Layout, library: nvml.NvmlLibrary
+) -> None:
+    if not (at.driver_root / "dev/nvidia3").is_char_device():
+        pytest.skip("this user may not make device nodes")
+    gpus = discovery.Discovery(library)
+    gpus.refresh()
+    kind = model.kind("gpu.ration.dev")
+    cdi = at.base / "cdi"
+    specs = spec_writer.Injection(
+        kind,
+        gpus,
+        cdi_driver_files.DriverFiles(cdi_driver_root.DriverRoot(at.driver_root), at.host_root),
+        spec_writer.Files(store.Store(cdi, kind), metadata_files.MetadataFiles(at.base / "told")),
+        capabilities.Capabilities(at.host_root),
+    )
+    records = checkpoint.Checkpoint(at.base / "claims", boot_id.boot_id(at.host_root))
+    acting = executor.Executor(records, specs)
+    holding = locks.Locks(at.base / "locks", clock.SystemClock())
+    reader = gpunode.FakeReader()
+    claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
+    reader.claims[claim.key] = claim
+    let_go = tombstones.Tombstones(clock.SystemClock())
+    place = prepare_preparer.Place(builders.NODE)
+    preparer = prepare_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
+
+    assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
+    (path,) = cdi.iterdir()
+    (device,) = json.loads(path.read_bytes())["devices"]
+    (found,) = device["containerEdits"]["deviceNodes"]
+    assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
+    path.unlink()
+    assert recovery.recover(acting, holding).restored == [builders.UID]
+    assert preparer.unprepare(builders.a_ref()) is None
+    assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
+
+
+def test_of_many_claims_on_one_gpu_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
+    world = gpunode.GpuNode(tmp_path)
+    # Two plugins, as in a rolling update: they share folders and nothing else.
+    plugins = [world.process(), world.process()]
+    refs = [
+        world.allocate(builders.an_allocated_claim(uid=ids.ClaimUid(f"uid-{n}"), name=f"claim-{n}"))
+        for n in range(8)
+    ]
+    answers: list[ports.Prepared | ports.Refused] = []
+
+    def work(number: int) -> None:
+        preparer = plugins[number % 2].preparer
+        answers.append(preparer.prepare(refs[number], gpunode.never))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert len(answers) == 8
+    assert sum(isinstance(answer, ports.Prepared) for answer in answers) == 1
+    assert len(list(world.cdi.iterdir())) == len(list(world.records.iterdir())) == 1

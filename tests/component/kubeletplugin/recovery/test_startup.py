@@ -1,0 +1,81 @@
+import threading
+
+import pytest
+
+from driver import clock, errors
+from driver.kube import backoff
+from driver.kubeletplugin.recovery import startup
+from driver.runtime import lifecycle
+from tests.fakes import waiting
+
+FAST = backoff.Pace(base_s=0.01, max_s=0.01)
+
+
+class Node:
+    """What each round of recovery leaves undone, or raises."""
+
+    def __init__(self, *rounds: tuple[str, ...] | errors.NodeFault) -> None:
+        self._rounds = list(rounds)
+        self.go_on = threading.Event()
+        self.count = 0
+
+    def recover(self) -> tuple[str, ...]:
+        self.count += 1
+        if self.count > 1:
+            self.go_on.wait(5)
+        found = self._rounds.pop(0)
+        if isinstance(found, errors.NodeFault):
+            raise found
+        return found
+
+
+def running(node: Node) -> tuple[startup.Recovery, threading.Event, threading.Thread]:
+    pause = backoff.Backoff(FAST, lambda: 0.0)
+    made, stop = startup.Recovery(node.recover, pause, clock.SystemClock()), threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop,))
+    thread.start()
+    return made, stop, thread
+
+
+def test_claims_that_cannot_be_mended_yet_do_not_keep_the_kubelet_waiting() -> None:
+    node = Node(("uid-a: no driver",), ())
+    made, stop, thread = running(node)
+    assert made.once.wait(5)
+    waiting.until(lambda: node.count == 2)
+    assert made.problem() == "not recovered: uid-a: no driver"
+    node.go_on.set()
+    waiting.until(lambda: made.problem() is None)
+    stop.set()
+    thread.join(5)
+    assert node.count == 2
+
+
+def test_a_round_that_failed_lets_nobody_in() -> None:
+    node = Node(errors.NodeFault("read", "records", "input/output error"), ())
+    made, stop, thread = running(node)
+    waiting.until(lambda: node.count == 2)
+    assert not made.once.is_set()
+    assert made.problem() == "recovery failed: read records: input/output error"
+    node.go_on.set()
+    assert made.once.wait(5)
+    stop.set()
+    thread.join(5)
+
+
+def test_what_was_never_let_in_ends_when_told() -> None:
+    stop = threading.Event()
+
+    def never(_: threading.Event) -> None:
+        raise AssertionError
+
+    stop.set()
+    lifecycle.after(threading.Event(), never, clock.SystemClock())(stop)
+
+
+def test_a_dead_thread_of_a_library_is_raised_by_name() -> None:
+    orphans = startup.Orphans(clock.SystemClock())
+    fault = ValueError("out of luck")
+    died = (ValueError, fault, None, threading.Thread(name="lost"))
+    orphans.hook(threading.ExceptHookArgs(died))
+    with pytest.raises(errors.NodeFault, match="thread lost"):
+        orphans.run(threading.Event())

@@ -1,0 +1,77 @@
+"""What the plugin says of claims, over real HTTP, beside what the kubelet is answered."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver import clock, ids, names, reasons
+from driver.kube import client, gvr
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.records import claims_api
+from driver.kubeletplugin.status import claim_status
+from tests import objects
+from tests.fakes import waiting
+from tests.fakes.apiserver import faults
+from tests.fakes.apiserver import server as api_server
+
+REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
+
+
+@pytest.fixture
+def conditions(
+    api: api_server.ApiServer, kube: client.KubeClient
+) -> Iterator[claim_status.DeviceConditions]:
+    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(status=objects.allocated("node-a", "gpu-0")))
+    made = claim_status.DeviceConditions(
+        names.DRIVER,
+        "node-a",
+        claims_api.KubeClaimStatus(kube),
+        clock.SystemClock(),
+        lambda: 0.0,
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop,))
+    thread.start()
+    yield made
+    stop.set()
+    made.interrupt()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def a_word(reason: reasons.Reason, *, holds: bool, permanent: bool = False) -> ports.Word:
+    return ports.Word(names.CONDITION_READY, holds, reason, "words", permanent)
+
+
+def found(api: api_server.ApiServer) -> dict[str, Any]:
+    claim = api.read(gvr.RESOURCE_CLAIMS, "claim", "default") or {}
+    (entry,) = claim["status"].get("devices") or [{"conditions": []}]
+    return {one["type"]: (one["status"], one["reason"]) for one in entry["conditions"]}
+
+
+def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
+    api: api_server.ApiServer, conditions: claim_status.DeviceConditions
+) -> None:
+    conditions.say(REF, a_word(reasons.Reason.CONFIG_INVALID, holds=False, permanent=True))
+    both = {"Ready": ("False", "ConfigInvalid"), "Stalled": ("True", "ConfigInvalid")}
+    waiting.until(lambda: found(api) == both)
+    conditions.say(REF, a_word(reasons.Reason.PREPARED, holds=True))
+    waiting.until(lambda: found(api) == {"Ready": ("True", "Prepared")})
+    (first, *_) = [one for one in api.requests if one.method == "PATCH"]
+    assert first.path.endswith("/resourceclaims/claim/status")
+    assert first.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert (first.field_manager, first.query["force"]) == ("ration-kubeletplugin", "true")
+
+
+def test_a_server_that_refuses_and_goes_away_gets_the_last_word_when_it_is_back(
+    api: api_server.ApiServer, conditions: claim_status.DeviceConditions
+) -> None:
+    api.faults.add(faults.Answer(403, "Forbidden"), faults.writes, times=2)
+    conditions.say(REF, a_word(reasons.Reason.DRIVER_NOT_READY, holds=False))
+    waiting.until(lambda: sum(one.method == "PATCH" for one in api.requests) >= 2)
+    api.down()
+    conditions.say(REF, a_word(reasons.Reason.PREPARED, holds=True))
+    api.up()
+    waiting.until(lambda: found(api) == {"Ready": ("True", "Prepared")}, within_s=15)

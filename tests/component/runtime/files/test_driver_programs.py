@@ -1,0 +1,133 @@
+"""Programs in a file system of their own, which lacks what it lacks and may be read only."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.runtime.files import driver_programs, mounts
+from simulator import compiler
+
+HERE = Path(__file__).parents[3]
+TOOLS = ("sh", "ls", "cat", "stat", "readlink")
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a loader, libraries and some programs: no /dev, no /proc, and no more folders."""
+    root = tmp_path_factory.mktemp("made")
+    programs = [Path(shutil.which(name) or name) for name in TOOLS]
+    listed = subprocess.run(["ldd", *programs], check=True, capture_output=True, text=True).stdout
+    libraries = {Path(word) for word in listed.split() if word.startswith("/lib")}
+    for source in {*programs, *libraries, *compiler.system()}:
+        copy = root / source.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
+    (root / "mark").write_text("of the driver's root\n")
+    return root
+
+
+@pytest.fixture(params=["read and written", "read only"])
+def root(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    if request.param == "read and written":
+        yield made
+        return
+    place = tmp_path / "read-only"
+    place.mkdir()
+    subprocess.run(["mount", "--bind", made, place], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
+        yield place
+    finally:
+        unmount(place)
+
+
+def unmount(place: Path) -> None:
+    subprocess.run(["umount", place], check=True)
+
+
+def run(root: Path, script: str, **shown: Path) -> str:
+    """What a shell in the root prints; `shown` are folders of ours, by the name of a variable."""
+    sh = str(shutil.which("sh"))
+    program = driver_programs.Program(root, sh, {"PATH": "/usr/bin:/bin"})
+    places = {str(path): path for path in shown.values()}
+    environment = {**program.environment, **{name: str(path) for name, path in shown.items()}}
+    command = [program.path, "-c", script]
+    return program.call(
+        lambda: subprocess.check_output(command, env=environment, cwd="/", text=True), places
+    )
+
+
+def test_a_program_has_its_own_root_and_the_kernels_folders(root: Path) -> None:
+    assert run(root, "cat /mark") == "of the driver's root\n"
+    assert run(root, "readlink /proc/self/exe; ls -d /dev/null /sys/bus").split()[1:] == [
+        "/dev/null",
+        "/sys/bus",
+    ]
+
+
+def test_a_folder_of_ours_has_its_path_there_too(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "far/below/pipe"
+    folder.mkdir(parents=True)
+    (folder / "control").write_text("ours")
+    assert run(root, 'cat "$PIPE/control"; echo back > "$PIPE/answer"', PIPE=folder) == "ours"
+    assert (folder / "answer").read_text() == "back\n"
+
+
+def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
+    made: Path, tmp_path: Path
+) -> None:
+    """As a pod's mounts, which may not have come back to it by way of the host."""
+    pipe = tmp_path / "pipe"
+    pipe.mkdir()
+    seen = made / tmp_path.relative_to("/")
+    seen.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", tmp_path, seen], check=True)
+    try:
+        mounts.tmpfs(pipe, 1 << 20)
+        (pipe / "control").write_text("on the mount")
+        assert run(made, 'cat "$PIPE/control"', PIPE=pipe) == "on the mount"
+    finally:
+        unmount(seen)
+        unmount(pipe)
+        shutil.rmtree(made / tmp_path.parts[1])
+
+
+def test_the_root_and_our_own_mounts_stay_as_they_are(root: Path, tmp_path: Path) -> None:
+    before = sorted(path.name for path in root.iterdir()), mounts.mounted(), Path("/").stat()
+    (tmp_path / "pipe").mkdir()
+    run(root, "ls /", PIPE=tmp_path / "pipe")
+    after = sorted(path.name for path in root.iterdir()), mounts.mounted(), Path("/").stat()
+    assert before == after
+
+
+def test_what_lies_beside_a_new_path_is_seen_as_before(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "pipe").mkdir()
+    names = set(run(root, "ls /", PIPE=tmp_path / "pipe").split())
+    own = {path.name for path in root.iterdir()}
+    assert names == own | {"dev", "proc", "sys", tmp_path.parts[1]}
+    link = "readlink /lib64 || true"
+    assert run(root, link, PIPE=tmp_path / "pipe") == run(root, link)
+
+
+def test_a_program_that_cannot_be_started_is_told(root: Path) -> None:
+    program = driver_programs.Program(root, "/nowhere", {})
+    with pytest.raises(FileNotFoundError, match="/nowhere"):
+        program.call(lambda: subprocess.run(["/nowhere"], check=True))
+
+
+def test_without_the_right_to_mount_it_says_what_is_missing(made: Path) -> None:
+    code = (
+        "from pathlib import Path; from driver.runtime.files import driver_programs as d; "
+        f"d.Program(Path({str(made)!r}), '/x', {{}}).call(lambda: None)"
+    )
+    weak = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+    command = (*weak, sys.executable, "-c", code)
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert f"enter {made}: Operation not permitted: only root with all cap" in done.stderr

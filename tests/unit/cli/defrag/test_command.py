@@ -1,0 +1,218 @@
+"""`ration defrag` on clusters in files."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from driver import names
+from driver.cli.lazy import app
+from hack.chart import helm
+from tests import objects
+
+RUN = CliRunner()
+CORE, DRA = "v1", "resource.k8s.io/v1"
+OPTED = {names.DEFRAG: "true"}
+
+
+def as_read(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as a server lists it."""
+    version = CORE if kind in {"Node", "Pod"} else DRA
+    return {"apiVersion": version, "kind": kind, **obj}
+
+
+def running(
+    name: str, node: str, *devices: str, owner: str = "ReplicaSet", **meta: Any
+) -> list[dict[str, Any]]:
+    """A pod that has devices of a node, with its claim; it opted in, unless `meta` says else."""
+    pod = objects.a_pod(name, f"{name}-gpu", nodeName=node)
+    pod["status"] = {"phase": "Running"}
+    if owner:
+        of = {"kind": owner, "name": "web", "uid": "u", "controller": True}
+        pod["metadata"]["ownerReferences"] = [of]
+    pod["metadata"]["annotations"] = meta.get("annotations", OPTED)
+    reserved = [{"resource": "pods", "name": name, "uid": pod["metadata"]["uid"]}]
+    request = objects.a_request(count=len(devices))
+    status = objects.allocated(node, *devices, reserved=reserved)
+    claim = objects.a_claim(f"{name}-gpu", request, status=status)
+    return [as_read("Pod", pod), as_read("ResourceClaim", claim)]
+
+
+def cluster(tmp_path: Path, gpus: Mapping[str, int], *there: list[dict[str, Any]]) -> str:
+    """A dump of nodes with so many GPUs, the chart's classes, and what runs."""
+    found = [as_read("DeviceClass", one) for one in helm.usual("DeviceClass")]
+    for node, count in gpus.items():
+        found += [
+            as_read("Node", objects.a_node(node)),
+            as_read("ResourceSlice", objects.a_slice(node, count)),
+        ]
+    path = tmp_path / "cluster.json"
+    items = [*found, *(one for each in there for one in each)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(path)
+
+
+def defrag(*args: str) -> tuple[int, str]:
+    answer = RUN.invoke(app, ["defrag", "--plan", *args], env={"COLUMNS": "200"})
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+    return answer.exit_code, answer.output
+
+
+def as_json(*args: str) -> tuple[int, dict[str, Any]]:
+    code, text = defrag(*args, "-o", "json")
+    return code, json.loads(text)
+
+
+@pytest.fixture
+def scattered(tmp_path: Path) -> str:
+    """Two nodes of two GPUs, one in use on each."""
+    return cluster(
+        tmp_path,
+        {"node-a": 2, "node-b": 2},
+        running("web-1", "node-a", "gpu-0"),
+        running("web-2", "node-b", "gpu-0"),
+    )
+
+
+def test_the_pod_to_move_is_told_with_where_it_is_and_where_it_goes(scattered: str) -> None:
+    code, text = defrag("--gpus", "2", "--cluster", scattered)
+    assert code == 0
+    assert "Evict 1 pod, and gpu-0, gpu-1 on node-a are free for it" in text
+    (row,) = [line.split() for line in text.splitlines() if line.strip().startswith("default/")]
+    assert row == ["default/web-1", "ReplicaSet", "web", "node-a:", "gpu-0", "node-b:", "gpu-1"]
+
+
+def test_a_plan_for_programs_says_the_same(scattered: str) -> None:
+    code, found = as_json("--gpus", "2", "--cluster", scattered)
+    assert (code, found["state"], found["node"], found["best"]) == (0, "planned", "node-a", True)
+    assert found["devices"] == ["gpu-0", "gpu-1"]
+    assert found["evict"] == [
+        {
+            "pod": "default/web-1",
+            "owner": "ReplicaSet web",
+            "from": {"node": "node-a", "devices": ["gpu-0"]},
+            "to": {"node": "node-b", "devices": ["gpu-1"]},
+        }
+    ]
+
+
+def test_yaml_is_what_json_is(scattered: str) -> None:
+    _, text = defrag("--gpus", "2", "--cluster", scattered, "-o", "yaml")
+    assert yaml.safe_load(text) == as_json("--gpus", "2", "--cluster", scattered)[1]
+
+
+def test_what_fits_now_needs_no_move(scattered: str) -> None:
+    code, text = defrag("--gpus", "1", "--cluster", scattered)
+    assert (code, "Nothing to do: fits now on node-a: gpu-1" in text) == (0, True)
+
+
+def test_a_plan_that_leaves_a_pod_without_a_place_is_refused_unless_it_is_allowed(
+    tmp_path: Path,
+) -> None:
+    there = running("web-1", "node-a", "gpu-0"), running("web-2", "node-a", "gpu-1")
+    full = cluster(tmp_path, {"node-a": 2}, *there)
+    code, text = defrag("--gpus", "1", "--cluster", full)
+    assert (code, "Refused without --allow-pending" in text) == (1, True)
+    code, found = as_json("--gpus", "1", "--cluster", full, "--allow-pending")
+    assert (code, found["state"], found["waiting"]) == (0, "planned", 1)
+    assert found["evict"][0]["to"] is None
+    assert "0 of 1 devices fit" in found["evict"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "annotations", "why"),
+    [
+        ("ReplicaSet", {}, "did not opt in"),
+        ("ReplicaSet", {names.DEFRAG: "yes"}, "did not opt in"),
+        ("", OPTED, "nobody would make it again"),
+    ],
+)
+def test_pods_that_are_not_to_be_moved_stay_and_are_named(
+    tmp_path: Path, owner: str, annotations: dict[str, str], why: str
+) -> None:
+    stays = running("web-1", "node-a", "gpu-0", owner=owner, annotations=annotations)
+    there = cluster(tmp_path, {"node-a": 2, "node-b": 1}, stays)
+    code, text = defrag("--gpus", "2", "--cluster", there)
+    assert code == 1
+    assert "No plan: no pod may be moved" in text
+    assert "freeing pod default/web-1 would do" in text
+    assert f"default/web-1 {why}" in text
+
+
+def test_what_no_node_has_is_told_so(scattered: str) -> None:
+    code, found = as_json("--gpus", "3", "--cluster", scattered)
+    assert (code, found["state"], found["candidates"]) == (1, "no plan", 2)
+    assert found["nearest"]["ever"] is False
+    assert "No node here has 3 GPUs" in found["nearest"]["summary"]
+
+
+def test_a_pod_in_a_file_asks_its_cpu_too(tmp_path: Path, scattered: str) -> None:
+    template = {
+        "metadata": objects.meta("two"),
+        "spec": {"spec": {"devices": {"requests": [objects.a_request(count=2)]}}},
+    }
+    pod = objects.a_pod("train")
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "two"}]
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    path = tmp_path / "train.yaml"
+    documents = [as_read("ResourceClaimTemplate", template), as_read("Pod", pod)]
+    path.write_text(yaml.safe_dump_all(documents))
+    code, found = as_json("-f", str(path), "--cluster", scattered)
+    assert (code, found["pod"]) == (1, "default/train")
+    assert "9000m cpu" in found["summary"]
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_a_claim_or_a_template_alone_is_a_shape(tmp_path: Path, scattered: str, kind: str) -> None:
+    devices = {"devices": {"requests": [objects.a_request(count=2)]}}
+    spec = devices if kind == "ResourceClaim" else {"spec": devices}
+    path = tmp_path / "shape.yaml"
+    path.write_text(yaml.safe_dump(as_read(kind, {"metadata": {"name": "two"}, "spec": spec})))
+    code, found = as_json("-f", str(path), "--cluster", scattered)
+    assert (code, [one["pod"] for one in found["evict"]]) == (0, ["default/web-1"])
+
+
+def test_a_product_narrows_gpus_down_in_any_case(tmp_path: Path) -> None:
+    there = cluster(tmp_path, {"node-a": 1})
+    raw = json.loads(Path(there).read_text())
+    for one in raw["items"]:
+        for device in one["spec"].get("devices", ()) if one["kind"] == "ResourceSlice" else ():
+            device["attributes"][names.ATTR_PRODUCT] = {"string": "NVIDIA H100 80GB HBM3"}
+    Path(there).write_text(json.dumps(raw))
+    assert defrag("--gpus", "1", "--product", "h100", "--cluster", there)[0] == 0
+    assert defrag("--gpus", "1", "--product", "H200", "--cluster", there)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "one of --gpus, --profile, --memory and -f"),
+        (["--gpus", "1", "--memory", "8Gi"], "one of --gpus, --profile, --memory and -f"),
+        (["--gpus", "1", "-f", "x.yaml"], "either -f or flags"),
+        (["--memory", "lots"], "is not a quantity"),
+        (["-f", "nowhere.yaml"], "nowhere.yaml"),
+        (["--gpus", "1", "--policies", "best"], "'best' is no policy"),
+        (["--gpus", "1", "--class", "none"], "ClassMissing"),
+        (["--memory", "8Gi", "--driver-name", "other.example"], "kube-scheduler allocates"),
+    ],
+)
+def test_bad_input_is_told_with_what_is_expected(
+    scattered: str, args: list[str], words: str
+) -> None:
+    code, text = defrag(*args, "--cluster", scattered)
+    assert (code, words in text) == (2, True), text
+
+
+def test_a_plan_is_asked_for_by_name() -> None:
+    answer = RUN.invoke(app, ["defrag", "--gpus", "1"])
+    assert (answer.exit_code, "--plan" in answer.output) == (2, True)
+
+
+def test_help_teaches_by_examples() -> None:
+    text = RUN.invoke(app, ["defrag", "--help"], env={"COLUMNS": "120"}).output
+    assert "ration defrag --plan --gpus 8" in text
+    assert "Exit codes" in text

@@ -1,0 +1,138 @@
+"""What the classes of a plan choose, and what the webhook makes of pods by its flags."""
+
+from typing import Any
+
+import pytest
+
+from driver.cli.migrate import classes, config_files, plan, render
+from driver.cli.migrate.offerings import Target
+from driver.devices import faces
+from driver.resources import extended_resources
+from driver.resources.cel import selector
+from driver.scheduling.allocator import types as allocator_types
+from tests import migrations, neighbours, objects, worlds
+from tests.allocating import decide, devices
+
+DOMAIN = "gpu.ration.dev"
+WHOLE = selector.Device(DOMAIN, {"type": "gpu"}, {})
+TURNS = selector.Device(DOMAIN, {"type": "gpu-share", "sharing": "time-slicing"}, {})
+MPS = selector.Device(DOMAIN, {"type": "gpu-share", "sharing": "mps"}, {})
+SEVENTH = selector.Device(DOMAIN, {"type": "mig", "profile": "1g.10gb"}, {})
+HALF = selector.Device(DOMAIN, {"type": "mig", "profile": "3g.40gb"}, {})
+FOREIGN = selector.Device("gpu.nvidia.com", {"type": "gpu"}, {})
+EVERY = (WHOLE, TURNS, MPS, SEVENTH, HALF, FOREIGN)
+
+
+def chosen(*targets: Target) -> list[selector.Device]:
+    (found,) = classes.replacements({"nvidia.com/gpu": frozenset(targets)}, scheduler=True)
+    assert found.manifest is not None
+    spec: Any = found.manifest["spec"]
+    compiled = selector.compile_selector(spec["selectors"][0]["cel"]["expression"])
+    assert isinstance(compiled, selector.Selector), compiled
+    return [one for one in EVERY if compiled.matches(one) is True]
+
+
+@pytest.mark.parametrize(
+    ("targets", "devices"),
+    [
+        ((Target(faces.Kind.WHOLE), Target(faces.Kind.TIME_SLICING)), [WHOLE, TURNS]),
+        ((Target(faces.Kind.WHOLE), Target(faces.Kind.MIG)), [WHOLE, SEVENTH, HALF]),
+        ((Target(faces.Kind.MPS), Target(faces.Kind.TIME_SLICING)), [TURNS, MPS]),
+        ((Target(faces.Kind.MPS), Target(faces.Kind.MIG, "1g.10gb")), [MPS, SEVENTH]),
+    ],
+)
+def test_a_resource_of_several_meanings_gets_a_class_of_all_of_them(
+    targets: tuple[Target, ...], devices: list[selector.Device]
+) -> None:
+    assert chosen(*targets) == devices
+
+
+def test_the_webhook_with_the_plans_flags_converts_to_the_plans_classes() -> None:
+    for case in migrations.CASES:
+        made = case.plan(scheduler=False)
+        extra: Any = made.values.get("admission", {})
+        flags = dict(one.removeprefix("--").split("=") for one in extra.get("extraArgs", ()))
+        told = extended_resources.Classes(
+            whole=flags.get("whole-class", extended_resources.Classes().whole),
+            shared=flags.get("shared-class", extended_resources.Classes().shared),
+        )
+        for one in made.replacements:
+            if one.left:
+                continue
+            limits = {"limits": {one.resource: "1"}}
+            pod = {"spec": {"containers": [{"name": "main", "resources": limits}]}}
+            (template,) = extended_resources.convert(pod, told).templates
+            text = str(template.spec)
+            assert f"'deviceClassName': '{one.name}'" in text
+
+
+def test_quota_keys_are_those_of_kubernetes() -> None:
+    (found,) = classes.replacements(
+        {"nvidia.com/gpu": frozenset({Target(faces.Kind.WHOLE)})}, scheduler=False
+    )
+    assert found.old_key == "requests.nvidia.com/gpu"
+    assert found.new_key == "gpu.ration.dev.deviceclass.resource.k8s.io/devices"
+
+
+def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles() -> None:
+    shared = {"nvidia.com/mig-1g.10gb": ".shared", "nvidia.com/mig-1g.10gb.me": ""}
+    resources = {
+        f"{name}{suffix}": frozenset(
+            {Target(faces.Kind.MIG, extended_resources.profile(name) or "")}
+        )
+        for name, suffix in shared.items()
+    }
+    found = classes.replacements(resources, scheduler=True)
+    assert classes.values(found) == {
+        "mig": {
+            "profiles": [
+                {
+                    "profile": "1g.10gb+me",
+                    "extendedResourceName": "nvidia.com/mig-1g.10gb.me",
+                },
+                {
+                    "profile": "1g.10gb",
+                    "name": "nvidia-mig-1g.10gb-shared.ration.dev",
+                    "extendedResourceName": "nvidia.com/mig-1g.10gb.shared",
+                },
+            ]
+        }
+    }
+
+
+def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
+    for operator in (False, True):
+        made = plan.make(
+            config_files.find({"c": "version: v1"}), None, plan.Options(operator=operator)
+        )
+        text = render.text(made)
+        assert "ration.dev/taken-over=true" in text
+        assert "ration.dev/taken-over-" in text
+        away = (
+            "nvidia.com/gpu.deploy.device-plugin" if operator else "ration.dev/device-plugin-left"
+        )
+        assert f"{away}={'false' if operator else 'true'}" in text
+        assert (f"{away}=true" if operator else f"{away}-") in text
+        assert ("device-plugin-values.yaml" in render.files(made)) is not operator
+
+
+def one_of(kind: faces.Kind, resource: str, *, scheduler: bool) -> classes.Replacement:
+    (found,) = classes.replacements({resource: frozenset({Target(kind)})}, scheduler=scheduler)
+    return found
+
+
+def test_what_is_said_of_several_shares_is_what_the_controller_does() -> None:
+    for kind, words in (("mps", "refused"), ("time-slicing", "as many GPUs")):
+        assert words in one_of(faces.Kind(kind), "nvidia.com/gpu", scheduler=True).several
+        used = neighbours.containers(("two",))
+        two = objects.claim("two", neighbours.part(count=2))
+        alone = worlds.view(objects.a_slice("node-a", [objects.a_share_device("a", kind)]))
+        assert isinstance(decide(alone, two, containers=used), allocator_types.NoFit)
+        pair = [objects.a_share_device(name, kind) for name in "ab"]
+        answer = decide(worlds.view(objects.a_slice("node-a", pair)), two, containers=used)
+        fits = isinstance(answer, allocator_types.Placement)
+        assert fits is (kind == "time-slicing")
+        if fits:
+            assert devices(answer) == ["a", "b"]
+    shared = one_of(faces.Kind.MPS, "nvidia.com/gpu.shared", scheduler=False)
+    assert "shares of one GPU" in shared.several

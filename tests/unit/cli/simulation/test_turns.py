@@ -1,0 +1,150 @@
+import pytest
+
+from driver.cli.simulation import turns
+from driver.resources import queues
+from driver.scheduling.queues import engine
+from tests import replays, worlds
+from tests.queues import queue
+from tests.replays import a_job
+
+
+def run(
+    sizes: dict[str, int],
+    jobs: list[turns.Job],
+    *found: queues.Queue,
+    until: float = float("inf"),
+    **manner: object,
+) -> dict[str, turns.Fate]:
+    by = engine.Engine(worlds.DRIVER)
+    for one in found:
+        by.put_queue(one.name, one)
+    sim = turns.Turns(replays.a_desk(sizes), by, turns.Manner(**manner))  # type: ignore[arg-type]
+    return {fate.job.name: fate for fate in sim.run(jobs, until)}
+
+
+def started(fates: dict[str, turns.Fate]) -> dict[str, float | None]:
+    return {name: fate.started for name, fate in fates.items()}
+
+
+def test_without_queues_jobs_go_by_priority_then_by_age() -> None:
+    jobs = [
+        a_job("runs", lasts=10),
+        a_job("old", at=1, lasts=10),
+        a_job("new", at=2, lasts=10),
+        a_job("high", at=3, lasts=10, priority=1),
+    ]
+    found = run({"a": 1}, jobs)
+    assert started(found) == {"runs": 0, "old": 20, "new": 30, "high": 10}
+    assert (found["new"].waited, found["new"].ended) == (28, 40)
+
+
+def test_queues_have_turns_by_their_weights() -> None:
+    jobs = [a_job(f"{leaf}{n}", leaf, lasts=10) for leaf in "ab" for n in range(8)]
+    found = run({"a": 4}, jobs, queue("a"), queue("b", weight=3))
+    first = sorted(name for name, at in started(found).items() if at == 0)
+    assert first == ["a0", "b0", "b1", "b2"]
+    assert {fate.ended for fate in found.values()} == {10, 20, 30, 40}
+
+
+def test_a_limit_keeps_gpus_idle_that_nobody_else_asks() -> None:
+    jobs = [a_job(f"a{n}", "a", lasts=10) for n in range(3)]
+    found = run({"a": 4}, jobs, queue("a", limit=2))
+    assert started(found) == {"a0": 0, "a1": 0, "a2": 10}
+
+
+def test_a_gang_starts_as_a_whole() -> None:
+    jobs = [a_job("one", gpus=2, lasts=5), a_job("gang", pods=2, gpus=2, at=1, lasts=5)]
+    found = run({"a": 2, "b": 2}, jobs)
+    assert started(found) == {"one": 0, "gang": 5}
+
+
+def test_what_is_small_passes_a_blocked_head_only_where_it_does_not_delay_it() -> None:
+    jobs = [
+        a_job("runs", gpus=3, lasts=10),
+        a_job("head", gpus=4, at=1, lasts=10),
+        a_job("long", at=2, lasts=99),
+        a_job("short", at=3, lasts=7),
+    ]
+    found = run({"a": 4}, jobs)
+    assert started(found) == {"runs": 0, "head": 10, "long": 20, "short": 3}
+
+
+def test_what_is_not_kept_for_the_head_may_be_used_by_anyone() -> None:
+    jobs = [
+        a_job("runs", gpus=3, lasts=10),
+        a_job("beside", gpus=3, lasts=50),
+        a_job("head", gpus=4, at=1, lasts=10),
+        a_job("long", at=2, lasts=99),
+    ]
+    found = run({"a": 4, "b": 4}, jobs)
+    assert started(found) == {"runs": 0, "beside": 0, "head": 10, "long": 2}
+
+
+def test_without_backfill_rules_whatever_fits_goes() -> None:
+    jobs = [
+        a_job("runs", gpus=3, lasts=10),
+        a_job("head", gpus=4, at=1, lasts=10),
+        a_job("long", at=2, lasts=99),
+    ]
+    found = run({"a": 4}, jobs, backfill=False)
+    assert started(found) == {"runs": 0, "head": 101, "long": 2}
+
+
+def test_what_never_fits_is_passed_by_all() -> None:
+    jobs = [a_job("huge", gpus=9, lasts=1), a_job("one", at=1, lasts=1)]
+    found = run({"a": 4}, jobs)
+    assert started(found) == {"huge": None, "one": 1}
+
+
+def test_what_ends_may_bring_what_comes_next() -> None:
+    def again(job: turns.Job, now: float) -> list[turns.Job]:
+        return [a_job(f"{job.name}x", at=now, lasts=10)]
+
+    found = run({"a": 1}, [a_job("j", lasts=10)], until=35, then=again)
+    assert started(found) == {"j": 0, "jx": 10, "jxx": 20, "jxxx": 30}
+
+
+def test_time_is_told_without_a_gap_up_to_the_end() -> None:
+    told: list[tuple[float, float]] = []
+    run(
+        {"a": 1},
+        [a_job("x", lasts=10), a_job("y", at=5, lasts=10)],
+        until=18,
+        told=lambda since, until: told.append((since, until)),
+    )
+    assert told == [(0, 0), (0, 5), (5, 10), (10, 18)]
+
+
+def test_how_long_a_job_was_the_oldest_of_its_queue_is_known() -> None:
+    jobs = [
+        a_job("runs", "a", lasts=10),
+        a_job("first", "a", at=1, lasts=10),
+        a_job("second", "a", at=2, lasts=10),
+    ]
+    found = run({"a": 1}, jobs, queue("a"))
+    assert [found[name].oldest_since for name in ("first", "second")] == [1, 10]
+
+
+def test_a_job_may_run_from_the_beginning() -> None:
+    by = engine.Engine(worlds.DRIVER)
+    by.put_queue("a", queue("a"))
+    sim = turns.Turns(replays.a_desk({"a": 1}), by)
+    assert sim.put_running(a_job("there", "a", lasts=4))
+    assert not sim.put_running(a_job("waits", "a", lasts=4))
+    found = {fate.job.name: fate for fate in sim.run([])}
+    assert started(found) == {"there": 0, "waits": 4}
+    assert by.used("a").gpus == 0
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+def test_all_that_ran_is_given_back(backfill: bool) -> None:  # noqa: FBT001 - a parameter
+    at, by = replays.a_desk({"a": 8, "b": 8}), engine.Engine(worlds.DRIVER)
+    by.put_queue("q", queue("q", limit=12))
+    jobs = [
+        a_job(f"j{n}", "q" if n % 2 else "", gpus=1 + n % 8, at=n / 3, lasts=1 + n % 5)
+        for n in range(40)
+    ]
+    found = turns.Turns(at, by, turns.Manner(backfill=backfill)).run(jobs)
+    assert all(fate.ended is not None for fate in found)
+    assert by.used("q").gpus == by.used("").gpus == 0
+    assert not any(at.view.used(pool) for pool in at.view.pools.values())

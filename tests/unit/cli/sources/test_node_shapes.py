@@ -1,0 +1,76 @@
+"""The kinds of node that can be asked for, read of the release's ConfigMaps."""
+
+import base64
+from typing import Any
+
+import pytest
+import yaml
+
+from driver import names
+from driver.cli.sources import node_shapes
+from driver.controller import config
+from driver.scheduling.provisioning import observed_shapes, shape_status
+from tests import shapes
+
+
+def a_map(name: str, **data: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "ration-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
+
+
+def document(*found: dict[str, Any]) -> dict[str, Any]:
+    text = yaml.safe_dump({"kind": "NodeShapes", "shapes": [*found]})
+    return a_map(
+        node_shapes.NAMES[0], data={"README": "of NodeShapes: see below", "any.yaml": text}
+    )
+
+
+def seen(text: str, key: str = "h100-8.json.gz") -> dict[str, Any]:
+    return a_map(node_shapes.NAMES[1], binaryData={key: text})
+
+
+def read(*found: dict[str, Any]) -> tuple[shape_status.Offer | None, list[str]]:
+    problems: list[str] = []
+    return node_shapes.read(found, names.DRIVER, problems), problems
+
+
+def test_without_a_document_there_is_none() -> None:
+    assert read(a_map("other", data={"a": "b"}), {"kind": "Node"}) == (None, [])
+
+
+def test_the_document_is_known_by_its_kind_and_asks_in_its_namespace() -> None:
+    found, problems = read(document(shapes.document("h100-8")))
+    assert found is not None
+    assert (found.namespace, [one.name for one in found.shapes]) == ("ration-system", ["h100-8"])
+    assert found.measured == frozenset()
+    assert problems == []
+
+
+def test_what_was_learned_counts_for_more() -> None:
+    past = base64.b64encode(
+        observed_shapes.packed(observed_shapes.Seen(starts_s=(90.0, 80.0)))
+    ).decode()
+    found, problems = read(document(shapes.document("h100-8")), seen(past))
+    assert found is not None
+    assert (found.measured, found.shapes[0].starts_s) == (frozenset({"h100-8"}), 90.0)
+    assert problems == []
+
+
+@pytest.mark.parametrize("text", ["no base64", base64.b64encode(b"no gzip").decode(), ""])
+def test_what_cannot_be_read_is_named_and_the_document_holds(text: str) -> None:
+    found, (problem,) = read(document(shapes.document("h100-8")), seen(text))
+    assert found is not None
+    assert found.measured == frozenset()
+    assert "h100-8" in problem
+
+
+def test_a_document_that_is_wrong_is_named_with_the_field() -> None:
+    found, (problem,) = read(document(shapes.document("h100-8", gpus=0)))
+    assert found is None
+    assert "any.yaml" in problem
+    assert "gpus" in problem
+
+
+def test_the_names_are_those_of_the_chart_and_of_the_controllers_flag() -> None:
+    assert node_shapes.NAMES[1] == config.ControllerConfig.model_fields["seen_shapes"].default
+    assert node_shapes.NAMES[1] == f"{node_shapes.NAMES[0]}-seen"

@@ -1,0 +1,110 @@
+import dataclasses
+from typing import Any
+
+from driver import names
+from driver.cli.sources import local
+from driver.controller.collectors import fleet
+from driver.resources.dra import claims, slices
+from driver.runtime.metrics.families import Figures
+from driver.scheduling.reports import read_model
+from driver.scheduling.reports.documents import fleet as reports
+from tests import objects, worlds
+
+GIB = 1 << 30
+
+
+def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
+    known = worlds.caches(found_slices=found, found_claims=held)
+    objects_of = local.objects_of(names.DRIVER, known, (), ())
+    return fleet.figures(reports.nodes(read_model.Seen(objects_of)))
+
+
+def modes(figures: Figures) -> dict[str, float]:
+    return {mode: n for (_, mode), n in figures[fleet.GPUS.name].items() if n}
+
+
+def a_node_of_gpus(**more: Any) -> slices.Slice:
+    """Four GPUs of 80 GiB with their shared faces."""
+    devices = []
+    for number in range(4):
+        name = f"gpu-0000-0{number}-00-0"
+        kept = {"taints": [], **more}
+        devices.append(objects.a_device(name, **kept))
+        devices.append(objects.a_share_device(f"{name}-mps", names.SHARING_MPS, **kept))
+        devices.append(objects.a_share_device(f"{name}-ts", **kept))
+    return objects.a_parsed_slice("node-a", devices)
+
+
+def a_share(gpu: int, gib: int, name: str) -> claims.Claim:
+    share = objects.a_share(f"gpu-0000-0{gpu}-00-0-mps", memory=f"{gib}Gi")
+    return worlds.holding(name, "node-a", share)
+
+
+def test_fragmented_is_the_free_memory_of_gpus_that_cannot_be_given_whole() -> None:
+    whole = worlds.holding("whole", "node-a", "gpu-0000-03-00-0")
+    held = (a_share(0, 20, "one"), a_share(0, 20, "two"), a_share(1, 40, "three"), whole)
+    found = of_fleet(a_node_of_gpus(), held=held)
+    assert modes(found) == {"free": 1, "mps": 2, "whole": 1}
+    (free,) = found[fleet.MEMORY_FREE.name].values()
+    assert free == (40 + 40 + 80) * GIB
+    assert [*found[fleet.FRAGMENTATION.name].values()] == [0.5]
+    assert [*found[fleet.MEMORY.name].values()] == [320 * GIB]
+
+
+def test_a_fleet_without_free_memory_is_not_fragmented() -> None:
+    held = tuple(
+        worlds.holding(f"c{number}", "node-a", f"gpu-0000-0{number}-00-0") for number in range(4)
+    )
+    assert [*of_fleet(a_node_of_gpus(), held=held)[fleet.FRAGMENTATION.name].values()] == [0]
+
+
+def test_what_is_given_out_more_than_once_leaves_no_less_than_nothing() -> None:
+    held = tuple(a_share(0, 60, f"c{number}") for number in range(2))
+    found = of_fleet(a_node_of_gpus(), held=held)
+    assert [*found[fleet.MEMORY_FREE.name].values()] == [240 * GIB]
+
+
+def test_a_tainted_gpu_that_nobody_has_is_neither_free_nor_its_memory() -> None:
+    ill = {"key": names.TAINT_XID, "value": "79", "effect": "NoExecute"}
+    found = of_fleet(a_node_of_gpus(taints=[ill]))
+    assert modes(found) == {"tainted": 4}
+    assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
+
+
+def test_a_cordoned_gpu_is_told_apart_from_an_ill_one() -> None:
+    cordoned = {"key": names.CORDONED_TAINT, "value": "", "effect": "NoSchedule"}
+    ill = {"key": names.TAINT_XID, "value": "79", "effect": "NoExecute"}
+    found = of_fleet(a_node_of_gpus(taints=[cordoned]))
+    assert modes(found) == {"cordoned": 4}
+    assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
+    assert modes(of_fleet(a_node_of_gpus(taints=[cordoned, ill]))) == {"tainted": 4}
+
+
+def test_a_taint_that_says_who_allocates_taints_no_gpu() -> None:
+    ours = {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"}
+    assert modes(of_fleet(a_node_of_gpus(taints=[ours]))) == {"free": 4}
+
+
+def test_of_a_pool_the_newest_generation_counts() -> None:
+    new = a_node_of_gpus()
+    old = dataclasses.replace(new, name="old", generation=new.generation - 1)
+    assert modes(of_fleet(old, new)) == {"free": 4}
+
+
+def test_a_gpu_in_parts_has_the_memory_of_all_its_slices() -> None:
+    gpu = "gpu-0000-00-00-0"
+    parts = [
+        objects.with_values(
+            objects.drawing(f"{gpu}-mig-1g10gb-{at}", gpu, **{f"memory-slice-{at}": "1"}),
+            type=names.TYPE_MIG,
+        )
+        | {"capacity": {"memory": {"value": "10Gi"}}}
+        for at in range(8)
+    ]
+    sets = {gpu: {f"memory-slice-{at}": "1" for at in range(8)}}
+    published = [slices.parse(one) for one in objects.counting(sets, parts)]
+    held = worlds.holding("part", "node-a", f"{gpu}-mig-1g10gb-3")
+    found = of_fleet(*published, held=(held,))
+    assert modes(found) == {"mig": 1}
+    assert [*found[fleet.MEMORY.name].values()] == [80 * GIB]
+    assert [*found[fleet.MEMORY_FREE.name].values()] == [70 * GIB]

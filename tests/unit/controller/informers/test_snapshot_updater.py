@@ -1,0 +1,114 @@
+from typing import Any
+
+from driver import errors, ids
+from driver.controller.informers import snapshot_updater, stores
+from driver.resources.core import nodes, pods, volumes
+from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.snapshot import cluster_state
+from tests import objects, worlds
+
+A = ids.NodeName("node-a")
+PARSERS: dict[str, Any] = {
+    "nodes": nodes.parse,
+    "slices": slices.parse,
+    "classes": device_classes.parse,
+    "claims": claims.parse,
+    "pods": pods.parse,
+    "bound_volumes": volumes.parse_claim,
+    "volumes": volumes.parse_volume,
+    "rules": taint_rules.parse,
+}
+
+
+def filled(**found: objects.Raw) -> stores.Stores:
+    """Stores as reflectors fill them, with one object each where it is named."""
+    made = stores.empty()
+    for name, parse in PARSERS.items():
+        getattr(made, name).read_with(parse, bad)
+    for name, raw in found.items():
+        getattr(made, name).apply(raw)
+    return made
+
+
+def bad(key: ids.Key, error: errors.BadInput) -> None:
+    raise AssertionError(key) from error
+
+
+def at(version: int, raw: objects.Raw) -> objects.Raw:
+    return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
+
+
+def test_what_was_there_before_is_brought_first() -> None:
+    found, view = filled(nodes=objects.a_node()), cluster_state.Picture(worlds.DRIVER)
+    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    assert dict(view.nodes) == {}
+    fed.bring()
+    assert [*view.nodes] == [A]
+
+
+def test_changes_are_in_the_picture_once_they_are_brought() -> None:
+    found, view = filled(), cluster_state.Picture(worlds.DRIVER)
+    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    found.nodes.apply(at(2, objects.a_node()))
+    found.slices.apply(at(3, objects.a_slice("node-a", 1)))
+    assert dict(view.nodes) == {}
+    fed.bring()
+    assert [share.pool.name for share in view.shares(A)] == ["node-a"]
+    found.slices.apply(at(4, objects.a_slice("node-a", 1)), deleted=True)
+    fed.bring()
+    assert view.shares(A) == ()
+
+
+def test_every_kind_is_brought() -> None:
+    affinity = {"required": objects.allocated("node-a")["allocation"]["nodeSelector"]}
+    rule = {
+        "metadata": objects.meta("rule", None),
+        "spec": {"deviceSelector": {}, "taint": {"key": "sick", "effect": "NoSchedule"}},
+    }
+    found = filled(
+        nodes=objects.a_node(),
+        slices=objects.a_slice("node-a", 1),
+        classes=objects.a_class("one"),
+        claims=objects.a_claim(status=objects.allocated("node-a", "gpu-0")),
+        pods=objects.a_pod(nodeName="node-a"),
+        bound_volumes={"metadata": objects.meta("data"), "spec": {"volumeName": "disk"}},
+        volumes={"metadata": objects.meta("disk", None), "spec": {"nodeAffinity": affinity}},
+        rules=rule,
+    )
+    view = cluster_state.Picture(worlds.DRIVER)
+    snapshot_updater.Feed(found, view, gang_index.Roster()).bring()
+    (share,) = view.shares(A)
+    assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
+    assert ([*view.classes], [*view.stored.claims]) == (["one"], ["default/data"])
+    assert view.use[A].count == 1
+    assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
+
+
+def test_of_several_changes_the_last_word_is_read_once() -> None:
+    found, view = filled(), cluster_state.Picture(worlds.DRIVER)
+    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    found.nodes.apply(at(2, objects.a_node()))
+    found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
+    mark = view.mark
+    fed.bring()
+    assert view.nodes[A].cordoned
+    assert view.since(mark) == (mark + 1, [A])
+
+
+def test_without_a_change_nothing_is_brought() -> None:
+    found, view = filled(nodes=objects.a_node()), cluster_state.Picture(worlds.DRIVER)
+    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed.bring()
+    mark = view.mark
+    fed.bring()
+    assert view.mark == mark
+
+
+def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
+    found, view = filled(claims=objects.a_claim()), cluster_state.Picture(worlds.DRIVER)
+    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed.bring()
+    found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
+    fed.bring()
+    assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))

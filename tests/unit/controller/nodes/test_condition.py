@@ -1,0 +1,53 @@
+from driver.controller.nodes import condition
+from driver.resources.dra import slices
+from tests import objects
+
+NAME = "gpu-0000-18-00-0"
+OTHER = "gpu-0000-2a-00-0"
+
+
+def a_slice(**taints: str) -> slices.Slice:
+    """Two GPUs with two faces each; `taints` are by device name, `-` written `_`."""
+    found = {name.replace("_", "-"): value for name, value in taints.items()}
+    devices = []
+    for name in (NAME, f"{NAME}-ts", OTHER, f"{OTHER}-ts"):
+        more = (
+            [{"key": found[name], "value": "79", "effect": "NoSchedule"}] if name in found else []
+        )
+        devices.append(objects.a_device(name, taints=[objects.ALLOCATOR_TAINT, *more]))
+    return slices.parse(objects.a_slice("node-a", devices))
+
+
+def test_gpus_that_anyone_may_have_are_healthy() -> None:
+    found = condition.of_slices([a_slice()])
+    assert found is not None
+    assert (found.status, found.reason, found.message) == (
+        "True",
+        "GPUsHealthy",
+        "2 GPUs are healthy",
+    )
+
+
+def test_a_cordoned_gpu_is_as_healthy_as_before() -> None:
+    found = condition.of_slices([a_slice(gpu_0000_18_00_0="ration.dev/cordoned")])
+    assert found is not None
+    assert found.status == "True"
+
+
+def test_a_tainted_face_makes_its_gpu_unhealthy_and_says_by_what() -> None:
+    found = condition.of_slices([a_slice(gpu_0000_18_00_0_ts="ration.dev/xid")])
+    assert found is not None
+    assert (found.status, found.reason) == ("False", "GPUsUnhealthy")
+    assert found.message == f"1 of 2 GPUs are not healthy: {NAME}: ration.dev/xid=79"
+
+
+def test_a_taint_without_effect_is_no_ill_health() -> None:
+    remark = {"key": "ration.dev/unmonitored", "effect": "None"}
+    device = objects.a_device(NAME, taints=[remark])
+    found = condition.of_slices([slices.parse(objects.a_slice("node-a", [device]))])
+    assert found is not None
+    assert found.status == "True"
+
+
+def test_a_node_without_gpus_has_nothing_to_say() -> None:
+    assert condition.of_slices([]) is None

@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from driver import ids
+from driver.controller.nodes import unconverted_pods
+from driver.kube.events import recorder
+from driver.resources.core import pods
+from tests import objects
+from tests.fakes import clock
+
+KEPT = {"ration.dev/convert": "false"}
+WORDS = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: none."
+
+
+def a_pod(message: str = WORDS, resource: str = "nvidia.com/gpu", **spec: Any) -> pods.Pod:
+    container = {"name": "main", "resources": {"requests": {resource: "1", "cpu": "1"}}}
+    return objects.pod(
+        "web", status=objects.refused(message), containers=[container], resourceClaims=[], **spec
+    )
+
+
+def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
+    asked = unconverted_pods.lacking(a_pod())
+    assert asked == ("nvidia.com/gpu=1",)
+    found = unconverted_pods.message(asked)
+    assert found.startswith("asks nvidia.com/gpu=1, which no node has left")
+    assert "ration.dev/convert=false" in found
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_pod("0/2 nodes are available: 2 Insufficient cpu."),
+        a_pod("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.shared."),
+        a_pod(resource="nvidia.com/hostdev"),
+        a_pod(nodeName="node-a"),
+        objects.pod("web", resourceClaims=[]),
+    ],
+)
+def test_a_pod_that_waits_for_something_else_is_not(pod: pods.Pod) -> None:
+    assert unconverted_pods.lacking(pod) == ()
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+
+    def event(
+        self,
+        regarding: recorder.ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: recorder.ObjectRef | None = None,
+    ) -> None:
+        assert warning
+        assert related is None
+        assert message
+        self.lines.append((regarding.name, reason))
+
+
+def test_each_pod_is_told_once_as_long_as_it_is_there() -> None:
+    told, there = Told(), {ids.Key("default/web"): a_pod()}
+    looking = unconverted_pods.Unconverted(lambda: there, lambda _: KEPT, told, clock.FakeClock())
+    looking.look()
+    looking.look()
+    assert told.lines == [("web", "NotConverted")]
+    del there[ids.Key("default/web")]
+    looking.look()
+    there[ids.Key("default/web")] = a_pod()
+    looking.look()
+    assert len(told.lines) == 2
+
+
+@pytest.mark.parametrize("labels", [{}, {"ration.dev/convert": "true"}])
+def test_a_namespace_that_is_not_kept_out_is_asked_about_once_a_look(
+    labels: dict[str, str],
+) -> None:
+    told, asked = Told(), list[str]()
+
+    def read(namespace: str) -> dict[str, str]:
+        asked.append(namespace)
+        return labels
+
+    there = {ids.Key("default/web"): a_pod(), ids.Key("default/other"): a_pod()}
+    looking = unconverted_pods.Unconverted(lambda: there, read, told, clock.FakeClock())
+    looking.look()
+    assert asked == ["default"]
+    assert told.lines == []

@@ -1,0 +1,140 @@
+"""Our scheduling gate: it goes when the claims are written, and when there is nothing to write."""
+
+from typing import Any
+
+from driver import errors, names
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
+from tests import objects
+from tests.fakes.deciding import World
+
+OURS = [{"name": names.ALLOCATION_GATE}]
+GATED = {
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+    ]
+}
+
+
+def a_gated_pod(*claim_names: str, gates: Any = OURS) -> dict[str, Any]:
+    return objects.a_pod("pod", *claim_names, schedulingGates=gates, status=GATED)
+
+
+def foreign(name: str) -> dict[str, Any]:
+    """A claim for a class of whose devices none is ours."""
+    return objects.a_claim(name, objects.a_request(deviceClassName="nic.example.com"))
+
+
+def test_the_gate_goes_once_the_claims_are_written() -> None:
+    world = World()
+    world.add(objects.a_claim("one"), objects.a_claim("two"), a_gated_pod("one", "two"))
+    world.settle()
+    assert world.device("one")
+    assert world.device("two")
+    assert set(world.server.ungated) == {"pod"}
+
+
+def crowded(*labels: str) -> World:
+    """A world of one GPU and a gated pod that asks for two, in a namespace of labels."""
+    world = World(1)
+    meta = {"name": "default", "labels": dict.fromkeys(labels, "true"), "resourceVersion": "2"}
+    world.stores.spaces.apply({"metadata": meta})
+    world.add(objects.a_claim("one"), objects.a_claim("two"), a_gated_pod("one", "two"))
+    world.settle()
+    assert [reason for _, reason, _ in world.told.lines] == ["NoFit"] * 3
+    return world
+
+
+def test_the_gate_goes_where_nothing_fits_for_autoscalers_to_act() -> None:
+    assert crowded().server.ungated
+
+
+def test_in_a_namespace_that_asks_for_it_the_gate_stays_while_nothing_fits() -> None:
+    assert crowded(names.GATE_LABEL).server.ungated == []
+
+
+def test_a_gate_that_another_leader_left_on_an_allocated_pod_goes() -> None:
+    world = World()
+    pod = objects.pod("pod", "claim")
+    entries = [
+        claims.render_consumer(e)
+        for e in (allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod))
+    ]
+    status = objects.allocated("node-0", "gpu-0", reserved=entries)
+    world.add(objects.a_claim(status=status), a_gated_pod())
+    world.settle()
+    assert world.server.ungated
+    assert world.server.written == []
+
+
+def test_a_gate_that_could_not_be_removed_is_removed_later() -> None:
+    world = World()
+    world.server.refuse["ungate pod"] = errors.ServerError(500, "InternalError", "no")
+    world.add(objects.a_claim(), a_gated_pod())
+    world.settle(0.0)
+    world.settle(5.0)
+    assert world.server.ungated
+
+
+def test_a_pod_whose_claims_are_kube_schedulers_is_not_held_up() -> None:
+    world = World()
+    world.add(foreign("nic"), a_gated_pod("nic"))
+    world.settle()
+    assert world.server.ungated
+    assert world.server.written == []
+
+
+def test_with_one_claim_of_each_ours_is_written_first() -> None:
+    world = World()
+    world.add(objects.a_claim(), foreign("nic"), a_gated_pod("claim", "nic"))
+    world.settle()
+    assert world.device("claim")
+    assert world.device("nic") is None
+    assert world.server.ungated
+
+
+def test_a_pod_without_claims_is_not_held_up() -> None:
+    world = World()
+    pod = a_gated_pod()
+    del pod["spec"]["resourceClaims"]
+    world.add(pod)
+    world.settle()
+    assert world.server.ungated
+
+
+def test_until_its_claim_has_been_made_a_pod_waits() -> None:
+    world = World()
+    world.add(a_gated_pod())
+    world.settle()
+    assert world.server.ungated == []
+    world.add(objects.a_claim())
+    world.settle()
+    assert world.server.ungated
+
+
+def test_anothers_gate_keeps_both_gates_and_the_claims_open() -> None:
+    world = World()
+    world.add(objects.a_claim(), a_gated_pod(gates=[*OURS, {"name": "kueue.x-k8s.io/admission"}]))
+    world.settle()
+    assert world.device() is None
+    assert world.server.ungated == []
+    world.add(a_gated_pod())
+    world.settle()
+    assert world.device()
+    assert world.server.ungated
+
+
+def test_the_schedulers_patience_begins_when_the_gate_has_gone() -> None:
+    world = World()
+    world.add(objects.a_claim(), a_gated_pod())
+    world.settle()
+    world.settle(600.0)
+    assert world.device()
+    world.add(objects.a_pod(status=objects.refused("0/1 nodes are available: 1 too many pods.")))
+    world.settle()
+    assert ("claim", "status", "MERGE") in world.server.written

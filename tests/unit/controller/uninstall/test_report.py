@@ -1,0 +1,140 @@
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.controller.uninstall import report as uninstall_report
+from driver.resources.core import pods
+from driver.resources.dra import claims
+from driver.scheduling.snapshot import allocation_hold
+from tests import objects
+
+RELEASE = uninstall_report.Release(names.DRIVER, "ration-system", "a=b", "ration-kubeletplugin")
+
+
+def a_pod(name: str, **more: Any) -> pods.Pod:
+    return pods.parse(objects.a_pod(name, **more))
+
+
+def entries(found: Iterable[claims.Consumer]) -> list[dict[str, object]]:
+    return [claims.render_consumer(one) for one in found]
+
+
+def a_claim(*users: claims.Consumer, name: str = "claim", **device: str) -> claims.Claim:
+    status = objects.allocated("node-a", {"device": "gpu-0", **device}, reserved=entries(users))
+    return claims.parse(objects.a_claim(name, status=status))
+
+
+def there(*found: pods.Pod) -> uninstall_report.Pods:
+    return {one.uid: one for one in found}
+
+
+BOUND = a_pod("bound", nodeName="node-a")
+OTHER = a_pod("other", nodeName="node-b")
+WAITING = a_pod("waiting")
+ENDED = a_pod("ended", nodeName="node-a", status={"phase": "Succeeded"})
+USER = claims.Consumer("apps.example.com", "jobs", "job", "job-uid")
+
+
+def entry(pod: pods.Pod) -> claims.Consumer:
+    return allocation_hold.pod_entry(pod)
+
+
+def test_a_claim_is_in_use_from_when_its_pod_is_bound_until_it_has_ended() -> None:
+    found = [a_claim(entry(one), name=one.name) for one in (BOUND, WAITING, ENDED)]
+    uses = uninstall_report.uses(found, there(BOUND, WAITING, ENDED), names.DRIVER)
+    assert [(one.claim, one.pod.name) for one in uses] == [("default/bound", "bound")]
+
+
+def test_a_pod_that_is_being_deleted_still_uses_its_claim() -> None:
+    raw = objects.a_pod("bound", nodeName="node-a")
+    raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    pod = pods.parse(raw)
+    assert uninstall_report.uses([a_claim(entry(pod))], there(pod), names.DRIVER)
+
+
+def test_each_pod_of_a_shared_claim_uses_it() -> None:
+    uses = uninstall_report.uses(
+        [a_claim(entry(BOUND), entry(OTHER))], there(BOUND, OTHER), names.DRIVER
+    )
+    assert [one.pod.name for one in uses] == ["bound", "other"]
+
+
+def test_another_pod_of_the_same_name_uses_nothing() -> None:
+    gone = claims.Consumer("", "pods", BOUND.name, "older")
+    assert uninstall_report.uses([a_claim(gone)], there(BOUND), names.DRIVER) == ()
+
+
+def test_claims_of_other_drivers_are_no_concern() -> None:
+    foreign = a_claim(entry(BOUND), allocation_hold.of_pod(BOUND), driver="gpu.example.com")
+    assert uninstall_report.uses([foreign], there(BOUND), names.DRIVER) == ()
+    assert not list(uninstall_report.releases([foreign], there(BOUND), names.DRIVER))
+
+
+def released(
+    claim: claims.Claim, *found: pods.Pod
+) -> list[uninstall_report.Drop | uninstall_report.Clear]:
+    return list(uninstall_report.releases([claim], there(*found), names.DRIVER))
+
+
+def test_the_hold_of_a_bound_pod_goes_and_its_allocation_stays() -> None:
+    claim = a_claim(entry(BOUND), allocation_hold.of_pod(BOUND))
+    assert released(claim, BOUND) == [
+        uninstall_report.Drop(claim, (allocation_hold.of_pod(BOUND),))
+    ]
+
+
+@pytest.mark.parametrize("pod", [WAITING, ENDED])
+def test_an_allocation_that_nobody_is_bound_with_is_taken_back(pod: pods.Pod) -> None:
+    claim = a_claim(entry(pod), allocation_hold.of_pod(pod))
+    assert released(claim, pod) == [uninstall_report.Clear(claim)]
+
+
+def test_a_hold_whose_pod_is_gone_goes_with_its_allocation() -> None:
+    for claim in (
+        a_claim(allocation_hold.of_pod(WAITING)),
+        a_claim(entry(WAITING), allocation_hold.of_pod(WAITING)),
+    ):
+        assert released(claim) == [uninstall_report.Clear(claim)]
+
+
+def test_what_others_have_reserved_stays_allocated() -> None:
+    reserved = entry(WAITING)  # by kube-scheduler: it has no hold
+    for user, pod in ((reserved, WAITING), (USER, OTHER), (entry(BOUND), BOUND)):
+        another = a_pod("another")
+        claim = a_claim(user, entry(another), allocation_hold.of_pod(another))
+        assert released(claim, pod, another) == [
+            uninstall_report.Drop(claim, (allocation_hold.of_pod(another),))
+        ]
+
+
+def test_a_claim_without_a_hold_is_left_alone() -> None:
+    assert released(a_claim(entry(BOUND)), BOUND) == []
+    assert released(a_claim()) == []
+
+
+def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
+    found = [a_claim(entry(BOUND), name="one"), a_claim(entry(OTHER), name="two")]
+    uses = uninstall_report.uses(found, there(BOUND, OTHER), names.DRIVER)
+    assert uninstall_report.refusal(uses, RELEASE) == (
+        "Not uninstalled, and nothing was changed: 2 claims are in use, and only the driver "
+        "gpu.ration.dev can end that:\n"
+        "  pod default/bound on node-a, claim default/one\n"
+        "  pod default/other on node-b, claim default/two\n"
+        "Delete these pods, and what would make them anew, then uninstall again:\n"
+        "  kubectl -n default delete pod bound other\n"
+        "Or leave them: once deleted they stay Terminating until a driver of this name answers "
+        "on their node. For that, before you uninstall again:\n"
+        "  kubectl -n ration-system annotate daemonset ration-kubeletplugin "
+        "ration.dev/uninstall=force"
+    )
+
+
+def test_by_force_the_pods_that_will_stay_terminating_are_named() -> None:
+    uses = uninstall_report.uses([a_claim(entry(BOUND))], there(BOUND), names.DRIVER)
+    words = uninstall_report.forced(uses, RELEASE)
+    assert "while 1 claim is in use" in words
+    assert "stay Terminating until a driver gpu.ration.dev answers" in words
+    assert "  pod default/bound on node-a, claim default/claim\n" in words
+    assert uninstall_report.forced((), RELEASE) == "Uninstalling by force; no claim is in use."

@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+
+from driver.controller.web.auth import rules, token_reviews
+from driver.kube import gvr
+from tests.fakes import clock as clocks
+
+GOOD = "good"
+WHO = {"username": "ada", "groups": ["team"], "uid": "1", "extra": {"scopes": ["x"]}}
+
+
+def allowed(*, yes: bool) -> dict[str, Any]:
+    return {"status": {"allowed": yes}}
+
+
+def test_whose_token_is_known_and_who_may_list_both_may_read() -> None:
+    assert rules.verdict(WHO, [allowed(yes=True)] * 2) == rules.Allowed("ada")
+
+
+def test_the_right_that_lacks_is_named() -> None:
+    assert rules.verdict(WHO, [allowed(yes=True), allowed(yes=False)]) == rules.Refused(
+        403, "ada may not list pods in all namespaces"
+    )
+    refused = rules.verdict(WHO, [{}, {}])
+    assert refused == rules.Refused(
+        403, "ada may not list resourceclaims.resource.k8s.io in all namespaces"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"status": {"error": "expired"}},
+        {"status": {"authenticated": False, "user": WHO}},
+        {"status": {"authenticated": "yes", "user": WHO}},
+        {"status": {"authenticated": True}},
+    ],
+)
+def test_nobody_is_who_the_api_server_does_not_say_they_are(answer: dict[str, Any]) -> None:
+    assert rules.identity(answer) is None
+    found = rules.verdict(rules.identity(answer), [])
+    assert isinstance(found, rules.Refused)
+    assert found.code == 401
+
+
+def test_reviews_are_of_the_whole_identity() -> None:
+    for review in rules.access_reviews(WHO):
+        spec = review["spec"]
+        told = (spec["user"], spec["groups"], spec["uid"], spec["extra"])
+        assert told == ("ada", ["team"], "1", {"scopes": ["x"]})
+        assert spec["resourceAttributes"]["verb"] == "list"
+        assert "namespace" not in spec["resourceAttributes"]
+
+
+def test_a_token_is_of_the_header_and_else_of_the_cookie() -> None:
+    assert rules.bearer("Bearer a", "b") == "a"
+    assert rules.bearer("bearer  a ", "") == "a"
+    assert rules.bearer("Basic a", "b") == "b"
+    assert rules.bearer("", "") == ""
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("localhost:8081", True),
+        ("127.0.0.1:8081", True),
+        ("127.0.0.1", True),
+        ("[::1]:8081", True),
+        ("[::1]", True),
+        ("rebound.example.com:8081", False),
+        ("localhost.example.com", False),
+        ("10.0.0.1:8081", False),
+        ("", False),
+    ],
+)
+def test_only_names_of_the_loopback_are_local(host: str, *, local: bool) -> None:
+    assert rules.is_local_name(host) is local
+
+
+class Api:
+    """An API server that knows one token, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may = True
+
+    def create(self, resource: gvr.Resource, body: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(resource.plural)
+        if resource.plural == "tokenreviews":
+            known = body["spec"]["token"] == GOOD
+            return {"status": {"authenticated": known, "user": WHO if known else None}}
+        return allowed(yes=self.may)
+
+
+def test_a_verdict_is_remembered_for_ten_seconds() -> None:
+    api, time = Api(), clocks.FakeClock()
+    known = token_reviews.Callers(api, time)
+    assert known.verdict("good") == rules.Allowed("ada")
+    api.may = False
+    time.advance(9)
+    assert known.verdict("good") == rules.Allowed("ada")
+    assert api.asked == ["tokenreviews", "subjectaccessreviews", "subjectaccessreviews"]
+    time.advance(2)
+    assert isinstance(known.verdict("good"), rules.Refused)
+
+
+def test_a_bad_token_is_remembered_too_and_none_is_never_asked_about() -> None:
+    api = Api()
+    known = token_reviews.Callers(api, clocks.FakeClock())
+    assert known.verdict("") == rules.NO_TOKEN
+    assert api.asked == []
+    for _ in range(3):
+        assert known.verdict("bad") == rules.Refused(
+            401, "the token is not valid: expected one of this cluster"
+        )
+    assert api.asked == ["tokenreviews"]

@@ -1,0 +1,175 @@
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import mig
+from driver.kubeletplugin.cdi import device_metadata
+from driver.kubeletplugin.plan import steps
+from driver.kubeletplugin.records import checkpoint
+from driver.resources.dra import claims
+from driver.resources.sharing import compatibility
+from tests import builders
+from tests.fakes import gpunode
+
+GIB = 1 << 30
+DRIVER = "gpu.ration.dev"
+SHARE = "gpu-0000-53-00-0-ts"
+FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> gpunode.GpuNode:
+    return gpunode.GpuNode(tmp_path)
+
+
+def a_device(
+    node: gpunode.GpuNode, name: str = "gpu-0000-53-00-0", request: str = "gpu", **more: Any
+) -> steps.PlannedDevice:
+    gpu = node.nvml.inventory().gpus[0].uuid
+    cdi = f"{gpunode.KIND}={name}"
+    return steps.PlannedDevice(
+        request, builders.NODE, ids.DeviceName(name), gpu, cdi, steps.Edits((gpu,)), **more
+    )
+
+
+def a_record(*devices: steps.PlannedDevice, **more: Any) -> checkpoint.Record:
+    state = checkpoint.State.STARTED
+    return checkpoint.Record(builders.a_ref(), state, "boot", devices, (), **more)
+
+
+def told(node: gpunode.GpuNode, device: steps.PlannedDevice) -> dict[str, Any]:
+    """The attributes that a container reads of one device."""
+    data = device_metadata.render(a_record(device), "gpu", DRIVER, node.nvml.inventory())
+    (request,) = json.loads(data.splitlines()[0])["requests"]
+    found: dict[str, Any] = request["devices"][0]["attributes"]
+    return found
+
+
+def test_a_claim_by_name_and_one_of_a_template_have_their_own_places() -> None:
+    record = a_record()
+    named = device_metadata.container_path(record, "gpu", DRIVER)
+    assert named == f"{FOLDER}/resourceclaims/one/gpu/gpu.ration.dev-metadata.json"
+    made = device_metadata.container_path(a_record(pod_claim="mine"), "gpu", DRIVER)
+    assert made == f"{FOLDER}/resourceclaimtemplates/mine/gpu/gpu.ration.dev-metadata.json"
+
+
+def test_a_share_says_what_the_claim_was_given_of_the_gpu(node: gpunode.GpuNode) -> None:
+    given = compatibility.Terms("time-slicing", "default", 12 * GIB, 15)
+    found = told(node, a_device(node, SHARE, terms=given))
+    assert (found["memory"], found["compute"]) == ({"int": 12 * GIB}, {"int": 15})
+    assert found["sharing"] == {"string": "time-slicing"}
+
+
+def test_a_whole_gpu_and_a_part_say_how_large_they_are(node: gpunode.GpuNode) -> None:
+    gpu = node.nvml.inventory().gpus[0]
+    whole = told(node, a_device(node))
+    assert (whole["memory"], whole["compute"]) == ({"int": gpu.memory_bytes}, {"int": 100})
+    part = told(node, a_device(node, "gpu-0000-53-00-0-mig-1g10gb-4"))
+    assert 9 * GIB < part["memory"]["int"] < 11 * GIB
+    assert part["compute"]["int"] < 100
+
+
+def test_what_only_allocators_need_is_left_out(node: gpunode.GpuNode) -> None:
+    assert "allocator" not in told(node, a_device(node))
+
+
+def test_a_gpu_that_is_not_there_has_a_name_and_nothing_else(node: gpunode.GpuNode) -> None:
+    gone = steps.PlannedDevice(
+        "gpu", "node", ids.DeviceName("gpu-x"), ids.GpuUuid("GPU-x"), "a/b=c", steps.Edits()
+    )
+    assert told(node, gone) == {}
+
+
+def test_the_first_device_of_a_request_brings_its_file_and_no_other_does(
+    node: gpunode.GpuNode,
+) -> None:
+    results = [
+        builders.a_result("gpu-0000-53-00-0", request="two"),
+        builders.a_result("gpu-0000-86-00-0", request="two"),
+        builders.a_result("gpu-0000-97-00-0", request="either/second"),
+    ]
+    ref = node.allocate(builders.an_allocated_claim(*results))
+    node.process().preparer.prepare(ref, gpunode.never)
+    spec = json.loads(node.spec_path().read_bytes())
+    mounts = {
+        one["name"]: [mount["containerPath"] for mount in one["containerEdits"].get("mounts", [])]
+        for one in spec["devices"]
+    }
+    brought = [path.split("/")[-2] for paths in mounts.values() for path in paths]
+    assert sorted(brought) == ["either", "two"]
+    assert len(mounts) == 3
+
+
+def test_the_pods_own_name_for_the_claim_is_kept_for_the_next_process(
+    node: gpunode.GpuNode,
+) -> None:
+    claim = claims.parse(
+        {
+            "metadata": {
+                "namespace": "default",
+                "name": "one",
+                "uid": builders.UID,
+                "annotations": {"resource.kubernetes.io/pod-claim-name": "mine"},
+            },
+            "spec": {"devices": {}},
+        }
+    )
+    assert claim.pod_claim == "mine"
+    ref = node.allocate(dataclasses.replace(builders.an_allocated_claim(), pod_claim="mine"))
+    node.process().preparer.prepare(ref, gpunode.never)
+    node.spec_path().unlink()
+    node.process().recover()
+    assert f"{FOLDER}/resourceclaimtemplates/mine/gpu/" in node.spec_path().read_text()
+
+
+def test_an_instance_is_told_by_the_uuid_that_it_was_made_with(node: gpunode.GpuNode) -> None:
+    name = "gpu-0000-53-00-0-mig-1g10gb-4"
+    ref = node.allocate(builders.an_allocated_claim(builders.a_result(name)))
+    process = node.process()
+    process.preparer.prepare(ref, gpunode.never)
+    (instance,) = _mig(node).instances
+    (path,) = node.told.rglob("*.json")
+    text = path.read_text()
+    assert instance.uuid is not None
+    assert instance.uuid in text
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "UP", "a..b", "a\0b", "-a", "a" * 300])
+def test_a_name_that_is_no_name_of_kubernetes_never_becomes_a_path(
+    node: gpunode.GpuNode, name: str
+) -> None:
+    claim = dataclasses.replace(builders.an_allocated_claim(), name=name)
+    ref = node.allocate(claim)
+    with pytest.raises(errors.BadInput, match="mounts"):
+        node.process().preparer.prepare(ref, gpunode.never)
+    assert node.files() == {}
+
+
+@pytest.mark.parametrize("lost", ["spec", "told"])
+def test_what_is_lost_of_a_claims_files_is_made_again(node: gpunode.GpuNode, lost: str) -> None:
+    ref = node.allocate(builders.an_allocated_claim())
+    answer = node.process().preparer.prepare(ref, gpunode.never)
+    before = node.files()
+    if lost == "spec":
+        node.spec_path().unlink()
+    else:
+        shutil.rmtree(node.told)
+    assert node.process().preparer.prepare(ref, gpunode.never) == answer
+    assert node.files() == before
+
+
+def test_what_was_told_to_a_claim_without_a_record_goes(node: gpunode.GpuNode) -> None:
+    gpunode.write(node.told / builders.OTHER_UID / ".gpu.json.new", "torn")
+    assert node.process().recover().orphans == [builders.OTHER_UID]
+    assert node.files() == {}
+
+
+def _mig(node: gpunode.GpuNode) -> mig.Mig:
+    found = node.nvml.inventory().gpus[0].mig
+    assert found is not None
+    return found

@@ -1,0 +1,167 @@
+import functools
+
+import pytest
+
+from driver import errors, ids
+from driver.devices import mig, model
+from driver.kubeletplugin.host import discovery
+from simulator import machine
+from tests.fakes import nvml, partitioning
+
+
+def test_before_the_first_reading_there_is_nothing() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    assert discovery.Discovery(fake).current().gpus == ()
+    assert fake.readings == 0
+
+
+def test_a_failed_reading_keeps_the_last_inventory() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    last = gpus.refresh()
+    fake.absent = True
+    with pytest.raises(errors.DeviceFault):
+        gpus.refresh()
+    assert gpus.current() is last
+    assert len(last.gpus) == 8
+
+
+def test_what_a_failed_reading_left_is_not_trusted_until_it_is_read_again() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    assert gpus.refresh() == gpus.trusted()
+    readings = fake.readings
+    fake.absent = True
+    for _ in range(2):
+        with pytest.raises(errors.DeviceFault):
+            gpus.refresh() if fake.readings == readings else gpus.trusted()
+    fake.absent = False
+    assert len(gpus.trusted().gpus) == 8
+    assert fake.readings == readings + 3
+
+
+def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
+    made = machine.build("hgx-h100", seed="node-1")
+    gpus = discovery.Discovery(nvml.FakeNvml(made))
+    third, fourth = gpus.refresh().gpus[2:4]
+    made.lose(made.find(third.uuid))
+    found = gpus.refresh()
+    assert len(found.gpus) == 7
+    assert [gpu.uuid for gpu in found.lost] == [third.uuid]
+    assert [gpu.pci for gpu in found.known] == sorted(gpu.pci for gpu in found.known)
+    made.restore(made.find(third.uuid))
+    made.remove(made.find(fourth.uuid))
+    found = gpus.refresh()
+    assert (len(found.gpus), found.lost) == (7, ())
+
+
+def a_place(gpu: model.Gpu, start: int = 0) -> mig.Place:
+    return mig.Place(gpu.uuid, 9, mig.Placement(start, 4))
+
+
+def test_our_instances_are_told_apart_from_everybody_elses() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpu = fake.inventory().gpus[0]
+    acts = partitioning.FakePartitions(fake.library)
+    acts.enable(gpu.uuid)
+    for start in (0, 4):
+        acts.make(a_place(gpu, start))
+    gpus = discovery.Discovery(fake, lambda: frozenset({a_place(gpu, 4)}))
+    for found in (gpus.refresh().gpus[0], gpus.again(gpu.uuid)):
+        assert found.mig is not None
+        assert [(one.placement.start, one.ours) for one in found.mig.instances] == [
+            (0, False),
+            (4, True),
+        ]
+
+
+def test_an_instance_whose_record_comes_or_goes_while_it_is_read_is_ours() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpu = fake.inventory().gpus[0]
+    acts = partitioning.FakePartitions(fake.library)
+    acts.enable(gpu.uuid)
+    acts.make(a_place(gpu))
+    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.Place]()
+    for answers in ([ours, nothing], [nothing, ours]):
+        gpus = discovery.Discovery(fake, functools.partial(next, iter(answers)))
+        found = gpus.refresh().gpus[0].mig
+        assert found is not None
+        assert not found.foreign
+
+
+def test_a_gpu_that_was_read_again_meanwhile_is_not_overwritten_by_what_was_before() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    uuid = gpus.refresh().gpus[0].uuid
+
+    class Slow(nvml.FakeNvml):
+        def inventory(self) -> model.Inventory:
+            found = super().inventory()
+            partitioning.FakePartitions(self.library).enable(uuid)
+            gpus.again(uuid)
+            return found
+
+    gpus._nvml = Slow(fake.machine)
+    found = gpus.refresh().gpus[0].mig
+    assert found is not None
+    assert found.enabled
+
+
+def test_after_a_gpu_could_not_be_read_again_all_are_before_they_are_trusted() -> None:
+    made = machine.build("hgx-h100", seed="node-1")
+    fake = nvml.FakeNvml(made)
+    gpus = discovery.Discovery(fake)
+    uuid = gpus.refresh().gpus[0].uuid
+    made.lose(made.gpus[0])
+    with pytest.raises(errors.DeviceFault):
+        gpus.again(uuid)
+    readings = fake.readings
+    made.restore(made.gpus[0])
+    assert gpus.trusted().by_uuid(uuid) is not None
+    assert fake.readings == readings + 1
+    gpus.trusted()
+    assert fake.readings == readings + 1
+
+
+def test_a_gpu_that_is_not_here_cannot_be_read_again() -> None:
+    gpus = discovery.Discovery(nvml.FakeNvml(machine.build("hgx-h100", seed="node-1")))
+    with pytest.raises(errors.DeviceFault, match="not, or no longer, on this node"):
+        gpus.again(ids.GpuUuid("GPU-0"))
+
+
+def a_hang(gpu: ids.GpuUuid) -> errors.Hung:
+    return errors.Hung(gpu, "nvmlDeviceGetMigMode", 8.0)
+
+
+def test_a_gpu_that_hangs_as_it_is_read_again_is_lost_alone_and_nothing_else_is_doubted() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    before = gpus.refresh()
+    sick = before.gpus[2]
+    fake.hangs[sick.uuid] = a_hang(sick.uuid)
+    with pytest.raises(errors.Hung):
+        gpus.again(sick.uuid)
+    assert gpus.current().lost == (sick,)
+    assert len(gpus.trusted().gpus) == 7
+    assert fake.readings == 1, "the others are not read again for it"
+    assert gpus.refresh().lost == (sick,)
+    fake.hangs.clear()
+    assert gpus.again(sick.uuid) == sick
+    assert gpus.current() == before
+
+
+def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> None:
+    class Memory(discovery.Forgetful):
+        def read(self) -> model.Inventory:
+            return model.Inventory(lost=before.gpus)
+
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    before = fake.inventory()
+    sick = before.gpus[2]
+    fake.hangs[sick.uuid] = a_hang(sick.uuid)
+    gpus = discovery.Discovery(fake, memory=Memory())
+    assert gpus.current().gpus == ()
+    assert gpus.refresh().lost == (sick,)
+    assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"
+    fake.hangs.clear()
+    assert gpus.refresh().gpus == before.gpus

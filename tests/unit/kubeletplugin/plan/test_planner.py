@@ -1,0 +1,144 @@
+import dataclasses
+
+import pytest
+
+from driver import ids
+from driver.api import v1alpha1
+from driver.devices import faces, mig, model
+from driver.kubeletplugin.plan import planner, steps
+from tests import builders
+
+KIND = "gpu.ration.dev/claim"
+GPU = ids.GpuUuid("GPU-1")
+EIGHTH = mig.Profile(19, "1g.10gb", 1, 9984, 7, tuple(mig.Placement(n, 1) for n in range(7)))
+HALF = mig.Profile(9, "3g.40gb", 3, 40448, 2, (mig.Placement(0, 4), mig.Placement(4, 4)))
+PLAIN = model.Gpu(
+    uuid=GPU,
+    pci=ids.PciAddress("0000:18:00.0"),
+    minor=0,
+    product="NVIDIA H100 80GB HBM3",
+    brand="Nvidia",
+    architecture="Hopper",
+    cuda_capability=(9, 0),
+    driver_version="580.105.08",
+    cuda_driver_version=(13, 0),
+    mig=mig.Mig(enabled=False, resetless=True, profiles=(EIGHTH, HALF)),
+)
+NAME = "gpu-0000-18-00-0"
+
+
+def a_gpu(uuid: str = "GPU-1", *, enabled: bool = False) -> model.Gpu:
+    assert PLAIN.mig is not None
+    return dataclasses.replace(
+        PLAIN, uuid=ids.GpuUuid(uuid), mig=dataclasses.replace(PLAIN.mig, enabled=enabled)
+    )
+
+
+def a_grant(gpu: str = "GPU-1", *, admin: bool = False, enabled: bool = False) -> steps.Grant:
+    face = faces.WholeFace(a_gpu(gpu, enabled=enabled))
+    return steps.Grant("gpu", "node-1", face, admin_access=admin)
+
+
+def a_part(
+    profile: mig.Profile, start: int, gpu: str = "GPU-1", *, enabled: bool = False
+) -> steps.Grant:
+    at = next(one for one in profile.placements if one.start == start)
+    return steps.Grant("gpu", "node-1", faces.MigFace(a_gpu(gpu, enabled=enabled), profile, at))
+
+
+def planned(*grants: steps.Grant, on_for_us: frozenset[ids.GpuUuid] = frozenset()) -> planner.Plan:
+    asked = [(one, v1alpha1.GpuConfig()) for one in grants]
+    return planner.make_plan(builders.UID, KIND, asked, on_for_us)
+
+
+def test_a_whole_gpu_needs_no_step() -> None:
+    made = planned(a_grant())
+    (device,) = made.devices
+    assert made.steps == ()
+    assert device.edits == steps.Edits((GPU,))
+    assert device.cdi_id == f"{KIND}={builders.UID}-{NAME}"
+    assert device.cdi_name == f"{builders.UID}-{NAME}"
+
+
+def test_gpus_are_named_once_in_the_order_of_locking() -> None:
+    made = planned(a_grant("GPU-2"), a_grant("GPU-1"), a_grant("GPU-2"))
+    assert made.gpus == ("GPU-1", "GPU-2")
+
+
+def test_a_step_and_its_inverse_take_each_other_back() -> None:
+    step = steps.Step("set", "clear", GPU, {"mode": 3})
+    assert step.inverse() == steps.Step("clear", "set", GPU, {"mode": 3})
+    assert step.inverse().inverse() == step
+
+
+def test_overlap_counts_gpus() -> None:
+    held = planned(a_grant()).devices
+    found = planner.overlap(planned(a_grant()), "me", [("them", held)])
+    assert found == planner.Overlap(GPU, ("them",))
+    assert planner.overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
+
+
+def test_admin_access_neither_holds_nor_is_held_off() -> None:
+    admin = planned(a_grant(admin=True))
+    assert planner.overlap(planned(a_grant()), "me", [("them", admin.devices)]) is None
+    assert planner.overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
+
+
+def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> None:
+    made = planned(a_part(HALF, 4))
+    on, make = made.steps
+    assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {})
+    assert (make.act, make.undo) == ("mig-make", "mig-destroy")
+    assert make.arguments == {"profile": 9, "start": 4, "size": 4}
+    (device,) = made.devices
+    assert device.device == f"{NAME}-mig-3g40gb-4"
+    assert device.edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4))
+
+
+def test_mig_that_is_on_for_others_stays_on_and_for_our_claims_the_last_turns_it_off() -> None:
+    foreign = planned(a_part(EIGHTH, 0, enabled=True))
+    assert [step.act for step in foreign.steps] == ["mig-make"]
+    shared = planned(a_part(EIGHTH, 0, enabled=True), on_for_us=frozenset({GPU}))
+    assert [step.act for step in shared.steps] == ["mig-on", "mig-make"]
+
+
+def test_an_instance_that_somebody_else_made_is_taken_as_it_is() -> None:
+    gpu = a_gpu(enabled=True)
+    there = mig.Instance(2, 9, mig.Placement(4, 4), 0, ids.MigUuid("MIG-1"))
+    face = faces.MigFace(gpu, HALF, mig.Placement(4, 4), there)
+    made = planned(steps.Grant("gpu", "node-1", face))
+    assert made.steps == ()
+    assert made.devices[0].edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4), there.uuid)
+
+
+def test_a_whole_gpu_ends_mig_for_as_long_as_it_is_held() -> None:
+    (step,) = planned(a_grant(enabled=True)).steps
+    assert (step.act, step.undo) == ("mig-off", "mig-on-again")
+    assert planned(a_grant(enabled=True, admin=True)).steps == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        (a_part(HALF, 0), a_part(HALF, 4), False),
+        (a_part(EIGHTH, 3), a_part(HALF, 4), False),
+        (a_part(EIGHTH, 4), a_part(HALF, 4), True),
+        (a_part(EIGHTH, 4), a_part(EIGHTH, 4), True),
+        (a_part(EIGHTH, 4), a_part(EIGHTH, 4, "GPU-2"), False),
+        (a_grant(), a_part(EIGHTH, 4), True),
+        (a_grant("GPU-2"), a_part(EIGHTH, 4), False),
+    ],
+)
+def test_parts_meet_by_memory_slices_and_the_whole_meets_every_part(
+    one: steps.Grant, other: steps.Grant, *, meet: bool
+) -> None:
+    for first, second in ((one, other), (other, one)):
+        found = planner.overlap(planned(first), "me", [("them", planned(second).devices)])
+        assert (found is not None) is meet
+        within = planner.overlap(planned(first, second), "me", [])
+        assert (within is not None) is meet
+
+
+def test_an_overlap_of_parts_names_the_slices() -> None:
+    found = planner.overlap(planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)])
+    assert str(found) == "a part of memory slices 4 to 7 of GPU-1"

@@ -1,0 +1,75 @@
+"""Which devices a MIG mode that stays keeps back, and for how long."""
+
+from dataclasses import replace
+
+from driver import names
+from driver.devices import faces, model
+from driver.kubeletplugin.prepare import mig_mode_refusals
+from driver.resources.dra import slices
+from simulator import machine
+from tests.fakes import clock as fake_clock
+from tests.fakes import nvml
+
+INVENTORY = nvml.FakeNvml(machine.build("hgx-h100", "node-a")).inventory()
+GPU = INVENTORY.known[0]
+NAME = faces.device_name(GPU.pci)
+FIRST_S = mig_mode_refusals.PACE.base_s
+
+
+def refusing(value: str) -> tuple[mig_mode_refusals.ModeRefusals, fake_clock.FakeClock]:
+    time = fake_clock.FakeClock()
+    made = mig_mode_refusals.ModeRefusals(time)
+    made.refused(GPU.uuid, value)
+    return made, time
+
+
+def with_mig_on() -> model.Inventory:
+    assert GPU.mig is not None
+    return replace(INVENTORY, gpus=(replace(GPU, mig=replace(GPU.mig, enabled=True)),))
+
+
+def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
+    made, _ = refusing(mig_mode_refusals.OFF)
+    kept_back = made.taints(INVENTORY)
+    assert set(kept_back.values()) == {
+        (slices.Taint(names.MIG_MODE_TAINT, "stays-off", "NoSchedule"),)
+    }
+    assert kept_back.keys() == {
+        face.name for face in faces.every(GPU) if isinstance(face, faces.MigFace)
+    }
+
+
+def test_a_mode_that_stays_on_keeps_back_the_gpu_and_its_shares_and_not_its_monitor() -> None:
+    made, _ = refusing(mig_mode_refusals.ON)
+    assert made.taints(with_mig_on()).keys() == {NAME, f"{NAME}-mps", f"{NAME}-ts"}
+
+
+def test_a_mode_that_is_the_other_by_now_keeps_nothing_back() -> None:
+    made, _ = refusing(mig_mode_refusals.OFF)
+    assert made.taints(with_mig_on()) == {}
+    made, _ = refusing(mig_mode_refusals.ON)
+    assert made.taints(INVENTORY) == {}
+
+
+def test_it_is_tried_again_after_a_while_that_doubles_with_each_refusal() -> None:
+    made, time = refusing(mig_mode_refusals.OFF)
+    time.advance(FIRST_S - 1)
+    assert made.taints(INVENTORY)
+    time.advance(1)
+    assert made.taints(INVENTORY) == {}
+    made.refused(GPU.uuid, mig_mode_refusals.OFF)
+    time.advance(2 * FIRST_S - 1)
+    assert made.taints(INVENTORY)
+    time.advance(1)
+    assert made.taints(INVENTORY) == {}
+
+
+def test_a_change_that_worked_ends_it_and_both_are_told() -> None:
+    changes: list[int] = []
+    made = mig_mode_refusals.ModeRefusals(fake_clock.FakeClock())
+    made.subscribe(lambda: changes.append(len(made.taints(INVENTORY))))
+    made.changed(GPU.uuid)
+    made.refused(GPU.uuid, mig_mode_refusals.OFF)
+    made.changed(GPU.uuid)
+    assert changes[0] > 0
+    assert changes[1:] == [0]

@@ -1,0 +1,56 @@
+from driver import ids, reasons
+from driver.kubeletplugin.publish import conflicts
+from driver.resources.core import nodes
+from tests.fakes import strangers
+
+DRIVER = "gpu.ration.dev"
+
+
+def a_node(resources: dict[str, int] | None = None, **labels: str) -> nodes.Node:
+    named = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
+    return nodes.Node(ids.NodeName("node-1"), "uid", named, allocatable=resources or {})
+
+
+def test_alone_on_the_node_nothing_stands_in_the_way() -> None:
+    alone = conflicts.Neighbourhood(DRIVER)
+    assert alone.refusals(a_node({"cpu": 64000})) == ()
+    assert alone.name_taken([]) is None
+
+
+def test_a_device_plugin_is_told_with_what_it_serves_and_what_to_do() -> None:
+    served = {"nvidia.com/gpu": 6, "nvidia.com/mig-1g.10gb": 7}
+    (found,) = conflicts.Neighbourhood(DRIVER).refusals(a_node(served))
+    assert found.reason is reasons.Reason.DEVICE_PLUGIN_BESIDE
+    assert "(nvidia.com/gpu: 6, nvidia.com/mig-1g.10gb: 7)" in found.message
+    assert "kubectl label node node-1 nvidia.com/gpu.deploy.device-plugin=false" in found.message
+    assert "--beside=device-plugin" in found.message
+
+
+def test_a_device_plugin_that_is_allowed_for_is_no_obstacle() -> None:
+    allowing = conflicts.Neighbourhood(DRIVER, "device-plugin")
+    assert allowing.refusals(a_node({"nvidia.com/gpu": 6})) == ()
+
+
+def test_a_mig_manager_at_work_is_waited_for_whoever_is_allowed() -> None:
+    node = a_node({"nvidia.com/gpu": 6}, nvidia_com__mig_config_state="pending")
+    allowing = conflicts.Neighbourhood(DRIVER, "device-plugin")
+    (found,) = allowing.refusals(node)
+    assert found.reason is reasons.Reason.MIG_CONFIG_PENDING
+    assert "nvidia.com/mig.config.state is pending" in found.message
+    both = conflicts.Neighbourhood(DRIVER).refusals(node)
+    assert [one.reason.value for one in both] == ["DevicePluginBeside", "MigConfigPending"]
+
+
+def test_a_plugin_registered_under_our_name_is_told_by_its_socket() -> None:
+    found = conflicts.Neighbourhood(DRIVER, strangers=lambda: ("/reg/a.sock",)).name_taken([])
+    assert found is not None
+    assert found.reason is reasons.Reason.OTHER_DRIVER
+    assert "it is registered at /reg/a.sock. Nothing is published; uninstall it" in found.message
+
+
+def test_slices_under_our_name_that_are_not_ours_are_told_with_how_to_remove_them() -> None:
+    slices = [strangers.a_slice(DRIVER, name=f"s-{index}") for index in range(5)]
+    found = conflicts.Neighbourhood(DRIVER).name_taken(slices)
+    assert found is not None
+    assert "ResourceSlices s-0, s-1, s-2 and 2 more are its own" in found.message
+    assert found.message.endswith("kubectl delete resourceslices s-0 s-1 s-2")

@@ -1,0 +1,133 @@
+import dataclasses
+
+import pytest
+
+from driver import errors, ids, reasons
+from driver.devices import faces, model
+from driver.kube import backoff
+from driver.kubeletplugin.publish import handover, pool_builder
+from tests.fakes import clock as fake_clock
+from tests.fakes import plugin_shell
+
+NODE = ids.NodeName("node-a")
+
+
+@pytest.fixture
+def gpus() -> plugin_shell.Gpus:
+    return plugin_shell.Gpus(plugin_shell.inventory(2))
+
+
+@pytest.fixture
+def time() -> fake_clock.FakeClock:
+    return fake_clock.FakeClock()
+
+
+@pytest.fixture
+def devices(gpus: plugin_shell.Gpus, time: fake_clock.FakeClock) -> pool_builder.Supply:
+    looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
+    return pool_builder.Supply(pool_builder.Sources(gpus.look), 60.0, looking, time)
+
+
+def offer(devices: pool_builder.Supply) -> pool_builder.Offer:
+    shown = handover.Shown("controller")
+    return devices.offer(pool_builder.Place("gpu.ration.dev", NODE, shown), ())
+
+
+def told(found: pool_builder.Offer) -> list[reasons.Reason]:
+    return [problem.reason for problem in found.problems]
+
+
+def test_before_the_first_look_there_is_nothing_to_publish(devices: pool_builder.Supply) -> None:
+    assert offer(devices) == pool_builder.Offer(None)
+    assert devices.due_in_s() == 0
+
+
+def test_the_gpus_are_looked_at_now_and_then(
+    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    devices.refresh()
+    time.advance(59)
+    devices.refresh()
+    assert (gpus.looks, devices.due_in_s()) == (1, 1)
+    time.advance(1)
+    devices.refresh()
+    assert gpus.looks == 2
+
+
+@pytest.mark.parametrize("code", [9, 12])
+def test_an_absent_driver_is_an_empty_pool_with_its_reason_and_looked_for_soon(
+    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock, code: int
+) -> None:
+    present, gpus.found = gpus.found, errors.DeviceFault("", "nvmlInit", code, "no driver")
+    waits = []
+    for _ in range(5):
+        devices.refresh()
+        waits.append(devices.due_in_s())
+        time.advance(waits[-1])
+    assert waits == [2, 4, 8, 16, 20]
+    found = offer(devices)
+    assert found.pool is not None
+    assert not found.pool.devices
+    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
+    gpus.found = present
+    devices.refresh()
+    assert not offer(devices).problems
+    assert devices.due_in_s() == 60
+
+
+def test_another_fault_keeps_what_was_seen_last(
+    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    devices.refresh()
+    gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
+    time.advance(60)
+    devices.refresh()
+    found = offer(devices)
+    assert found.pool is not None
+    assert len(found.pool.groups) == 2
+    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
+
+
+def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
+    devices: pool_builder.Supply, gpus: plugin_shell.Gpus
+) -> None:
+    good, bad = plugin_shell.inventory(2).gpus
+    odd = dataclasses.replace(bad, brand="B" * 65)
+    gpus.found = model.Inventory((good, odd))
+    devices.refresh()
+    found = offer(devices)
+    assert found.pool is not None
+    assert [group.name for group in found.pool.groups] == [faces.device_name(good.pci)]
+    assert told(found) == [reasons.Reason.SLICES_INVALID]
+    assert "attribute brand: has 65 bytes; expected at most 64" in found.problems[0].message
+
+
+def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
+    devices: pool_builder.Supply, gpus: plugin_shell.Gpus
+) -> None:
+    two = plugin_shell.inventory(2)
+    gpus.found = dataclasses.replace(two, broken=(model.BrokenGpu("GPU at index 2", "lost"),))
+    devices.refresh()
+    assert told(offer(devices)) == [reasons.Reason.GPU_UNREADABLE]
+    assert devices.due_in_s() == 2
+    gpus.found = two
+    devices.look_soon()
+    devices.refresh()
+    assert not offer(devices).problems
+
+
+def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
+    devices: pool_builder.Supply,
+) -> None:
+    devices.refresh()
+
+    def sharing(allocator: str, *, shares: bool) -> bool:
+        shown = handover.Shown(allocator)
+        place = pool_builder.Place("gpu.ration.dev", NODE, shown, shares=shares)
+        pool = devices.offer(place, ()).pool
+        assert pool is not None
+        return any(device.allow_multiple for device in pool.devices)
+
+    assert sharing("controller", shares=False)
+    assert not sharing("scheduler", shares=False)
+    assert sharing("scheduler", shares=True)

@@ -1,0 +1,229 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from driver.kubeletplugin import ports
+from driver.kubeletplugin.records import checkpoint
+from driver.kubeletplugin.recovery import recovery
+from simulator import machine, profile
+from tests import builders
+from tests.fakes import gpunode, nvml
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> gpunode.GpuNode:
+    return gpunode.GpuNode(tmp_path)
+
+
+def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:
+    ref = node.allocate(builders.an_allocated_claim())
+    assert isinstance(node.process().preparer.prepare(ref, gpunode.never), ports.Prepared)
+    return ref
+
+
+def test_what_stands_as_recorded_is_kept(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    report = node.process().recover()
+    assert (report.kept, report.complete, node.files()) == ([builders.UID], True, before)
+
+
+def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    node.spec_path().unlink()
+    node.reader.down = True
+    assert node.process().recover().restored == [builders.UID]
+    assert node.files() == before
+
+
+def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
+    """What the minute's look does."""
+    process = node.process()
+    return recovery.put_back_specs(process.executor, process.locks)
+
+
+def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    before = node.files()
+    node.spec_path().unlink()
+    node.reader.down = True
+    assert put_back(node) == ()
+    assert node.files() == before
+    written = node.spec_path().stat().st_mtime_ns
+    assert put_back(node) == ()
+    assert node.spec_path().stat().st_mtime_ns == written
+
+
+def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.files()
+    shutil.rmtree(node.cdi)
+    node.cdi.write_text("a file where the folder should be")
+    (problem,) = put_back(node)
+    assert problem.startswith(f"CDI spec of claim {builders.UID}: write ")
+    node.cdi.unlink()
+    assert put_back(node) == ()
+    assert node.files() == before
+
+
+def test_a_spec_of_a_driver_or_toolkit_that_was_replaced_is_renewed_and_only_then(
+    node: gpunode.GpuNode,
+) -> None:
+    hook = node.host / "usr/bin/nvidia-cdi-hook"
+    gpunode.write(hook, "")
+    prepare(node)
+    hooked = node.spec_path().read_bytes()
+    process = node.process()
+
+    def look() -> tuple[bytes, int]:
+        assert recovery.put_back_specs(process.executor, process.locks) == ()
+        return node.spec_path().read_bytes(), node.spec_path().stat().st_mtime_ns
+
+    before = look()
+    assert before[0] == hooked
+    assert look() == before
+    hook.unlink()  # as when the toolkit goes elsewhere: no container could start with this spec
+    after = look()
+    assert b"nvidia-cdi-hook" not in after[0]
+    assert look() == after
+    gpunode.write(hook, "")
+    assert look()[0] == hooked
+
+
+def test_while_a_driver_is_replaced_specs_stay_as_they_are(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    before = node.spec_path().read_bytes()
+    away = node.root.rename(node.root.with_name("away"))
+    (problem,) = put_back(node)
+    assert problem.startswith(f"CDI spec of claim {builders.UID}: ")
+    assert node.spec_path().read_bytes() == before
+    away.rename(node.root)
+    assert put_back(node) == ()
+    assert node.spec_path().read_bytes() == before
+
+
+def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    records = node.process().executor.records
+    record = records.read(ref.uid)
+    assert record is not None
+    node.spec_path().unlink()
+    records.begun(record)
+    assert put_back(node) == ()
+    records.put_back(record)
+    node.boot = "boot-2"
+    assert put_back(node) == ()
+    assert not node.spec_path().exists()
+    node.boot = "boot-1"
+    assert put_back(node) == ()
+    assert node.spec_path().exists()
+
+
+def test_after_a_reboot_minors_are_looked_up_anew(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    old = node.nvml.machine
+    turned = [
+        gpu.model_copy(update={"minor": 7 - gpu.minor}) for gpu in profile.load("hgx-h100").gpus
+    ]
+    node.nvml = nvml.FakeNvml(
+        machine.Machine(old.profile.model_copy(update={"gpus": turned}), old.seed)
+    )
+    node.boot = "boot-2"
+    assert node.process().recover().restored == [builders.UID]
+    (device,) = json.loads(node.spec_path().read_bytes())["devices"]
+    assert device["containerEdits"]["deviceNodes"][0]["path"] == "/dev/nvidia7"
+
+
+def test_specs_that_a_power_cut_tore_or_brought_back_do_not_last(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    expected = node.spec_path().read_bytes()
+    node.spec_path().write_bytes(b"")
+    node.spec_path(builders.OTHER_UID).write_bytes(expected)
+    node.boot = "boot-2"
+    node.process().recover()
+    assert node.spec_path().read_bytes() == expected
+    assert not node.spec_path(builders.OTHER_UID).exists()
+
+
+def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    node.spec_path().unlink()
+    node.boot = "boot-2"
+    process = node.process()
+    assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
+    assert node.spec_path().exists()
+    assert process.recover().kept == [builders.UID]
+
+
+def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    node.nvml.machine.lose(node.nvml.machine.gpus[0])
+    node.boot = "boot-2"
+    report = node.process().recover()
+    assert list(report.failed) == [builders.UID]
+    assert not report.complete
+    assert not node.spec_path().exists()
+
+
+def test_what_could_not_be_restored_is_restored_once_the_driver_is_up(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    node.spec_path().unlink()
+    node.nvml.absent = True
+    process = node.process()
+    assert list(process.recover().failed) == [builders.UID]
+    node.nvml.absent = False
+    process.gpus.refresh()
+    assert process.recover().restored == [builders.UID]
+
+
+def test_specs_and_temporary_files_without_a_record_go_and_foreign_specs_stay(
+    node: gpunode.GpuNode,
+) -> None:
+    prepare(node)
+    keep = node.files()
+    foreign = node.cdi / "k8s.gpu.nvidia.com-claim_x.json"
+    foreign.write_bytes(b"{}")
+    node.spec_path(builders.OTHER_UID).write_bytes(b"{}")
+    (node.records / ".abc.json.new").write_bytes(b"torn")
+    report = node.process().recover()
+    assert report.orphans == [builders.OTHER_UID, "abc"]
+    assert node.files() == {**keep, str(foreign.relative_to(node.base)): b"{}"}
+
+
+def test_a_damaged_record_keeps_its_spec_until_unprepare(node: gpunode.GpuNode) -> None:
+    ref = prepare(node)
+    (record,) = node.records.iterdir()
+    record.write_bytes(b"{")
+    process = node.process()
+    assert process.recover().damaged == [builders.UID]
+    assert process.recover().damaged == [builders.UID]
+    assert node.spec_path().exists()
+    process.preparer.unprepare(ref)
+    assert not node.spec_path().exists()
+
+
+def test_a_half_done_claim_is_rolled_back(node: gpunode.GpuNode) -> None:
+    ref = node.allocate(builders.an_allocated_claim())
+    with pytest.raises(gpunode.Killed):
+        node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
+    assert node.process().recover().rolled_back == [builders.UID]
+    assert node.files() == {}
+
+
+def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.GpuNode) -> None:
+    prepare(node)
+    process = node.process()
+    path = node.records / f"{builders.UID}.json"
+    raw = json.loads(path.read_bytes())["record"]
+    path.write_bytes(checkpoint.sealed({**raw, "version": checkpoint.VERSION + 2}))
+    before = node.files()
+    with pytest.raises(checkpoint.TooNew):
+        process.recover()
+    assert node.files() == before

@@ -1,0 +1,105 @@
+import pytest
+
+from driver import ids
+from driver.resources.core import node_selectors
+from tests import objects
+
+A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
+
+
+def reach(**raw: object) -> node_selectors.Reach:
+    return node_selectors.parse_reach(raw, "spec")
+
+
+def expression(key: str, operator: str, *values: str) -> objects.Raw:
+    return {"key": key, "operator": operator, "values": [*values]}
+
+
+def terms(*found: objects.Raw) -> objects.Raw:
+    return {"nodeSelectorTerms": [*found]}
+
+
+RACK = terms({"matchExpressions": [expression("rack", "In", "r1")]})
+
+
+def test_devices_are_used_on_one_node_everywhere_or_where_a_selector_matches() -> None:
+    labels = {"rack": "r1"}
+    assert [reach(nodeName="node-a").covers(name, {}) for name in (A, B)] == [True, False]
+    assert reach(allNodes=True).covers(B, {})
+    assert reach(nodeSelector=RACK).covers(A, labels)
+    assert not reach(nodeSelector=RACK).covers(A, {"rack": "r2"})
+
+
+def test_where_nothing_is_said_they_are_used_nowhere() -> None:
+    for found in (reach(), reach(nodeName="", allNodes=False, nodeSelector=None)):
+        assert found is node_selectors.NOWHERE
+        assert not found.covers(A, {"rack": "r1"})
+
+
+def test_the_first_that_is_set_decides() -> None:
+    both = reach(nodeName="node-a", allNodes=True, nodeSelector=RACK)
+    assert [both.covers(name, {"rack": "r1"}) for name in (A, B)] == [True, False]
+    assert reach(allNodes=True, nodeSelector=RACK).covers(A, {})
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "of_r1", "of_none"),
+    [
+        ("In", ("r1", "r2"), True, False),
+        ("NotIn", ("r1",), False, True),
+        ("Exists", (), True, False),
+        ("DoesNotExist", (), False, True),
+        ("Gt", ("1",), False, False),
+        ("Near", ("r1",), False, False),
+    ],
+)
+def test_a_requirement_holds_by_its_operator(
+    operator: str, values: tuple[str, ...], *, of_r1: bool, of_none: bool
+) -> None:
+    found = node_selectors.parse(
+        terms({"matchExpressions": [expression("rack", operator, *values)]})
+    )
+    assert found.matches(A, {"rack": "r1"}) is of_r1
+    assert found.matches(A, {}) is of_none
+
+
+@pytest.mark.parametrize(
+    ("tier", "operator", "holds"),
+    [
+        ("5", "Gt", True),
+        ("4", "Gt", False),
+        ("3", "Lt", True),
+        ("x", "Lt", False),
+        ("", "Gt", False),
+    ],
+)
+def test_numbers_are_compared_as_numbers(tier: str, operator: str, *, holds: bool) -> None:
+    found = node_selectors.parse(terms({"matchExpressions": [expression("tier", operator, "4")]}))
+    assert found.matches(A, {"tier": tier}) is holds
+
+
+def test_of_terms_one_must_match_and_of_a_term_all() -> None:
+    both = {
+        "matchExpressions": [expression("rack", "In", "r1")],
+        "matchFields": [expression("metadata.name", "In", "node-a")],
+    }
+    other = {"matchExpressions": [expression("gpu", "Exists")]}
+    found = node_selectors.parse(terms(both, other))
+    assert found.matches(A, {"rack": "r1"})
+    assert not found.matches(B, {"rack": "r1"})
+    assert found.matches(B, {"gpu": ""})
+
+
+def test_an_empty_term_matches_nothing() -> None:
+    assert not node_selectors.parse(terms({})).matches(A, {"rack": "r1"})
+    assert not node_selectors.parse(terms()).matches(A, {"rack": "r1"})
+
+
+def test_a_selector_reads_back_as_it_was_written() -> None:
+    raw = terms(
+        {"matchExpressions": [expression("rack", "In", "r1")]},
+        {"matchFields": [expression("metadata.name", "In", "node-a")]},
+    )
+    assert node_selectors.render(node_selectors.parse(raw)) == raw
+    assert node_selectors.only(A).matches(A, {})
+    assert not node_selectors.only(A).matches(B, {})

@@ -1,0 +1,56 @@
+from driver.resources import quantities
+from driver.resources.dra import claims
+from tests import objects
+
+
+def allocation(*devices: str | objects.Raw) -> claims.Allocation:
+    found = objects.claim(status=objects.allocated("node-a", *devices)).allocation
+    assert found is not None
+    return found
+
+
+def test_a_share_is_read_with_its_id_and_what_it_takes() -> None:
+    (found,) = allocation(objects.a_share("ts", 7, memory="20Gi")).results
+    assert found.share_id.endswith("-000000000007")
+    assert found.consumed == {"memory": quantities.parse("20Gi")}
+
+
+def test_an_allocation_reads_back_as_it_was_written() -> None:
+    whole = {
+        "device": "gpu-0",
+        "request": "gpu/big",
+        "adminAccess": True,
+        "tolerations": [{"key": "sick", "operator": "Exists", "tolerationSeconds": 5}],
+        "bindingConditions": ["Attached"],
+        "bindingFailureConditions": ["Broken"],
+    }
+    found = allocation(whole, objects.a_share("ts", 1, memory="1536Mi"))
+    shown = claims.render_allocation(found)
+    assert objects.claim(status={"allocation": shown}).allocation == found
+    assert (found.results[0].base_request, found.results[0].subrequest) == ("gpu", "big")
+
+
+def test_what_a_whole_device_has_not_is_not_written() -> None:
+    (shown,) = claims.render_allocation(allocation("gpu-0"))["devices"]["results"]  # type: ignore[index]
+    assert shown == {
+        "request": "gpu",
+        "driver": "gpu.ration.dev",
+        "pool": "node-a",
+        "device": "gpu-0",
+    }
+
+
+def test_an_allocation_without_a_selector_is_for_every_node() -> None:
+    raw = objects.allocated("node-a", "gpu-0")
+    del raw["allocation"]["nodeSelector"]
+    found = objects.claim(status=raw).allocation
+    assert found is not None
+    assert found.selector is None
+    assert "nodeSelector" not in claims.render_allocation(found)
+
+
+def test_a_hold_is_told_from_a_pod() -> None:
+    pod = claims.Consumer("", "pods", "p", "1")
+    hold = claims.Consumer("ration.dev", "holds", "p", "1")
+    assert (pod.is_pod, pod.is_hold) == (True, False)
+    assert (hold.is_pod, hold.is_hold) == (False, True)

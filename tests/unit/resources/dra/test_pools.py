@@ -1,0 +1,174 @@
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from driver import ids
+from driver.resources.core import nodes
+from driver.resources.dra import pools as dra_pools
+from driver.resources.dra import slices
+from tests import objects
+
+NODE = objects.node("node-a")
+
+
+def made(*found: objects.Raw) -> dra_pools.Pool:
+    return dra_pools.newest([slices.parse(one) for one in found])
+
+
+def problem(*found: objects.Raw) -> str | None:
+    """What is wrong with what node-a reaches; None where it reaches nothing."""
+    share = dra_pools.share(made(*found), NODE)
+    return None if share is None else share.problem
+
+
+def reached(*found: objects.Raw, node: nodes.Node = NODE) -> list[str] | None:
+    share = dra_pools.share(made(*found), node)
+    return (
+        None
+        if share is None
+        else [device.name for _, devices in share.slices for device in devices]
+    )
+
+
+def part(number: int, devices: int = 1, **more: Any) -> objects.Raw:
+    found = [objects.a_device(f"gpu-{number}-{at}") for at in range(devices)]
+    return objects.a_slice("node-a", found, part=number, **{"resourceSliceCount": 2, **more})
+
+
+def test_the_newest_generation_counts_alone() -> None:
+    found = made(part(0, generation=1), part(1, generation=2, resourceSliceCount=1))
+    assert [one.generation for one in found.slices] == [2]
+    assert found.complete
+
+
+def test_a_generation_without_all_its_slices_is_incomplete() -> None:
+    assert problem(part(0)) == "shows 1 of 2 slices"
+    assert problem(part(0), part(1)) == ""
+    assert problem(part(0), part(1), part(2)) == "shows 3 of 2 slices"
+
+
+def test_slices_stand_by_name_and_pools_by_driver_and_name() -> None:
+    found = [part(1), objects.a_slice("node-a", 1, "a.example.com"), part(0), objects.a_slice("b")]
+    pools = dra_pools.gather(slices.parse(one) for one in found)
+    assert [(one.driver, one.name) for one in pools] == [
+        ("a.example.com", "node-a"),
+        ("gpu.ration.dev", "b"),
+        ("gpu.ration.dev", "node-a"),
+    ]
+    assert [one.name[-1] for one in pools[-1].slices] == ["0", "1"]
+
+
+def test_a_name_that_stands_twice_spoils_the_pool() -> None:
+    twice = [objects.a_device("gpu-0"), objects.a_device("gpu-0")]
+    assert problem(objects.a_slice("node-a", twice)) == "names device gpu-0 twice"
+
+
+def test_counters_are_those_of_all_slices() -> None:
+    raw = objects.counting({"gpu-0": {"slots": "4", "engines": "500m"}}, [])
+    assert dict(made(*raw).counters) == {
+        ("gpu-0", "slots"): 4 * 10**9,
+        ("gpu-0", "engines"): 5 * 10**8,
+    }
+
+
+def test_a_counter_set_that_stands_twice_spoils_the_pool() -> None:
+    shared, devices = objects.counting({"gpu-0": {"slots": "4"}}, [objects.a_device("x")])
+    devices["spec"]["sharedCounters"] = shared["spec"]["sharedCounters"]
+    assert problem(shared, devices) == "counter set gpu-0 is there twice"
+
+
+@pytest.mark.parametrize(
+    ("device", "named"),
+    [
+        (objects.drawing("x", "gpu-1", slots="1"), "gpu-1/slots"),
+        (objects.drawing("x", "gpu-0", engines="1"), "gpu-0/engines"),
+    ],
+)
+def test_a_device_that_draws_on_what_is_not_there_spoils_the_pool(
+    device: objects.Raw, named: str
+) -> None:
+    raw = objects.counting({"gpu-0": {"slots": "4"}}, [device])
+    assert problem(*raw) == f"device x draws on {named}, not there"
+
+
+def test_a_node_reaches_what_is_local_to_it() -> None:
+    assert reached(objects.a_slice("node-a", 2)) == ["gpu-0", "gpu-1"]
+    assert reached(objects.a_slice("node-b", 2)) is None
+
+
+def test_a_slice_without_devices_tells_a_node_that_its_pool_is_incomplete() -> None:
+    shared, _ = objects.counting({"gpu-0": {"slots": "4"}}, [])
+    assert reached(shared) == []
+    assert problem(shared) == "shows 1 of 2 slices"
+
+
+def test_each_device_may_say_where_it_is_used() -> None:
+    raw = objects.a_far_slice(
+        [
+            objects.a_device("everywhere", allNodes=True),
+            objects.a_device("there", nodeName="node-b"),
+            objects.a_device("nowhere"),
+            objects.a_device("here", nodeName="node-a"),
+        ],
+        perDeviceNodeSelection=True,
+    )
+    assert reached(raw) == ["everywhere", "here"]
+    assert reached(raw, node=objects.node("node-b")) == ["everywhere", "there"]
+
+
+def test_a_node_that_no_device_names_does_not_reach_the_pool() -> None:
+    devices = [objects.a_device("there", nodeName="node-b")]
+    raw = objects.a_far_slice(devices, perDeviceNodeSelection=True)
+    assert reached(raw) is None
+
+
+def test_a_name_twice_spoils_the_pool_for_a_node_that_reaches_one_of_them_too() -> None:
+    """As with kube-scheduler: slices are looked at whole."""
+    devices = [objects.a_device("x", nodeName=name) for name in ("node-a", "node-b")]
+    raw = objects.a_far_slice(devices, perDeviceNodeSelection=True)
+    assert (reached(raw), problem(raw)) == (["x"], "names device x twice")
+
+
+def test_a_pool_of_which_a_device_makes_binding_wait_says_so() -> None:
+    waits = objects.a_device("x", bindingConditions=["a"], bindingFailureConditions=["b"])
+    assert made(objects.a_slice("node-a", [objects.a_device("y"), waits])).binds
+    assert not made(objects.a_slice("node-a", 2)).binds
+
+
+def test_what_a_slice_says_of_where_it_is_used_is_not_for_its_devices_alone() -> None:
+    one = slices.parse(objects.a_slice("node-a", 1))
+    assert (one.node, one.reach_of(one.devices[0]).node) == ("node-a", "node-a")
+    far = slices.parse(
+        objects.a_far_slice([objects.a_device("x", nodeName="node-b")], perDeviceNodeSelection=True)
+    )
+    assert (far.node, far.reach_of(far.devices[0]).node) == (None, ids.NodeName("node-b"))
+
+
+def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
+    asked: list[str] = []
+    found = made(objects.a_slice())
+
+    def seen(of: dra_pools.Pool) -> str:
+        asked.append(of.name)
+        return of.name
+
+    assert (found.derived(seen), found.derived(seen)) == ("node-a", "node-a")
+    assert asked == ["node-a"]
+    last = weakref.ref(found)
+    del found
+    gc.collect()
+    assert last() is None
+
+
+def test_the_look_of_pools_that_are_alike_goes_with_the_last_of_them() -> None:
+    one, other = made(objects.a_slice("node-a")), made(objects.a_slice("node-b"))
+    assert one.look is other.look
+    look = weakref.ref(one.look)
+    del one
+    gc.collect()
+    assert look() is other.look
+    del other
+    gc.collect()
+    assert look() is None

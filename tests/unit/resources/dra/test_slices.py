@@ -1,0 +1,138 @@
+"""Reading slices: what is equal is kept once, and what is wrong is told with its place."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from driver import errors
+from driver.resources import quantities
+from driver.resources.dra import slices
+from tests import objects
+
+DEVICE: dict[str, Any] = {
+    "name": "gpu-0-mig-1g10gb-0",
+    "attributes": {
+        "productName": {"string": "NVIDIA H100 80GB HBM3"},
+        "driverVersion": {"version": "580.105.8"},
+    },
+    "capacity": {"memory": {"value": "9984Mi"}},
+    "consumesCounters": [{"counterSet": "gpu-0", "counters": {"decoders": {"value": "1"}}}],
+    "taints": [{"key": "example.com/old", "value": "", "effect": "NoSchedule"}],
+}
+
+
+def slice_of(*devices: dict[str, Any]) -> dict[str, Any]:
+    spec = {"driver": "gpu.ration.dev", "pool": {"name": "node-a"}, "devices": list(devices)}
+    return {"metadata": {"name": "one"}, "spec": spec}
+
+
+def read(device: dict[str, Any]) -> slices.Device:
+    """Through another copy each time, as from another answer of the server."""
+    return slices.parse(slice_of(copy.deepcopy(device))).devices[0]
+
+
+def test_equal_parts_of_two_slices_are_one_object() -> None:
+    one, other = read(DEVICE), read(DEVICE)
+    assert one == other
+    assert one.capacity is other.capacity
+    assert one.taints is other.taints
+    assert one.consumes[0].counters is other.consumes[0].counters
+    assert one.attributes["driverVersion"] is other.attributes["driverVersion"]
+
+
+def test_capacities_that_are_equal_but_written_otherwise_keep_their_texts() -> None:
+    written = [{**DEVICE, "capacity": {"memory": {"value": text}}} for text in ("1Gi", "1024Mi")]
+    assert [read(one).capacity["memory"].value.text for one in written] == ["1Gi", "1024Mi"]
+
+
+def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
+    policy = {"default": "1", "validRange": {"min": "1", "max": "8"}}
+    shared = {**DEVICE, "capacity": {"memory": {"value": "9984Mi", "requestPolicy": policy}}}
+    assert read(DEVICE).capacity["memory"].policy is None
+    assert read(shared).capacity["memory"].policy is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"capacity": {"memory": {"value": "much"}}}, "spec.devices[1].capacity[memory].value"),
+        ({"capacity": {"memory": {"value": True}}}, "spec.devices[1].capacity[memory].value"),
+        ({"capacity": {"memory": 5}}, "spec.devices[1].capacity.memory"),
+        (
+            {"consumesCounters": [{"counterSet": "a", "counters": {"b": {"value": "much"}}}]},
+            "spec.devices[1].consumesCounters[0].counters[b]",
+        ),
+        ({"taints": [{"key": "a", "effect": 5}]}, "spec.devices[1].taints[0].effect"),
+        ({"taints": [{"key": "a", "effect": ["b"]}]}, "spec.devices[1].taints[0].effect"),
+        ({"attributes": {"a": "b"}}, "spec.devices[1].a"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(change: dict[str, Any], where: str) -> None:
+    with pytest.raises(errors.BadInput) as failed:
+        slices.parse(slice_of(DEVICE, {**DEVICE, **change}))
+    assert failed.value.where == where
+
+
+def test_a_boolean_and_a_number_are_two_attributes() -> None:
+    said = {"attributes": {"a": {"bool": True}, "b": {"int": 1}, "c": {"other": 1}}}
+    found = read({**DEVICE, **said})
+    assert found.attributes["a"] is True
+    assert (found.attributes["b"], type(found.attributes["b"])) == (1, int)
+    assert found.beyond == ("attributes[c]",)
+
+
+def device(**more: Any) -> slices.Device:
+    return slices.parse_device(objects.a_device("gpu-0", **more), "device")
+
+
+def test_a_device_says_how_it_may_be_shared_and_what_it_draws() -> None:
+    uses = [{"counterSet": "gpu-0", "counters": {"slots": {"value": "2"}}}]
+    found = device(allowMultipleAllocations=True, consumesCounters=uses)
+    assert found.allow_multiple
+    assert found.consumes == (slices.CounterUse("gpu-0", {"slots": quantities.parse("2")}),)
+
+
+def test_a_device_says_what_binding_waits_for_and_whether_it_binds_to_its_node() -> None:
+    found = device(
+        bindsToNode=True, bindingConditions=["a"], bindingFailureConditions=["b"], nodeName="node-a"
+    )
+    assert (found.binds_to_node, found.binding, found.failing) == (True, ("a",), ("b",))
+    assert found.reach.node == "node-a"
+
+
+@pytest.mark.parametrize(
+    ("more", "beyond"),
+    [
+        ({"nodeAllocatable": {"cpu": "1"}}, ("nodeAllocatable",)),
+        ({"attributes": {"odd": {"float": 1.5}}}, ("attributes[odd]",)),
+        (
+            {
+                "consumesCounters": [
+                    {"counterSet": "x", "counters": {}, "compatibilityGroups": ["g"]}
+                ]
+            },
+            ("compatibilityGroups",),
+        ),
+        ({"nodeAllocatable": {}}, ()),
+    ],
+)
+def test_what_is_not_weighed_of_a_device_is_named(more: Any, beyond: tuple[str, ...]) -> None:
+    assert device(**more).beyond == beyond
+
+
+def test_what_is_not_weighed_of_a_slice_is_named() -> None:
+    raw = objects.a_slice()
+    raw["spec"]["mixins"] = [{}]
+    assert slices.parse(raw).beyond == ("mixins",)
+
+
+def test_taints_that_block_are_told_from_those_that_only_inform() -> None:
+    effects = ("NoSchedule", "NoExecute", "None")
+    assert [slices.Taint("k", "", one).blocks for one in effects] == [True, True, False]
+
+
+def test_a_device_is_handed_to_the_allocator_that_its_taint_names() -> None:
+    assert device().tainted_for("controller")
+    assert not device().tainted_for("scheduler")
+    assert not device(taints=[]).tainted_for("controller")

@@ -1,0 +1,54 @@
+from typing import Any
+
+import pytest
+
+from driver import errors
+from driver.resources.dra import taint_rules
+from tests import objects
+
+
+def a_rule(name: str = "rule", selector: Any = None, **taint: Any) -> taint_rules.TaintRule:
+    spec: dict[str, Any] = {"taint": {"key": "example.com/hot", "effect": "NoSchedule", **taint}}
+    if selector is not None:
+        spec["deviceSelector"] = selector
+    return taint_rules.parse({"metadata": objects.meta(name, None), "spec": spec})
+
+
+def tainted(*rules: taint_rules.TaintRule) -> list[str]:
+    (found,) = taint_rules.applied([objects.a_parsed_slice("node-a", 2)], rules)
+    return [
+        device.name
+        for device in found.devices
+        if any(taint.key == "example.com/hot" for taint in device.taints)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({}, ["gpu-0", "gpu-1"]),
+        ({"driver": "gpu.ration.dev"}, ["gpu-0", "gpu-1"]),
+        ({"driver": "gpu.nvidia.com"}, []),
+        ({"pool": "node-a", "device": "gpu-1"}, ["gpu-1"]),
+        ({"pool": "node-b", "device": "gpu-1"}, []),
+    ],
+)
+def test_a_rule_taints_what_every_name_of_it_fits(selector: Any, expected: list[str]) -> None:
+    assert tainted(a_rule(selector=selector)) == expected
+
+
+def test_a_rule_without_a_selector_is_for_no_device() -> None:
+    assert tainted(a_rule()) == []
+
+
+def test_a_rules_taint_stands_beside_the_devices_own() -> None:
+    (found,) = taint_rules.applied([objects.a_parsed_slice("node-a", 1)], [a_rule(selector={})])
+    assert [taint.key for taint in found.devices[0].taints] == [
+        "ration.dev/allocator",
+        "example.com/hot",
+    ]
+
+
+def test_a_rule_without_a_key_says_what_is_missing() -> None:
+    with pytest.raises(errors.BadInput, match=r"spec\.taint\.key: is missing"):
+        a_rule(selector={}, key="")

@@ -1,0 +1,38 @@
+import pytest
+
+from driver import errors, names
+from driver.api import v1alpha1
+from driver.resources.dra import claims
+from driver.resources.sharing import allocation_config
+from tests import objects
+
+
+def allocation(*configs: objects.Raw) -> claims.Allocation:
+    status = objects.allocated("node-a", "gpu-0")
+    status["allocation"]["devices"]["config"] = [*configs]
+    found = objects.claim(status=status).allocation
+    assert found is not None
+    return found
+
+
+def test_the_drivers_documents_are_read_in_their_order_with_their_requests() -> None:
+    theirs = {"source": "FromClaim", "opaque": {"driver": "nic.example.com", "parameters": {}}}
+    found = [
+        *allocation_config.of_allocation(
+            allocation(
+                {"source": "FromClass", **objects.a_config(crossNamespace=True)},
+                theirs,
+                {"source": "FromClaim", **objects.a_config("MigDeviceConfig", "gpu")},
+            ),
+            names.DRIVER,
+        )
+    ]
+    assert [type(one.config) for one in found] == [v1alpha1.GpuConfig, v1alpha1.MigDeviceConfig]
+    assert [one.requests for one in found] == [(), ("gpu",)]
+    assert found[1].where == "status.allocation.devices.config[2].opaque.parameters"
+
+
+def test_what_is_for_classes_is_refused_from_a_claim() -> None:
+    entry = {"source": "FromClaim", **objects.a_config(crossNamespace=True)}
+    with pytest.raises(errors.BadInput, match="crossNamespace"):
+        list(allocation_config.of_allocation(allocation(entry), names.DRIVER))

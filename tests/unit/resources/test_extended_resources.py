@@ -1,0 +1,283 @@
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver import errors
+from driver.resources import extended_resources
+from driver.resources.dra import requests as dra_requests
+from tests.fakes.apiserver import patches
+
+Raw = dict[str, Any]
+MIRROR = {"kubernetes.io/config.mirror": "hash"}
+GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
+
+
+def a_container(name: str = "main", more: Raw | None = None, **limits: Any) -> Raw:
+    """Resources by their last part: `gpu=1` is `nvidia.com/gpu: 1`."""
+    amounts = {f"nvidia.com/{key}": value for key, value in {**limits, **(more or {})}.items()}
+    return {"name": name, "resources": {"limits": amounts, "requests": dict(amounts)}}
+
+
+def a_sidecar(name: str, **limits: Any) -> Raw:
+    return {**a_container(name, **limits), "restartPolicy": "Always"}
+
+
+def a_pod(*containers: Raw, init: Any = (), **spec: Any) -> Raw:
+    pod: Raw = {"metadata": {"name": "web"}, "spec": {"containers": list(containers), **spec}}
+    if init:
+        pod["spec"]["initContainers"] = list(init)
+    return pod
+
+
+def converted(pod: Raw) -> Raw:
+    before = copy.deepcopy(pod)
+    found = extended_resources.convert(pod)
+    assert pod == before
+    return patches.json_patch(pod, [dict(one) for one in found.patch])
+
+
+def claims_of(pod: Raw) -> dict[str, list[str]]:
+    """Containers with the names of their claims."""
+    spec = pod["spec"]
+    return {
+        one["name"]: [claim["name"] for claim in one["resources"].get("claims", ())]
+        for one in (*spec.get("initContainers", ()), *spec["containers"])
+    }
+
+
+def exactly(pod: Raw) -> Raw:
+    """What the one template of a pod asks, as the allocator reads it."""
+    (template,) = extended_resources.convert(pod).templates
+    (one,) = template.spec["devices"]["requests"]  # type: ignore[index]
+    return dict(one["exactly"])
+
+
+def test_a_limit_becomes_a_claim_of_a_template() -> None:
+    pod = a_pod(a_container(gpu="2"))
+    pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
+    (template,) = extended_resources.convert(pod).templates
+    after = converted(pod)
+    assert after["spec"] == {
+        "containers": [
+            {
+                "name": "main",
+                "resources": {
+                    "limits": {"cpu": "1"},
+                    "requests": {},
+                    "claims": [{"name": "ration-0"}],
+                },
+            }
+        ],
+        "resourceClaims": [{"name": "ration-0", "resourceClaimTemplateName": template.name}],
+    }
+    assert after["metadata"] == {
+        "name": "web",
+        "labels": {"ration.dev/converted": "true"},
+        "annotations": {"ration.dev/converted-from": "main: nvidia.com/gpu=2"},
+    }
+    assert exactly(pod) == {
+        "deviceClassName": "gpu.ration.dev",
+        "allocationMode": "ExactCount",
+        "count": 2,
+    }
+
+
+def test_a_share_is_shares_of_one_time_sliced_gpu() -> None:
+    found = exactly(a_pod(a_container("main", {"gpu.shared": 3})))
+    assert (found["deviceClassName"], found["count"]) == ("gpu-timeslice.ration.dev", 1)
+    assert found["capacity"] == {"requests": {"shares": "3"}}
+
+
+@pytest.mark.parametrize(
+    ("resource", "profile"),
+    [
+        ("mig-1g.10gb", "1g.10gb"),
+        ("mig-1g.10gb.me", "1g.10gb+me"),
+        ("mig-1g.24gb.me.all", "1g.24gb+me.all"),
+        ("mig-4g.96gb.gfx", "4g.96gb+gfx"),
+        ("mig-4g.96gb-me", "4g.96gb-me"),
+    ],
+)
+def test_a_part_is_one_of_its_profile(resource: str, profile: str) -> None:
+    found = exactly(a_pod(a_container("main", {resource: 1})))
+    text = f'device.attributes["gpu.ration.dev"].profile == "{profile}"'
+    assert found["selectors"] == [{"cel": {"expression": text}}]
+    assert found["deviceClassName"] == "gpu-mig.ration.dev"
+
+
+@pytest.mark.parametrize(
+    "resource",
+    ["mig-1c.3g.20gb", "mig-1g.10gb.shared", "mig-", "mig-1g", "gpus", "mig-1g.10gb\n", "hostdev"],
+)
+def test_what_is_not_known_is_left_to_whoever_serves_it(resource: str) -> None:
+    assert (
+        extended_resources.convert(a_pod(a_container("main", {resource: 1})))
+        == extended_resources.NOTHING
+    )
+
+
+def test_a_converted_pod_is_left_as_it_is() -> None:
+    after = converted(a_pod(a_container(gpu=1), init=[a_container("load", gpu=1)]))
+    assert extended_resources.convert(after) == extended_resources.NOTHING
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_pod(a_container()),
+        a_pod(a_container(gpu="0")),
+        a_pod(a_container(gpu=1), nodeName="node-a"),
+        {**a_pod(a_container(gpu=1)), "metadata": {"annotations": MIRROR}},
+        {},
+    ],
+)
+def test_pods_that_cannot_or_need_not_be_converted_are_left_alone(pod: Raw) -> None:
+    assert extended_resources.convert(pod) == extended_resources.NOTHING
+
+
+def test_containers_that_run_beside_each_other_have_claims_of_their_own() -> None:
+    pod = a_pod(
+        a_container("one", gpu=1),
+        a_container("two", gpu=1),
+        a_container("none"),
+        init=[a_sidecar("side", gpu=1)],
+    )
+    assert claims_of(converted(pod)) == {
+        "side": ["ration-0"],
+        "one": ["ration-1"],
+        "two": ["ration-2"],
+        "none": [],
+    }
+    assert len(extended_resources.convert(pod).templates) == 1
+
+
+def test_init_containers_use_what_an_app_container_will_have() -> None:
+    steps = [a_container("fetch", gpu=2), a_container("load", gpu=2), a_container("odd", gpu=1)]
+    side = a_sidecar("side", gpu=1)
+    pod = a_pod(a_container("main", gpu=2), init=[*steps, side, a_container("late", gpu=1)])
+    found = claims_of(converted(pod))
+    assert found["fetch"] == found["load"] == found["main"] == ["ration-1"]
+    assert found["odd"] == found["late"] == ["ration-2"]
+    assert found["side"] == ["ration-0"]
+
+
+def test_claims_that_a_pod_has_already_stay_and_their_names_are_not_taken() -> None:
+    pod = a_pod(
+        a_container(gpu=1),
+        resourceClaims=[{"name": "ration-0", "resourceClaimName": "mine"}],
+    )
+    pod["spec"]["containers"][0]["resources"]["claims"] = [{"name": "ration-0"}]
+    pod["metadata"] = {"labels": {"app": "web"}, "annotations": {"a": "b"}}
+    after = converted(pod)
+    assert claims_of(after) == {"main": ["ration-0", "ration-1"]}
+    assert [one["name"] for one in after["spec"]["resourceClaims"]] == ["ration-0", "ration-1"]
+    assert after["metadata"]["labels"] == {"app": "web", "ration.dev/converted": "true"}
+    assert set(after["metadata"]["annotations"]) == {"a", "ration.dev/converted-from"}
+
+
+def test_several_kinds_in_one_container_are_one_claim() -> None:
+    pod = a_pod(a_container("main", {"gpu": 1, "mig-1g.10gb": 2, "mig-1g.10gb.me": 1}))
+    (template,) = extended_resources.convert(pod).templates
+    assert template.name.startswith("ration-mixed-")
+    found = dra_requests.parse(template.spec["devices"])  # type: ignore[arg-type]
+    assert [(one.name, one.count) for one in found.requests] == [
+        ("gpu", 1),
+        ("mig-1", 2),
+        ("mig-2", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests", "words"),
+    [
+        ({GPU: "2"}, {GPU: "1"}, f"limits[{GPU}]: is 2, and the request is 1"),
+        ({}, {GPU: "1"}, f"requests[{GPU}]: stands without a limit"),
+        ({GPU: "500m"}, {GPU: "500m"}, "is 500m; expected a whole number, 32 at most"),
+        ({GPU: "-1"}, {}, "is -1; expected a whole number"),
+        ({GPU: "33"}, {}, "is 33; expected a whole number, 32 at most"),
+        ({GPU: "many"}, {}, "'many' is not a quantity"),
+        ({GPU: [1]}, {}, "is not a quantity"),
+        ({GPU: 20, "nvidia.com/mig-1g.10gb": 20}, {}, "32 devices a container at most"),
+        ({SHARED: "1.5"}, {}, "a whole number, 1024 at most"),
+    ],
+)
+def test_what_has_no_equal_is_refused_where_it_stands(
+    limits: Raw, requests: Raw, words: str
+) -> None:
+    pod = a_pod({"name": "main", "resources": {"limits": limits, "requests": requests}})
+    with pytest.raises(errors.BadInput) as raised:
+        extended_resources.convert(pod)
+    assert words in str(raised.value)
+    assert raised.value.where.startswith("spec.containers[0].resources.")
+
+
+def test_equal_amounts_may_be_written_in_two_ways() -> None:
+    resources = {"limits": {GPU: "1k"}, "requests": {GPU: 1000}}
+    with pytest.raises(errors.BadInput, match="is 1k; expected"):
+        extended_resources.convert(a_pod({"name": "main", "resources": resources}))
+    resources = {"limits": {GPU: "1"}, "requests": {GPU: 1}}
+    assert extended_resources.convert(a_pod({"name": "main", "resources": resources})).templates
+
+
+def test_one_shape_has_one_template_whatever_the_pod() -> None:
+    def of(*containers: Raw) -> str:
+        (template,) = extended_resources.convert(a_pod(*containers)).templates
+        return template.name
+
+    assert of(a_container("a", gpu=1)) == of(a_container("b", gpu="1"), a_container("c", gpu=1))
+    assert of(a_container(gpu=1)) != of(a_container(gpu=2))
+    other = extended_resources.Classes("gpu.nvidia.com", "gpu.nvidia.com", "ts", "mig.nvidia.com")
+    (elsewhere,) = extended_resources.convert(a_pod(a_container(gpu=1)), other).templates
+    assert elsewhere.name != of(a_container(gpu=1))
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from(["gpu", "gpu.shared", "mig-1g.10gb", "mig-3g.40gb", "other"]),
+    st.integers(0, 4),
+    max_size=3,
+)
+PODS = st.builds(
+    lambda apps, firsts: a_pod(
+        *(a_container(f"c{at}", one) for at, one in enumerate(apps)),
+        init=[
+            a_container(f"i{at}", one) | ({"restartPolicy": "Always"} if sidecar else {})
+            for at, (one, sidecar) in enumerate(firsts)
+        ],
+    ),
+    st.lists(AMOUNTS, min_size=1, max_size=4),
+    st.lists(st.tuples(AMOUNTS, st.booleans()), max_size=4),
+)
+
+
+@given(PODS)
+def test_whatever_a_pod_asks_each_container_has_its_amounts_by_one_claim(pod: Raw) -> None:
+    found = extended_resources.convert(pod)
+    after = converted(pod)
+    assert extended_resources.convert(after) == extended_resources.NOTHING
+    templates = {one.name: one for one in found.templates}
+    sources = {
+        one["name"]: templates[one["resourceClaimTemplateName"]]
+        for one in after["spec"].get("resourceClaims", ())
+    }
+    beside: list[str] = []
+    every = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
+    before = {one["name"]: one for one in every}
+    for name, used in claims_of(after).items():
+        limits = before[name]["resources"]["limits"]
+        asked = {
+            key: n for key, n in limits.items() if n and extended_resources.is_convertible(key)
+        }
+        assert len(used) == bool(asked)
+        if used:
+            requests = dra_requests.parse(sources[used[0]].spec["devices"]).requests  # type: ignore[arg-type]
+            devices = sum(one.count for one in requests)
+            assert devices == sum(1 if key == SHARED else n for key, n in asked.items())
+        if name.startswith("c") or before[name].get("restartPolicy"):
+            beside += used
+    assert len(beside) == len(set(beside))
+    assert {name for used in claims_of(after).values() for name in used} == set(sources)
+    assert all(re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) for name in templates)

@@ -1,0 +1,80 @@
+from driver import reasons
+from driver.resources.dra import claims
+from driver.scheduling.allocator import search
+from driver.scheduling.allocator.capacity import shortfall
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import machines, objects, worlds
+from tests.allocating import problem, solved, unsolved
+
+Reason = reasons.Reason
+MATCH = objects.matching(machines.NUMA)
+
+
+def of(
+    view: cluster.ClusterView, *found: claims.Claim
+) -> tuple[int, int, dict[reasons.Reason, int]]:
+    fits, wanted, counted = shortfall.of(problem(view, *found))
+    return fits, wanted, dict(counted)
+
+
+def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
+    claim = objects.claim("c", objects.a_request(count=3))
+    assert of(machines.looking({}, {}, taken=("gpu-0",)), claim) == (
+        1,
+        3,
+        {Reason.DEVICE_TAKEN: 1},
+    )
+
+
+def test_one_device_is_counted_for_one_request() -> None:
+    claim = objects.claim("c", objects.a_request("a"), objects.a_request("b"))
+    assert of(machines.looking({}), claim) == (1, 2, {})
+
+
+def test_devices_that_disagree_with_the_first_are_counted_by_the_constraint() -> None:
+    claim = objects.claim("c", objects.a_request(count=5), constraints=[MATCH])
+    assert of(machines.two_numa_nodes(), claim) == (4, 5, {Reason.CONSTRAINT_UNMET: 4})
+
+
+def test_devices_without_their_counters_are_counted_by_them() -> None:
+    claim = objects.claim("c", machines.of_profile("a", 2, "3g"))
+    assert of(machines.cut(1, "gpu-0-1g-0"), claim) == (
+        1,
+        2,
+        {Reason.COUNTERS_TAKEN: 1, Reason.SELECTOR_MISMATCH: 8},
+    )
+
+
+def test_of_alternatives_the_one_that_comes_closest_is_told() -> None:
+    ways = [objects.a_way("nope", 4, "false"), objects.a_way("four", 4), objects.a_way("three", 3)]
+    claim = objects.claim("c", objects.first_available("gpu", *ways))
+    assert of(machines.looking({}, {}), claim) == (2, 4, {})
+
+
+def test_what_bars_all_does_not_fit() -> None:
+    claim = objects.claim("c", objects.a_request(allocationMode="All"))
+    assert of(machines.looking({}, {}, {}, taken=("gpu-1",)), claim) == (
+        2,
+        3,
+        {Reason.DEVICE_TAKEN: 1},
+    )
+
+
+def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
+    """It may end with devices in hand that would not be taken first."""
+    kinds = [[1, 2], [1, 2], [2, 3], [2, 3], [1, 3], [1, 3], *[[4]] * 5]
+    view = machines.looking(*({"links": kind} for kind in kinds))
+    parts = [objects.a_request("a", 2), objects.a_request("b", 2), objects.a_request("c")]
+    claim = objects.claim("c", *parts, constraints=[objects.matching(machines.LINKS)])
+    whole = of(view, claim)
+    for budget in range(solved(search.solve(problem(view, claim))).steps):
+        asked = problem(view, claim)
+        assert unsolved(search.solve(asked, budget)).given_up
+        fits, wanted, counted = shortfall.of(asked)
+        assert (fits, wanted, dict(counted)) == whole
+
+
+def test_a_failing_selector_is_counted_and_fits_nothing() -> None:
+    text = f'device.attributes["{worlds.DRIVER}"].nope == 0'
+    claim = objects.claim("c", objects.a_request("gpu", 2, text))
+    assert of(machines.looking({}), claim) == (0, 2, {Reason.SELECTOR_FAILED: 1})

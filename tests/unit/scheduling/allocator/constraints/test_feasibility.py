@@ -1,0 +1,117 @@
+from driver.resources.dra import claims
+from driver.scheduling.allocator import search
+from driver.scheduling.allocator.constraints import counters, feasibility
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import objects, worlds
+from tests.allocating import empty_tally, problem
+
+NUMA = f"{worlds.DRIVER}/numa"
+ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
+FAILING = f'device.attributes["{worlds.DRIVER}"].nope == 0'
+
+
+def numa(*values: int, node: str = "node-a") -> cluster.ClusterView:
+    """A node of GPUs by their NUMA node."""
+    look = [
+        objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
+        for at, one in enumerate(values)
+    ]
+    return worlds.view(objects.a_slice(node, look))
+
+
+def demands(of: search.Problem) -> list[feasibility.Demand]:
+    return [
+        feasibility.Demand(claim, tuple(feasibility.Option(one, one.count) for one in ways))
+        for claim, ways in zip(of.claim_of, of.offers, strict=True)
+    ]
+
+
+def prospects_of(of: search.Problem, taken: counters.Tally | None = None) -> feasibility.Prospects:
+    return feasibility.Prospects(of.spots, of.bonds, taken or empty_tally(of))
+
+
+def hopeful(view: cluster.ClusterView, *found: claims.Claim) -> bool:
+    of = problem(view, *found)
+    return prospects_of(of).hopeful(demands(of))
+
+
+def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
+    return objects.claim("c", *requests, constraints=constraints)
+
+
+def test_a_request_for_more_than_there_is_is_hopeless() -> None:
+    assert hopeful(numa(0, 0), asking(objects.a_request(count=2)))
+    assert not hopeful(numa(0, 0), asking(objects.a_request(count=3)))
+
+
+def test_requests_do_not_have_the_same_device() -> None:
+    one = objects.a_request("one", 1, ZERO)
+    assert not hopeful(numa(0, 1), asking(one, objects.a_request("two", 1, ZERO)))
+    assert hopeful(numa(0, 1), asking(one, objects.a_request("two")))
+
+
+def test_shares_of_one_device_go_to_several_requests() -> None:
+    view = worlds.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
+    two = [objects.a_request(name, deviceClassName=worlds.ANY) for name in ("one", "two")]
+    assert hopeful(view, asking(*two))
+
+
+def test_administrators_are_beside_others() -> None:
+    plain = objects.claim("plain", objects.a_request())
+    admin = objects.claim("admin", objects.a_request("admin", adminAccess=True))
+    assert hopeful(numa(0), plain, admin)
+
+
+def test_one_alternative_that_may_be_had_is_hope() -> None:
+    several = objects.first_available("gpu", objects.a_way("a", 9), objects.a_way("b", 2))
+    assert hopeful(numa(0, 0), asking(several))
+    assert not hopeful(numa(0), asking(several))
+
+
+def test_devices_that_must_agree_are_too_few_where_no_value_has_enough() -> None:
+    aligned = [objects.matching(NUMA)]
+    three = asking(objects.a_request(count=3), constraints=aligned)
+    assert hopeful(numa(0, 0, 0, 1, 1), three)
+    assert not hopeful(numa(0, 0, 1, 1), three)
+
+
+def test_devices_that_must_differ_are_too_few_where_there_are_fewer_values() -> None:
+    apart = [objects.differing(NUMA)]
+    assert hopeful(numa(0, 1, 2), asking(objects.a_request(count=3), constraints=apart))
+    assert not hopeful(numa(0, 1, 1), asking(objects.a_request(count=3), constraints=apart))
+
+
+def test_requests_that_agree_need_a_value_that_all_of_them_can_have() -> None:
+    one = f'device.attributes["{worlds.DRIVER}"].numa == 1'
+    two = [objects.a_request("a", 1, ZERO), objects.a_request("b", 1, one)]
+    assert not hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA)]))
+    assert hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA, "a")]))
+
+
+def test_what_is_chosen_already_narrows_what_can_come() -> None:
+    of = problem(
+        numa(0, 1, 1), asking(objects.a_request(count=3), constraints=[objects.matching(NUMA)])
+    )
+    taken = empty_tally(of)
+    offer = of.offers[0][0]
+    assert taken.take(0, offer, 0)
+    of.bonds[0].add(0)
+    rest = feasibility.Demand(0, (feasibility.Option(offer, 1, 1),))
+    assert not prospects_of(of, taken).hopeful([rest])
+
+
+def test_where_a_selector_fails_hope_is_left_for_the_search_to_meet_the_failure() -> None:
+    assert hopeful(numa(0), asking(objects.a_request("gpu", 5, FAILING)))
+
+
+def test_it_may_hope_in_vain() -> None:
+    """Two constraints are looked at one by one."""
+    look = [
+        objects.with_values(objects.a_device(f"gpu-{at}"), numa=numa, row=row)
+        for at, (numa, row) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
+    ]
+    view = worlds.view(objects.a_slice("node-a", look))
+    both = [objects.matching(NUMA), objects.matching(f"{worlds.DRIVER}/row")]
+    claim = asking(objects.a_request(count=2), constraints=both)
+    assert hopeful(view, claim)
+    assert isinstance(search.solve(problem(view, claim)), search.Unsolved)

@@ -1,0 +1,95 @@
+from driver.resources.dra import claims
+from driver.scheduling.allocator.constraints import counters
+from driver.scheduling.allocator.equivalence import device_classes
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import objects, worlds
+from tests.allocating import empty_tally, problem
+
+NUMA = f"{worlds.DRIVER}/numa"
+ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
+
+
+def kinds(
+    view: cluster.ClusterView, claim: claims.Claim | None = None, take: int | None = None
+) -> list[int | None]:
+    """The kind of each device, numbered as they come."""
+    of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
+    taken: counters.Tally = empty_tally(of)
+    if take is not None:
+        assert taken.take(take, of.offers[0][0], 0)
+    found = device_classes.Likeness(of.spots, of.offers, of.ties, taken)
+    numbers: dict[object, int] = {}
+    return [
+        None if kind is None else numbers.setdefault(kind, len(numbers))
+        for kind in map(found.kind, range(len(of.spots)))
+    ]
+
+
+def numa(*values: int) -> cluster.ClusterView:
+    look = [
+        objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
+        for at, one in enumerate(values)
+    ]
+    return worlds.view(objects.a_slice("node-a", look))
+
+
+def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> cluster.ClusterView:
+    """Parts by the set that they draw on, and the size of each."""
+    found = [
+        objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)
+    ]
+    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    sets = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
+    return worlds.view(*objects.counting(sets, found), taken=held)
+
+
+def test_devices_that_nothing_tells_apart_are_alike() -> None:
+    assert kinds(numa(0, 1, 0)) == [0, 0, 0]
+
+
+def test_a_constraint_tells_by_its_attribute() -> None:
+    claim = objects.claim("c", objects.a_request(), constraints=[objects.matching(NUMA)])
+    assert kinds(numa(0, 1, 0), claim) == [0, 1, 0]
+
+
+def test_a_request_tells_those_it_may_have_from_others() -> None:
+    claim = objects.claim("c", objects.a_request("gpu", 1, ZERO), objects.a_request("any"))
+    assert kinds(numa(0, 1, 0), claim) == [0, 1, 0]
+
+
+def test_a_device_that_is_taken_is_like_no_other() -> None:
+    assert kinds(numa(0, 0, 0), take=1) == [0, None, 0]
+
+
+def test_what_others_have_of_a_device_tells_it_apart() -> None:
+    shares = [objects.a_share_device(f"ts-{at}") for at in range(3)]
+    held = worlds.holding("x", "node-a", objects.a_share("ts-1", memory="10Gi"))
+    view = worlds.view(objects.a_slice("node-a", shares), taken=[held])
+    assert kinds(view) == [0, 1, 0]
+
+
+def test_parts_are_alike_at_the_same_place_of_gpus_that_are_alike() -> None:
+    view = two_gpus(("gpu-0", "1"), ("gpu-0", "1"), ("gpu-1", "1"), ("gpu-1", "1"))
+    assert kinds(view) == [0, 1, 0, 1]
+
+
+def test_parts_of_gpus_of_which_unlike_amounts_are_left_are_not_alike() -> None:
+    view = two_gpus(
+        ("gpu-0", "1"), ("gpu-0", "1"), ("gpu-1", "1"), ("gpu-1", "1"), taken=("part-3",)
+    )
+    assert kinds(view)[:3] == [0, 1, 2]
+
+
+def test_parts_of_unlike_size_make_gpus_unlike() -> None:
+    assert kinds(two_gpus(("gpu-0", "1"), ("gpu-1", "2"))) == [0, 1]
+
+
+def test_a_part_that_is_taken_sets_its_whole_gpu_apart() -> None:
+    view = two_gpus(("gpu-0", "1"), ("gpu-0", "1"), ("gpu-1", "1"), ("gpu-1", "1"))
+    assert kinds(view, take=0) == [None, None, 0, 1]
+
+
+def test_what_they_would_give_a_request_tells_shares_apart() -> None:
+    big, small = objects.a_share_device("ts-0"), objects.a_share_device("ts-1")
+    big["capacity"]["memory"]["requestPolicy"]["default"] = "16Gi"
+    assert kinds(worlds.view(objects.a_slice("node-a", [big, small]))) == [0, 1]

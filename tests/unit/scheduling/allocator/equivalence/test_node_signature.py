@@ -1,0 +1,130 @@
+from typing import Any
+
+import pytest
+
+from driver.resources.dra import claims
+from driver.scheduling.allocator import requests as allocator_requests
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.equivalence import node_signature
+from driver.scheduling.snapshot import cluster_state
+from tests import neighbours, objects, worlds
+
+A, B = "node-a", "node-b"
+UUID = f"{worlds.DRIVER}/uuid"
+
+
+def gpus(*uuids: str, **more: Any) -> list[objects.Raw]:
+    return [
+        objects.with_values(objects.a_device(f"gpu-{at}"), **{"uuid": uuid, **more})
+        for at, uuid in enumerate(uuids)
+    ]
+
+
+def alike(view: cluster_state.Picture) -> bool:
+    one, other = (node_signature.look(view, view.shares(view.nodes[name].name)) for name in (A, B))  # type: ignore[index]
+    return one is not None and one == other
+
+
+def two(
+    mine: list[objects.Raw], theirs: list[objects.Raw], *taken: claims.Claim
+) -> cluster_state.Picture:
+    return worlds.view(objects.a_slice(A, mine), objects.a_slice(B, theirs), taken=taken)
+
+
+def test_nodes_are_alike_whatever_the_uuids_of_their_devices() -> None:
+    assert alike(two(gpus("one", "two"), gpus("three", "four")))
+
+
+def test_nodes_are_alike_where_the_same_devices_are_in_use() -> None:
+    mine, theirs = worlds.holding("x", A, "gpu-0"), worlds.holding("y", B, "gpu-0")
+    other = worlds.holding("y", B, "gpu-1")
+    assert alike(two(gpus("one", "two"), gpus("three", "four"), mine, theirs))
+    assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine, other))
+    assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine))
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        gpus("one"),
+        gpus("one", "two", numa=1),
+        gpus("one", "two", numa=False),
+        [{**one, "taints": []} for one in gpus("one", "two", numa=0)],
+        [{**one, "capacity": {"memory": {"value": "1Gi"}}} for one in gpus("one", "two", numa=0)],
+        [{**one, "allowMultipleAllocations": True} for one in gpus("one", "two", numa=0)],
+    ],
+)
+def test_nodes_whose_devices_differ_are_not_alike(theirs: list[objects.Raw]) -> None:
+    assert not alike(two(gpus("one", "two", numa=0), theirs))
+
+
+SHARES = [objects.a_share_device("ts")]
+
+
+def sharing(node: str, amount: str, **more: Any) -> claims.Claim:
+    number = 1 if node == A else 2
+    share = objects.a_share("ts", number, memory=amount)
+    return worlds.holding(f"of-{node}", node, share, **more)
+
+
+def test_nodes_are_alike_where_as_much_of_a_device_is_shared_in_one_namespace() -> None:
+    assert alike(two(SHARES, SHARES, sharing(A, "8Gi"), sharing(B, "8Gi")))
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi"), sharing(B, "9Gi")))
+    other = sharing(B, "8Gi", namespace="other")
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi"), other))
+    assert not alike(two(SHARES, SHARES, sharing(A, "8Gi")))
+
+
+def test_a_node_whose_share_is_configured_is_like_no_other() -> None:
+    held = (neighbours.holder(f"of-{n}", "ts", neighbours.turns("Long"), node=n) for n in (A, B))
+    assert not alike(two(SHARES, SHARES, *held))
+
+
+def cut(node: str, amount: str) -> list[objects.Raw]:
+    parts = [objects.drawing("gpu-0", "gpu-0", slots=amount)]
+    return objects.counting({"gpu-0": {"slots": "4"}}, parts, node)
+
+
+def test_nodes_are_alike_where_devices_draw_the_same_on_the_same_counters() -> None:
+    assert alike(worlds.view(*cut(A, "4"), *cut(B, "4")))
+    assert not alike(worlds.view(*cut(A, "4"), *cut(B, "2")))
+
+
+def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
+    found = [objects.a_slice(name, gpus("one")) for name in (A, B)]
+    for one in found:
+        one["spec"]["pool"]["resourceSliceCount"] = 2
+    assert not alike(worlds.view(*found))
+
+
+def tells(claim: claims.Claim) -> bool:
+    view = two(gpus("one"), gpus("two"))
+    wants = allocator_requests.wants(view, (claim,))
+    assert not isinstance(wants, allocator_types.NoFit)
+    return node_signature.tells_uuids(view, (claim,), wants)
+
+
+def test_what_does_not_read_uuids_does_not_tell_by_them() -> None:
+    assert not tells(objects.claim("c", objects.a_request()))
+
+
+def test_a_selector_that_reads_uuids_tells_by_them() -> None:
+    text = f'device.attributes["{worlds.DRIVER}"].uuid == "one"'
+    assert tells(objects.claim("c", objects.a_request("gpu", 1, text)))
+
+
+def test_a_constraint_on_uuids_tells_by_them() -> None:
+    rule = objects.matching(UUID)
+    assert tells(objects.claim("c", objects.a_request(), constraints=[rule]))
+
+
+def test_configuration_may_be_for_one_device() -> None:
+    assert tells(objects.claim("c", objects.a_request(), config=[objects.a_config()]))
+
+
+def test_what_is_needed_of_a_part_is_for_no_device_by_name() -> None:
+    need = objects.a_config("SliceConfig")
+    assert not tells(objects.claim("c", objects.a_request(), config=[need]))
+    assert tells(objects.claim("c", objects.a_request(), config=[need, objects.a_config()]))
+    held = (neighbours.holder(f"of-{name}", "ts", need, node=name) for name in (A, B))
+    assert alike(two(SHARES, SHARES, *held))

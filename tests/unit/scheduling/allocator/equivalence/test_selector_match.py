@@ -1,0 +1,81 @@
+import dataclasses
+from typing import Any
+
+from driver.resources.cel import selector as cel
+from driver.resources.dra import slices
+from driver.scheduling.allocator.equivalence import selector_match
+from tests import objects, worlds
+
+NUMA = f'device.attributes["{worlds.DRIVER}"].numa == 1'
+MEMORY = f'device.capacity["{worlds.DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
+FLAG = f'device.attributes["{worlds.DRIVER}"].flag == true'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted(cel.Selector):
+    """A selector that notes what it is evaluated on."""
+
+    seen: list[cel.Device] = dataclasses.field(default_factory=list)
+
+    def matches(self, device: cel.Device) -> bool | cel.Failed:
+        self.seen.append(device)
+        return cel.Selector.matches(self, device)
+
+
+def counted(expression: str) -> tuple[selector_match.Matcher, list[cel.Device]]:
+    compiled = cel.compile_selector(expression)
+    assert isinstance(compiled, cel.Selector), compiled
+    values = {one.name: getattr(compiled, one.name) for one in dataclasses.fields(compiled)}
+    found = Counted(**values)
+    return selector_match.Matcher(found), found.seen
+
+
+def a_device(name: str, memory: str = "80Gi", **values: Any) -> slices.Device:
+    raw = objects.with_values(objects.a_device(name), **values)
+    raw["capacity"] = {"memory": {"value": memory}}
+    return slices.parse_device(raw, "device")
+
+
+def test_equal_expressions_have_one_matcher() -> None:
+    assert selector_match.of(NUMA) is selector_match.of(NUMA)
+
+
+def test_one_that_does_not_compile_says_why() -> None:
+    found = selector_match.of("device.driver ==")
+    assert isinstance(found, cel.Unusable)
+    assert "Syntax error" in found.why
+
+
+def test_devices_that_look_alike_to_a_selector_are_evaluated_once() -> None:
+    one, seen = counted(NUMA)
+    alike = [a_device(f"gpu-{at}", numa=1, index=at) for at in range(8)]
+    assert [one.says(worlds.DRIVER, device) for device in alike] == [True] * 8
+    assert one.says(worlds.DRIVER, a_device("gpu-8", numa=0)) is False
+    assert len(seen) == 2
+
+
+def test_the_same_attribute_of_another_driver_is_another_value() -> None:
+    one, seen = counted(NUMA)
+    device = a_device("gpu-0", numa=1)
+    assert one.says(worlds.DRIVER, device) is True
+    assert isinstance(one.says("nic.example.com", device), cel.Failed)
+    assert len(seen) == 2
+
+
+def test_a_qualified_name_is_as_good_as_a_short_one() -> None:
+    one, _ = counted(NUMA)
+    assert (
+        one.says(worlds.DRIVER, a_device("gpu-0", "80Gi", **{f"{worlds.DRIVER}/numa": 1})) is True
+    )
+
+
+def test_capacity_is_part_of_the_look() -> None:
+    one, _ = counted(MEMORY)
+    assert one.says(worlds.DRIVER, a_device("gpu-0", "80Gi")) is True
+    assert one.says(worlds.DRIVER, a_device("gpu-0", "24Gi")) is False
+
+
+def test_true_is_not_taken_for_one() -> None:
+    one, _ = counted(FLAG)
+    assert one.says(worlds.DRIVER, a_device("gpu-0", flag=True)) is True
+    assert one.says(worlds.DRIVER, a_device("gpu-1", flag=1)) is not True

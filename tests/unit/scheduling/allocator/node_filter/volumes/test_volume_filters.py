@@ -1,0 +1,162 @@
+"""The four plugins that volumes concern; the oracle compares each with kube-scheduler's own."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from driver import ids, reasons
+from driver.resources.core import pods, storage, volumes
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import clusters, objects
+
+Reason = reasons.Reason
+KEY = ids.Key("default/data")
+WAITS = storage.StorageClass("fast", "csi.example.com", waits=True)
+CLAIM = volumes.VolumeClaim(
+    "", completed=False, namespace="default", name="data", storage_class="fast", size=10 * 10**9
+)
+DISK = volumes.Volume(name="disk", storage_class="fast", size=20 * 10**9, available=True)
+
+
+@pytest.fixture
+def view() -> cluster_state.Picture:
+    """A node in each of two zones, and a class that waits for a node."""
+    made = clusters.view([clusters.a_node("a", "east"), clusters.a_node("b", "west")])
+    made.put_storage_class("fast", WAITS)
+    return made
+
+
+def mounting(name: str = "new", claim: str = "data", **spec: Any) -> pods.Pod:
+    mounted = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
+    return clusters.a_pod(name, volumes=[mounted], **spec)
+
+
+def zones(*names: str) -> storage.Topology:
+    return (((clusters.ZONE, frozenset(names)),),)
+
+
+def test_a_claim_that_waits_is_made_for_any_node_of_its_class(view: cluster_state.Picture) -> None:
+    view.put_bound(KEY, CLAIM)
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    view.put_storage_class("fast", replace(WAITS, topology=zones("west")))
+    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
+
+
+def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(view: cluster_state.Picture) -> None:
+    view.put_bound(KEY, CLAIM)
+    view.put_storage_class("fast", replace(WAITS, waits=False))
+    assert clusters.fitting(view, mounting()) == []
+
+
+def test_a_volume_made_by_hand_is_bound_where_it_is(view: cluster_state.Picture) -> None:
+    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.put_bound(KEY, CLAIM)
+    assert clusters.fitting(view, mounting()) == []
+    there = volumes.parse_volume(
+        {"spec": {"nodeAffinity": {"required": objects.on_host("b")}}}
+    ).selector
+    view.put_volume("disk", replace(DISK, selector=there))
+    assert clusters.fitting(view, mounting()) == ["b"]
+    view.put_volume("disk", replace(DISK, size=1))
+    assert clusters.fitting(view, mounting()) == []
+
+
+def local(node: str, name: str) -> volumes.Volume:
+    """A volume of a node alone."""
+    affinity = {"spec": {"nodeAffinity": {"required": objects.on_host(node)}}}
+    return replace(DISK, name=name, selector=volumes.parse_volume(affinity).selector)
+
+
+def test_a_volume_is_not_counted_for_two_pods_on_their_way_to_its_node(
+    view: cluster_state.Picture,
+) -> None:
+    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    for name in ("data", "other"):
+        view.put_bound(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
+    for node in ("a", "b"):
+        view.put_volume(f"disk-{node}", local(node, f"disk-{node}"))
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    fly(view, mounting("first", claim="other"), "a")
+    assert clusters.fitting(view, mounting()) == ["b"]
+    view.put_volume("more", local("a", "more"))
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+
+
+def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.Picture) -> None:
+    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.put_bound(KEY, CLAIM)
+    view.put_volume("disk", DISK)
+    fly(view, mounting("first"), "a")
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+
+
+def fly(view: cluster_state.Picture, pod: pods.Pod, node: str) -> None:
+    view.put_pod(pod.key, pod)
+    view.fly(cluster.InFlight(pod, ids.NodeName(node), {}))
+
+
+def test_a_claim_being_made_for_a_node_keeps_its_pod_there(view: cluster_state.Picture) -> None:
+    view.put_bound(KEY, replace(CLAIM, selected=ids.NodeName("b")))
+    assert clusters.fitting(view, mounting()) == ["b"]
+
+
+def test_storage_capacity_counts_where_the_driver_tells_it(view: cluster_state.Picture) -> None:
+    view.put_bound(KEY, CLAIM)
+    view.put_csi_driver(
+        "csi.example.com", storage.CSIDriver("csi.example.com", tracks_capacity=True)
+    )
+    assert clusters.fitting(view, mounting()) == []
+    raw = {
+        "metadata": {"name": "k", "namespace": "x"},
+        "storageClassName": "fast",
+        "capacity": "1Ti",
+        "nodeTopology": {"matchLabels": {clusters.ZONE: "west"}},
+    }
+    view.put_capacity(ids.Key("x/k"), storage.parse_capacity(raw))
+    assert clusters.fitting(view, mounting()) == ["b"]
+
+
+def test_without_any_class_nothing_is_said_of_unbound_claims(view: cluster_state.Picture) -> None:
+    """The right to list them may be missing: such a pod would wait for ever."""
+    view.put_storage_class("fast", None)
+    view.put_bound(KEY, CLAIM)
+    assert clusters.fitting(view, mounting()) == ["a", "b"]
+
+
+def test_a_volume_of_another_zone_is_not_reached(view: cluster_state.Picture) -> None:
+    view.put_bound(KEY, replace(CLAIM, volume="disk", completed=True))
+    view.put_volume("disk", replace(DISK, labels={clusters.ZONE: "west__north"}))
+    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
+
+
+def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.Picture) -> None:
+    csi_node = storage.CSINode(
+        ids.NodeName("a"), frozenset({"csi.example.com"}), {"csi.example.com": 1}
+    )
+    view.put_csi_node("a", csi_node)
+    for name in ("data", "other"):
+        view.put_bound(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
+    there = mounting("there", "other", node="a")
+    view.put_pod(there.key, there)
+    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME_LIMIT}
+    assert clusters.reasons_of(view, mounting(claim="other")) == {}
+
+
+def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.Picture) -> None:
+    alone = frozenset({volumes.ONE_POD})
+    view.put_bound(KEY, replace(CLAIM, modes=alone))
+    there = mounting("there", node="a")
+    view.put_pod(there.key, there)
+    assert {*clusters.reasons_of(view, mounting()).values()} == {Reason.NODE_VOLUME_IN_USE}
+    view.put_pod(there.key, None)
+    assert clusters.reasons_of(view, mounting()) == {}
+
+
+def test_a_disk_that_is_mounted_keeps_others_from_its_node(view: cluster_state.Picture) -> None:
+    disk = [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]
+    there = clusters.a_pod("there", "a", volumes=disk)
+    view.put_pod(there.key, there)
+    pod = clusters.a_pod("new", volumes=disk)
+    assert clusters.reasons_of(view, pod) == {"a": Reason.NODE_VOLUME_IN_USE}

@@ -1,0 +1,78 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from driver.api import workload_mix
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator.policies import base, configured_mix, ranking
+from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.snapshot import cluster_state
+from tests import allocating, objects, worlds
+from tests.fakes import simulated_pool
+
+MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
+PRODUCTS = {"A100": "NVIDIA A100-SXM4-40GB", "H100": "NVIDIA H100 80GB HBM3"}
+
+
+def mixed(*entries: dict[str, Any]) -> policie_workload_mix.Mix:
+    return configured_mix.of(workload_mix.read({"workloads": list(entries)}, "usual.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "demand"),
+    [
+        ({"gpus": 8, "cpu": 64}, policie_workload_mix.Demand(base.WHOLE, 8, cpu=64_000)),
+        ({"face": "mps", "percent": 25}, policie_workload_mix.Demand(base.MPS, 1, 250)),
+        (
+            {"face": "time-slicing", "percent": 5},
+            policie_workload_mix.Demand(base.TIME_SLICING, 1, 50),
+        ),
+        ({"face": "mig", "percent": 12}, policie_workload_mix.Demand(base.PARTS, 1, 120)),
+        (
+            {"products": ["T4"]},
+            policie_workload_mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})),
+        ),
+        ({"gpus": 0, "cpu": "1500m"}, policie_workload_mix.Demand(base.IDLE, 0, 0, 1500)),
+    ],
+)
+def test_an_entry_is_the_shape_it_says(
+    entry: dict[str, Any], demand: policie_workload_mix.Demand
+) -> None:
+    assert mixed(entry).shapes == ((demand, 1.0),)
+
+
+def test_weights_count_beside_each_other() -> None:
+    found = mixed({"gpus": 8, "weight": 3}, {"gpus": 1})
+    assert [weight for _, weight in found.shapes] == [0.75, 0.25]
+
+
+def test_the_cpus_of_each_gpu_follow_pods_without_gpus_included() -> None:
+    assert mixed({"gpus": 1, "cpu": 4}, {"gpus": 0, "cpu": 2, "weight": 2}).cpu_per_gpu == 8000
+
+
+@pytest.fixture(scope="module")
+def view() -> cluster_state.Picture:
+    """Eight idle A100 and eight idle H100."""
+    found = [
+        one
+        for name, machine in MACHINES.items()
+        for one in slice_builder.render(
+            simulated_pool.of_machine(name, "controller", machine),
+            slice_builder.Owner(simulated_pool.node_name(name), "uid"),
+            1,
+        )
+    ]
+    return worlds.view(*found)
+
+
+@pytest.mark.parametrize(("needed", "taken"), [("A100", "node-h"), ("H100", "node-a")])
+def test_who_can_use_any_kind_leaves_the_one_that_others_need(
+    view: cluster_state.Picture, needed: str, taken: str
+) -> None:
+    usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
+    judge = ranking.of("fragmentation", usual)
+    asked = allocating.workload(objects.claim("c", objects.a_request("r", 1)))
+    answer = allocator.allocate(view, asked, replace(worlds.DECIDING, ranking=judge))
+    assert allocating.placed(answer).node == taken

@@ -1,0 +1,84 @@
+from dataclasses import replace
+
+from driver import names, reasons
+from driver.resources.dra import device_classes
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.policies import base, policy_selector, ranking, workload_mix
+from driver.scheduling.snapshot import cluster_state
+from tests import allocating, objects, worlds
+
+SPREADING = "spreading"
+
+
+def a_class(words: str | None) -> device_classes.DeviceClass:
+    return replace(objects.device_class(SPREADING), policies=words)
+
+
+def fleet(words: str | None) -> cluster_state.Picture:
+    """Two nodes of two GPUs; one GPU of the second is in use."""
+    found = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
+    held = worlds.holding("x", "node-b", "gpu-0")
+    return worlds.view(*found, taken=[held], found_classes=[a_class(words)])
+
+
+def decide(
+    view: cluster_state.Picture, *asking: str
+) -> allocator_types.Placement | allocator_types.NoFit:
+    made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
+    claim = objects.claim("c", *made)
+    deciding = replace(worlds.DECIDING, ranking=ranking.of("pack"))
+    return allocator.allocate(view, allocating.workload(claim), deciding)
+
+
+def test_a_class_says_what_is_best_for_what_asks_it() -> None:
+    view = fleet("spread")
+    packed, spread = decide(view, worlds.ANY), decide(view, SPREADING)
+    assert allocating.placed(packed).node == "node-b"
+    assert allocating.placed(spread).node == "node-a"
+    assert allocating.placed(spread).why == "the emptiest node: 2 of 2 GPUs were free, 1 are left"
+
+
+def test_a_class_may_ask_for_no_policy_at_all() -> None:
+    assert allocating.placed(decide(fleet(""), SPREADING)).why == "the first by name"
+
+
+def test_a_class_that_says_nothing_leaves_it_to_the_controller() -> None:
+    assert allocating.placed(decide(fleet(None), SPREADING)).node == "node-b"
+
+
+def test_of_several_classes_the_first_that_says_anything_decides() -> None:
+    view = fleet("spread")
+    assert allocating.placed(decide(view, worlds.ANY, SPREADING)).node == "node-a"
+
+
+def test_a_policy_that_is_not_there_is_told_with_the_class_that_names_it() -> None:
+    answer = allocating.refused(decide(fleet("best"), SPREADING))
+    assert answer.blocker is reasons.Reason.CONFIG_INVALID
+    assert answer.detail.startswith(
+        f"DeviceClass spreading: annotation {names.POLICIES_ANNOTATION}: 'best' is no policy; "
+        "expected some of "
+    )
+
+
+def test_the_policies_are_the_same_object_as_long_as_nothing_changes() -> None:
+    view, known = fleet("spread"), policy_selector.Judges(ranking.of("pack"))
+    wants = allocating.wants(view, objects.claim("c", objects.a_request("r", 1)))
+    found = known.of(view, wants)
+    assert known.of(view, wants) is found
+
+
+def test_policies_of_a_class_know_what_is_usually_asked_as_the_controllers_do() -> None:
+    usual = workload_mix.of([(workload_mix.Demand(base.WHOLE, 2), 1.0)])
+    view, known = fleet("fragmentation"), policy_selector.Judges(ranking.of("pack", usual))
+    asking = objects.a_request("r", 1, deviceClassName=SPREADING)
+    found = known.of(view, allocating.wants(view, objects.claim("c", asking)))
+    assert isinstance(found, ranking.Ranking)
+    assert found.usual.shapes == usual.shapes
+
+
+def test_the_policies_of_a_class_are_read_from_its_annotation() -> None:
+    raw = objects.a_class(SPREADING)
+    raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: "spread"}
+    assert device_classes.parse(raw).policies == "spread"
+    assert device_classes.parse(objects.a_class(SPREADING)).policies is None

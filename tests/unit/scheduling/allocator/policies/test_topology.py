@@ -1,0 +1,76 @@
+import itertools
+
+from driver.scheduling.allocator.policies import base, topology
+from tests import rooms
+
+TOPOLOGY, ISLANDS = topology.Topology(), topology.Islands()
+
+
+def linked(*groups: tuple[int, ...], numa: int = 4) -> base.Wiring:
+    """GPUs with NVLink inside each group; so many GPUs on each NUMA node, each of its own root."""
+    peers = {at: sum(1 << j for j in group if j != at) for group in groups for at in group}
+    return base.Wiring(
+        tuple(base.Position(peers[at], f"pci{at}", at // numa) for at in sorted(peers))
+    )
+
+
+def score(wiring: base.Wiring, *places: int) -> int:
+    before = rooms.room(*[rooms.idle()] * len(wiring.positions), wiring=wiring)
+    return TOPOLOGY.score(rooms.candidate(before, *rooms.whole(*places)))
+
+
+def test_a_set_inside_an_nvlink_island_is_better_than_one_across() -> None:
+    islands = linked((0, 1, 4, 5), (2, 3, 6, 7))
+    best = max(itertools.combinations(range(8), 4), key=lambda four: score(islands, *four))
+    assert best in {(0, 1, 4, 5), (2, 3, 6, 7)}
+
+
+def test_where_nvlink_reaches_everything_one_numa_node_is_better_than_two() -> None:
+    switched = linked(tuple(range(8)))
+    assert score(switched, 0, 1, 2, 3) > score(switched, 0, 1, 2, 4) > score(switched, 0, 1, 4, 5)
+
+
+def test_without_nvlink_a_common_root_is_better_than_a_common_numa_node() -> None:
+    places = [base.Position(0, root, numa) for root, numa in (("a", 0), ("a", 0), ("b", 0))]
+    tree = base.Wiring((*places, base.Position(0, "c", 1)))
+    assert score(tree, 0, 1) > score(tree, 0, 2) > score(tree, 0, 3) > 0
+
+
+def test_a_single_gpu_and_gpus_of_which_nothing_is_known_make_no_difference() -> None:
+    assert score(linked((0, 1)), 0) == base.MAX_SCORE
+    assert score(rooms.flat(4), 0, 1) == score(rooms.flat(4), 2, 3) == 0
+
+
+def test_the_words_name_what_connects_the_set() -> None:
+    def says(wiring: base.Wiring, *places: int) -> str:
+        before = rooms.room(*[rooms.idle()] * len(wiring.positions), wiring=wiring)
+        return TOPOLOGY.explain(rooms.candidate(before, *rooms.whole(*places)))
+
+    assert says(linked((0, 1), (2, 3)), 0, 1) == "2 GPUs connected by NVLink"
+    assert says(linked((0, 1), (2, 3)), 1, 2) == "2 GPUs of NUMA node 0"
+    roots = base.Wiring((base.Position(0, "pci0", 0), base.Position(0, "pci0", 1)))
+    assert says(roots, 0, 1) == "2 GPUs under one PCIe root"
+    assert says(linked((0,), (1,), numa=1), 0, 1) == says(linked((0,)), 0) == ""
+
+
+def kept(wiring: base.Wiring, busy: tuple[int, ...], place: int) -> int:
+    cards = [rooms.TAKEN if at in busy else rooms.idle() for at in range(len(wiring.positions))]
+    before = rooms.room(*cards, wiring=wiring)
+    return ISLANDS.score(rooms.candidate(before, *rooms.whole(place)))
+
+
+def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
+    pairs = linked((0, 1), (2, 3))
+    scores = {place: kept(pairs, (0,), place) for place in (1, 2, 3)}
+    assert max(scores, key=scores.__getitem__) == 1
+    assert scores[2] == scores[3]
+
+
+def test_a_gpu_of_a_node_in_use_is_missed_less_than_one_of_an_idle_node() -> None:
+    switched = linked(tuple(range(8)))
+    assert kept(switched, (0, 1, 2, 3), 4) > kept(switched, (), 4)
+    assert kept(switched, tuple(range(1, 8)), 0) == base.MAX_SCORE
+
+
+def test_islands_has_no_words_of_its_own() -> None:
+    assert ISLANDS.explain(rooms.candidate(rooms.room(rooms.idle()), *rooms.whole(0))) == ""

@@ -1,0 +1,117 @@
+from collections.abc import Sequence
+
+import pytest
+
+from driver import reasons
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.snapshot import cluster_state
+from tests import neighbours, objects, worlds
+from tests.allocating import Answer, counts, decide, devices
+
+Reason = reasons.Reason
+OWN = [neighbours.mps()]
+"""A claim's own daemon over its whole GPUs."""
+
+
+def node(
+    *, shares: int = 2, gpus: int = 2, taken: tuple[claims.Claim, ...] = ()
+) -> cluster_state.Picture:
+    found = [objects.a_share_device(f"mps-{at}", neighbours.MPS) for at in range(shares)]
+    found += [objects.a_device(f"gpu-{at}") for at in range(gpus)]
+    return worlds.view(objects.a_slice("node-a", found), taken=taken)
+
+
+def share(name: str, count: int = 1) -> claims.Claim:
+    return objects.claim(name, neighbours.part(count=count))
+
+
+def whole(name: str, count: int = 1, config: object = None) -> claims.Claim:
+    return objects.claim(name, objects.a_request(count=count), config=config)
+
+
+def in_containers(
+    view: cluster_state.Picture, used: Sequence[tuple[str, ...]], *found: claims.Claim
+) -> Answer:
+    return decide(view, *found, containers=neighbours.containers(*used))
+
+
+def test_a_container_has_a_share_under_mps_and_no_gpu_beside_it() -> None:
+    found = [share("a"), whole("b")]
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
+    assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "gpu-0"]
+
+
+def test_a_container_has_one_share_under_mps_only() -> None:
+    found = [share("a"), share("b")]
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] >= 1
+    assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "mps-0"]
+    twice = share("a", 2)
+    assert counts(in_containers(node(), [("a",)], twice))[Reason.CONTAINER_DAEMONS] >= 1
+
+
+def test_a_container_has_all_gpus_of_its_claim_under_the_claims_own_daemon() -> None:
+    assert devices(in_containers(node(), [("a",)], whole("a", 2, OWN))) == ["gpu-0", "gpu-1"]
+
+
+def test_a_claims_own_daemon_admits_no_gpu_of_another_claim() -> None:
+    found = [whole("a", config=OWN), whole("b")]
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
+    both = [whole("a", config=OWN), whole("b", config=OWN)]
+    assert counts(in_containers(node(), [("a", "b")], *both))[Reason.CONTAINER_DAEMONS] == 2
+    assert devices(in_containers(node(), [("a",), ("b",)], *both)) == ["gpu-0", "gpu-1"]
+
+
+def test_gpus_without_a_daemon_go_together() -> None:
+    found = [whole("a"), whole("b")]
+    assert devices(in_containers(node(), [("a", "b")], *found)) == ["gpu-0", "gpu-1"]
+
+
+def test_a_container_that_names_a_request_has_only_that() -> None:
+    claim = objects.claim("a", neighbours.part("share"), objects.a_request("whole"))
+    split = [("a/share",), ("a/whole",)]
+    assert devices(in_containers(node(), split, claim)) == ["mps-0", "gpu-0"]
+    assert counts(in_containers(node(), [("a",)], claim))[Reason.CONTAINER_DAEMONS] >= 1
+
+
+def test_time_sliced_shares_have_no_daemon_and_go_with_all() -> None:
+    view = worlds.view(
+        objects.a_slice("node-a", [objects.a_share_device("ts"), objects.a_device("gpu-0")])
+    )
+    assert devices(in_containers(view, [("a", "b")], share("a"), whole("b"))) == ["ts", "gpu-0"]
+
+
+def test_another_device_is_sought_where_the_first_does_not_go_with_the_container() -> None:
+    """Any GPU would do for b: it gets the one without a daemon."""
+    found = [objects.a_share_device("ts"), objects.a_share_device("mps", neighbours.MPS)]
+    found += [objects.a_device("gpu-0")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    anything = objects.claim("b", objects.a_request(deviceClassName=worlds.ANY))
+    answer = in_containers(view, [("a", "b")], whole("a"), anything)
+    assert devices(answer) == ["gpu-0", "ts"]
+
+
+@pytest.mark.parametrize(
+    ("device", "config", "goes"),
+    [
+        ({"device": "gpu-1"}, [], True),
+        ({"device": "gpu-1"}, OWN, False),
+        ({"device": "gpu-1", "adminAccess": True}, OWN, True),
+        (objects.a_share("mps-0", memory="8Gi"), [], False),
+        ({"device": "gone"}, OWN, True),
+    ],
+)
+def test_what_the_pods_settled_claims_have_counts_too(
+    device: objects.Raw, config: list[objects.Raw], *, goes: bool
+) -> None:
+    status = objects.allocated("node-a", device)
+    status["allocation"]["devices"]["config"] = [{"source": "FromClaim", **one} for one in config]
+    settled = objects.claim("settled", status=status)
+    pod = objects.pod("pod", "settled", "a", containers=neighbours.containers(("settled", "a")))
+    workload = allocator_types.Workload(pod, (whole("a"),), settled=(settled,))
+    answer = allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
+    if goes:
+        assert devices(answer) == ["gpu-0"]
+    else:
+        assert Reason.CONTAINER_DAEMONS in counts(answer)

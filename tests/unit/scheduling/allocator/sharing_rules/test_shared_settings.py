@@ -1,0 +1,103 @@
+import gc
+
+from driver import names, reasons
+from driver.resources.dra import claims
+from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator.sharing_rules import device_config, shared_settings
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import neighbours, objects, worlds
+from tests.allocating import NODE, counts, decide, devices, wants, workload
+
+
+def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.Picture:
+    found = [objects.a_share_device(f"share-{at}", one) for at, one in enumerate(sharing)]
+    return worlds.view(objects.a_slice("node-a", found), taken=taken)
+
+
+def spot(view: cluster.ClusterView) -> candidates.Spot:
+    return candidates.spots(view, view.nodes[NODE])[0]
+
+
+def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
+    held = neighbours.holder("x", "share-0", neighbours.turns("Long"), namespace="team-a")
+    found = spot(shared(neighbours.TURNS, taken=(held,)))
+    terms = shared_settings.Terms(names.DRIVER).of(found.holders[0], found.device)
+    assert terms is not None
+    assert (terms.sharing, terms.namespace) == (names.SHARING_TIME_SLICING, "team-a")
+    assert (terms.interval, terms.memory_bytes) == ("Long", 8 << 30)
+
+
+def test_terms_are_read_once_an_allocation() -> None:
+    held = neighbours.holder("x", "share-0")
+    found = spot(shared(neighbours.TURNS, taken=(held,)))
+    known = shared_settings.Terms(names.DRIVER)
+    first = known.of(found.holders[0], found.device)
+    assert known.of(found.holders[0], found.device) is first
+
+
+def test_a_claim_that_was_allocated_anew_has_new_terms() -> None:
+    known = shared_settings.Terms(names.DRIVER)
+    intervals = []
+    for interval in ("Long", "Short"):
+        held = neighbours.holder("x", "share-0", neighbours.turns(interval))
+        found = spot(shared(neighbours.TURNS, taken=(held,)))
+        terms = known.of(found.holders[0], found.device)
+        intervals.append(terms.interval if terms else None)
+    assert intervals == ["Long", "Short"]
+
+
+def test_what_cannot_be_read_any_more_has_no_terms() -> None:
+    for config in (objects.a_config(shape="old"), neighbours.mps()):
+        held = neighbours.holder("x", "share-0", config)
+        found = spot(shared(neighbours.TURNS, taken=(held,)))
+        assert shared_settings.Terms(names.DRIVER).of(found.holders[0], found.device) is None
+
+
+def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
+    known = shared_settings.Terms(names.DRIVER)
+
+    def allocations() -> int:
+        gc.collect()
+        return sum(type(one) is claims.Allocation for one in gc.get_objects())
+
+    before = allocations()
+    for name in ("x", "y", "z"):
+        found = spot(shared(neighbours.TURNS, taken=(neighbours.holder(name, "share-0"),)))
+        assert known.of(found.holders[0], found.device) is not None
+        del found
+    assert allocations() == before
+
+
+def two_claims(first: str, second: str) -> list[claims.Claim]:
+    """Of one pod, each with a time slice."""
+    return [
+        objects.claim(f"c-{at}", neighbours.part(), config=[neighbours.turns(interval)])
+        for at, interval in enumerate((first, second))
+    ]
+
+
+def test_claims_of_one_pod_that_agree_have_one_gpu() -> None:
+    answer = decide(shared(neighbours.TURNS), *two_claims("Long", "Long"))
+    assert devices(answer) == ["share-0", "share-0"]
+
+
+def test_claims_of_one_pod_that_do_not_agree_have_two_gpus() -> None:
+    answer = decide(shared(neighbours.TURNS, neighbours.TURNS), *two_claims("Long", "Short"))
+    assert devices(answer) == ["share-0", "share-1"]
+
+
+def test_where_there_is_one_gpu_only_they_are_told_that_they_disagree() -> None:
+    answer = decide(shared(neighbours.TURNS), *two_claims("Long", "Short"))
+    assert counts(answer) == {reasons.Reason.SHARING_DISAGREES: 1}
+
+
+def test_without_shared_devices_or_a_second_request_nothing_is_kept() -> None:
+    claim = objects.claim("c", neighbours.part())
+    for view, found in (
+        (shared(neighbours.TURNS), [claim]),
+        (worlds.view(objects.a_slice("node-a", 2)), [claim, objects.claim("d")]),
+    ):
+        read = device_config.Configs(view, workload(*found))
+        spots = candidates.spots(view, view.nodes[NODE])
+        assert [*shared_settings.pacts(wants(view, *found), spots, read)] == []

@@ -1,0 +1,436 @@
+import gc
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from driver import ids, reasons
+from driver.resources.core import volumes
+from driver.resources.dra import claims, pools, slices
+from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator import messages as allocator_messages
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.results import node_result
+from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import neighbours, objects, worlds
+from tests.allocating import counts, decide, placed, refused, workload
+from tests.allocating import devices as device_names
+
+
+def test_a_claim_for_one_gpu_gets_the_first_free_one() -> None:
+    view = worlds.fleet({"node-a": 8}, worlds.holding("other", "node-a", "gpu-0"))
+    answer = placed(decide(view, objects.claim()))
+    assert (answer.node, device_names(answer)) == ("node-a", ["gpu-1"])
+
+
+def test_pack_fills_the_node_that_is_in_use_before_a_fresh_one() -> None:
+    view = worlds.fleet({"node-a": 8, "node-b": 8}, worlds.holding("other", "node-b", "gpu-0"))
+    assert placed(decide(view, objects.claim())).node == "node-b"
+
+
+def test_equal_nodes_are_chosen_by_the_lowest_name() -> None:
+    assert (
+        placed(decide(worlds.fleet({"node-b": 8, "node-a": 8}), objects.claim())).node == "node-a"
+    )
+
+
+def test_a_claim_for_eight_gets_eight_different_ones() -> None:
+    claim = objects.claim("claim", objects.a_request(count=8))
+    answer = placed(decide(worlds.fleet({"node-a": 8}), claim))
+    assert sorted(device_names(answer)) == [f"gpu-{i}" for i in range(8)]
+
+
+def test_a_claim_for_nine_says_per_node_how_many_fit_and_what_was_lacking() -> None:
+    view = worlds.fleet({"node-a": 8, "node-b": 8}, worlds.holding("x", "node-b", "gpu-0", "gpu-1"))
+    answer = refused(decide(view, objects.claim("claim", objects.a_request(count=9))))
+    assert allocator_messages.no_fit(answer) == (
+        "No node fits. node-a: 8 of 9 devices fit, 1 lacking; "
+        "node-b: 6 of 9 devices fit, 3 lacking (2 DeviceTaken)"
+    )
+
+
+def test_two_claims_of_one_pod_land_on_one_node_with_different_gpus() -> None:
+    view = worlds.fleet({"node-a": 1, "node-b": 2})
+    answer = placed(decide(view, objects.claim("one"), objects.claim("two")))
+    assert answer.node == "node-b"
+    assert len(set(device_names(answer))) == 2
+
+
+def test_a_request_with_a_choice_makes_room_for_one_without() -> None:
+    only_zero = 'device.attributes["gpu.ration.dev"].uuid == "GPU-gpu-0"'
+    claim = objects.claim("c", objects.a_request("any"), objects.a_request("this", 1, only_zero))
+    answer = placed(decide(worlds.fleet({"node-a": 2}), claim))
+    assert device_names(answer) == ["gpu-1", "gpu-0"]
+
+
+def test_allocation_mode_all_takes_every_gpu_of_a_free_node() -> None:
+    claim = objects.claim("c", objects.a_request(allocationMode="All"))
+    view = worlds.fleet({"node-a": 2, "node-b": 3}, worlds.holding("x", "node-b", "gpu-0"))
+    answer = placed(decide(view, claim))
+    assert (answer.node, len(answer.picks)) == ("node-a", 2)
+
+
+def test_a_missing_class_blocks_on_every_node() -> None:
+    claim = objects.claim("c", objects.a_request(deviceClassName="nope"))
+    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    assert answer.blocker is reasons.Reason.CLASS_MISSING
+    assert "names class nope" in allocator_messages.no_fit(answer)
+
+
+def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
+    claim = objects.claim("c", objects.a_request("gpu", 1, "device.driver =="))
+    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
+    assert "request gpu" in answer.detail
+    assert "Syntax error" in answer.detail
+
+
+def test_an_expression_that_is_not_provided_means_not_allocated() -> None:
+    text = "device == device"
+    answer = refused(
+        decide(worlds.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text)))
+    )
+    assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
+    assert "as a value" in answer.detail
+
+
+def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None:
+    text = 'device.attributes["gpu.ration.dev"].nope == "x"'
+    claim = objects.claim("c", objects.a_request("gpu", 1, text))
+    answer = refused(decide(worlds.fleet({"node-a": 2}), claim))
+    assert allocator_messages.no_fit(answer).startswith(
+        "No node fits. node-a: SearchBroken (gpu-0: "
+    )
+
+
+def test_an_unknown_field_of_opaque_configuration_is_refused_before_it_is_written() -> None:
+    parameters = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": "x"}
+    config = [{"opaque": {"driver": worlds.DRIVER, "parameters": parameters}}]
+    answer = refused(decide(worlds.fleet({"node-a": 8}), objects.claim("c", config=config)))
+    assert answer.blocker is reasons.Reason.CONFIG_INVALID
+    assert "shape: is not a field; expected one of apiVersion, crossNamespace" in answer.detail
+
+
+def test_configuration_of_another_driver_is_not_read() -> None:
+    config = [{"opaque": {"driver": "nic.example.com", "parameters": {"any": "thing"}}}]
+    placed(decide(worlds.fleet({"node-a": 8}), objects.claim("c", config=config)))
+
+
+def test_what_is_not_weighed_is_not_guessed() -> None:
+    derived = [{"name": "gpu.ration.dev/big", "expression": "true"}]
+    claim = objects.claim("c", objects.a_request(derivedAttributes=derived))
+    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    assert answer.blocker is reasons.Reason.NOT_SUPPORTED
+    assert "gpu.derivedAttributes" in answer.detail
+
+
+def test_more_than_thirty_two_devices_are_refused_at_once() -> None:
+    claim = objects.claim("c", objects.a_request(count=33))
+    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    assert answer.blocker is reasons.Reason.TOO_MANY_DEVICES
+
+
+def test_a_device_with_an_untolerated_taint_is_left_alone() -> None:
+    sick = objects.a_device("gpu-0")
+    sick["taints"] = [*sick["taints"], {"key": "ration.dev/xid", "effect": "NoSchedule"}]
+    view = cluster_state.build(
+        worlds.DRIVER,
+        worlds.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [sick]))]),
+    )
+    assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_TAINTED: 1}
+    tolerant = objects.a_request(tolerations=[{"key": "ration.dev/xid", "operator": "Exists"}])
+    assert placed(decide(view, objects.claim("c", tolerant))).picks
+
+
+def test_a_device_without_the_stored_taint_is_kube_schedulers() -> None:
+    bare = objects.a_device("gpu-0")
+    del bare["taints"]
+    view = cluster_state.build(
+        worlds.DRIVER,
+        worlds.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [bare]))]),
+    )
+    assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_NOT_OURS: 1}
+
+
+def test_a_capacity_request_filters_devices_that_are_not_shared() -> None:
+    def asking(amount: str) -> claims.Claim:
+        return objects.claim("c", objects.a_request(capacity={"requests": {"memory": amount}}))
+
+    view = worlds.fleet({"node-a": 1})
+    assert placed(decide(view, asking("80Gi"))).picks
+    assert counts(decide(view, asking("81Gi"))) == {reasons.Reason.CAPACITY_SHORT: 1}
+
+
+def test_an_incomplete_pool_is_not_used() -> None:
+    part = slices.parse(objects.a_slice("node-a", 8, resourceSliceCount=2))
+    view = cluster_state.build(worlds.DRIVER, worlds.caches([objects.node()], [part]))
+    assert counts(decide(view, objects.claim())) == {reasons.Reason.POOL_INCOMPLETE: 8}
+
+
+def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() -> None:
+    workload = allocator_types.Workload(
+        objects.pod(), (objects.claim(),), avoid={objects.node().name: "Insufficient foo"}
+    )
+    answer = refused(
+        allocator_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING)
+    )
+    assert (
+        allocator_messages.no_fit(answer)
+        == "No node fits. node-a: NodeBackedOff (Insufficient foo)"
+    )
+
+
+def test_nodes_that_answer_alike_are_told_together() -> None:
+    view = worlds.fleet({f"node-{i}": 1 for i in range(12)})
+    answer = refused(decide(view, objects.claim("c", objects.a_request(count=2))))
+    assert "and 4 more: 1 of 2 devices fit, 1 lacking" in allocator_messages.no_fit(answer)
+
+
+def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
+    view = worlds.fleet({"node-a": 8})
+    answer = placed(decide(view, objects.claim("c", objects.a_request(count=8))))
+    assert answer.steps <= 8 * 8
+
+
+def a_gpu_with_faces(*taken: str) -> cluster.ClusterView:
+    """One GPU, whole and time-sliced, of one counter set; `taken` faces are claims'."""
+
+    def face(name: str, kind: str, **more: object) -> objects.Raw:
+        use = [{"counterSet": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
+        found = objects.a_device(name, consumesCounters=use, **more)
+        found["attributes"]["type"] = {"string": kind}
+        return found
+
+    devices = objects.a_slice(
+        "node-a",
+        [face("gpu-0", "gpu"), face("gpu-0-ts", "gpu-share", allowMultipleAllocations=True)],
+        resourceSliceCount=2,
+        part=1,
+    )
+    counters = objects.a_slice("node-a", [], resourceSliceCount=2)
+    counters["spec"]["sharedCounters"] = [{"name": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
+    return cluster_state.build(
+        worlds.DRIVER,
+        worlds.caches(
+            [objects.node()],
+            [slices.parse(counters), slices.parse(devices)],
+            [worlds.holding("other", "node-a", *taken)] if taken else (),
+            found_classes=[
+                objects.device_class(),
+                objects.device_class("any", f'device.driver == "{worlds.DRIVER}"'),
+            ],
+        ),
+    )
+
+
+def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
+    assert placed(decide(a_gpu_with_faces(), objects.claim())).picks
+    answer = decide(a_gpu_with_faces("gpu-0-ts"), objects.claim())
+    assert counts(answer)[reasons.Reason.COUNTERS_TAKEN] == 1
+
+
+def all_of(**body: Any) -> claims.Claim:
+    return objects.claim("c", objects.a_request(allocationMode="All", **body))
+
+
+def test_all_is_refused_while_one_of_them_is_in_use() -> None:
+    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    assert allocator_messages.no_fit(refused(decide(view, all_of()))) == (
+        "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceTaken)"
+    )
+
+
+def test_an_administrator_gets_all_in_use_or_not() -> None:
+    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    answer = placed(decide(view, all_of(adminAccess=True)))
+    assert [pick.result.admin_access for pick in answer.picks] == [True, True]
+
+
+def test_an_administrators_claim_takes_nothing_from_others() -> None:
+    watching = worlds.holding("watch", "node-a", {"device": "gpu-0", "adminAccess": True})
+    assert device_names(decide(worlds.fleet({"node-a": 1}, watching), objects.claim())) == ["gpu-0"]
+
+
+def test_a_pod_goes_where_its_settled_claim_is() -> None:
+    settled = worlds.holding("settled", "node-b", "gpu-0")
+    view = worlds.fleet({"node-a": 2, "node-b": 2}, settled)
+    pod = objects.pod("pod", "settled", "open")
+    workload = allocator_types.Workload(pod, (objects.claim("open"),), settled=(settled,))
+    assert placed(allocator_allocator.allocate(view, workload, worlds.DECIDING)).node == "node-b"
+    full = worlds.fleet({"node-a": 2, "node-b": 1}, settled)
+    assert allocator_messages.no_fit(
+        refused(allocator_allocator.allocate(full, workload, worlds.DECIDING))
+    ) == (
+        "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
+        "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)"
+    )
+
+
+def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more() -> None:
+    view = worlds.fleet({"node-a": 80})
+    full = [objects.claim(name, objects.a_request(count=32)) for name in ("one", "two")]
+    assert len(placed(decide(view, *full)).picks) == 64
+    fewer = objects.first_available("more", objects.a_way("eight", 8), objects.a_way("two", 2))
+    claim = objects.claim("c", objects.a_request("gpu", 30), fewer)
+    requests = [pick.result.request for pick in placed(decide(view, claim)).picks]
+    assert requests == ["gpu"] * 30 + ["more/two"] * 2
+
+
+def test_a_node_where_the_first_alternative_is_to_be_had_goes_first() -> None:
+    view = worlds.fleet({"node-a": 1, "node-b": 4})
+    several = objects.first_available("gpu", objects.a_way("two", 2), objects.a_way("one"))
+    answer = placed(decide(view, objects.claim("c", several)))
+    assert (answer.node, len(answer.picks)) == ("node-b", 2)
+
+
+def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> None:
+    view = worlds.fleet({"node-a": 1, "node-b": 2})
+    claim = objects.claim("c", objects.a_request(count=2))
+    avoid = {ids.NodeName("node-b"): "Insufficient foo", ids.NodeName("node-a"): "Insufficient bar"}
+    workload = allocator_types.Workload(objects.pod("pod", "c"), (claim,), avoid=avoid)
+    assert allocator_messages.no_fit(
+        refused(allocator_allocator.allocate(view, workload, worlds.DECIDING))
+    ) == (
+        "No node fits. node-a: 1 of 2 devices fit, 1 lacking; "
+        "node-b: NodeBackedOff (Insufficient foo)"
+    )
+
+
+class Watched(cluster_state.Picture):
+    """It notes which nodes were looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(worlds.DRIVER)
+        self.looked: set[str] = set()
+
+    def shares(self, node: ids.NodeName) -> Sequence[pools.Share]:
+        self.looked.add(node)
+        return super().shares(node)
+
+
+def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
+    view = Watched()
+    view.put_class("gpu.ration.dev", objects.device_class())
+    for node in map(objects.node, ("node-a", "node-b", "node-c")):
+        one = objects.a_parsed_slice(node.name, 2)
+        view.put_node(node.name, node)
+        view.put_slice(one.name, one)
+    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
+    assert placed(allocator.decide(view, workload)).node == "node-a"
+    assert view.looked == {"node-a", "node-b", "node-c"}
+    view.looked.clear()
+    taken = worlds.holding("other", "node-b", "gpu-0")
+    view.put_claim(taken.key, taken)
+    assert placed(allocator.decide(view, workload)).node == "node-b"
+    assert view.looked == {"node-b"}
+
+
+def a_picky_node() -> cluster_state.Picture:
+    """One that a plain tolerant pod fits, and others do not."""
+    found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    node = ids.NodeName("node-a")
+    view.put_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
+    ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
+    other = objects.pod("other", nodeName=node, containers=ports)
+    view.put_pod(other.key, other)
+    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.put_volume("disk", volumes.parse_volume({"spec": there}))
+    return view
+
+
+NOT_NODE_A = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a"]}
+AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"tolerations": []},
+        {"nodeSelector": {"rack": "r1"}},
+        {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": AFFINITY}
+            }
+        },
+        {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]},
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+        {"containers": neighbours.containers(("share", "whole"))},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+    ],
+    ids=["tolerations", "labels", "affinity", "cpu", "port", "containers", "volume"],
+)
+def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
+    view, allocator = a_picky_node(), allocator_allocator.Allocator(worlds.DECIDING)
+    found = (objects.claim("share", neighbours.part()), objects.claim("whole"))
+    tolerant = {
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "containers": [{"name": "c"}],
+    }
+    plain, other = (
+        allocator_types.Workload(
+            objects.pod("pod", "share", "whole", **{**tolerant, **more}), found
+        )
+        for more in ({}, spec)
+    )
+    assert device_names(allocator.decide(view, plain)) == ["mps", "gpu-0"]
+    answer = refused(allocator.decide(view, other))
+    assert answer == allocator_allocator.allocate(view, other, worlds.DECIDING)
+
+
+def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
+    view = worlds.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
+    answer = refused(decide(view, objects.claim()))
+    assert allocator_messages.no_fit(answer) == "No node publishes devices of this driver"
+
+
+def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -> None:
+    nodes = [objects.node(name) for name in ("node-a", "node-b")]
+    view = worlds.view(objects.a_far_slice(2), more_nodes=nodes)
+    answer = placed(decide(view, objects.claim("c", objects.a_request(count=2))))
+    assert (answer.node, device_names(answer)) == ("node-a", ["gpu-0", "gpu-1"])
+    assert [pick.reach.everywhere for pick in answer.picks] == [True, True]
+
+
+def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
+    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    view = worlds.fleet({"node-a": 8})
+    for number in range(300):
+        tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
+        asked = workload(objects.claim(), tolerations=tolerations)
+        placed(allocator.decide(view, asked))
+    assert allocator.remembered == 256
+
+
+def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
+    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    view = worlds.fleet({"node-a": 8})
+    before = held()
+    for number in range(1300):
+        claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
+        placed(allocator.decide(view, workload(claim)))
+    assert (held() - before)[candidates.Spot] <= 2_000
+
+
+def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
+    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    view = worlds.view(objects.a_slice("node-a", 8))
+    before = held()
+    for state in range(255):
+        used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
+        other = worlds.holding("other", "node-a", *used)
+        view.put_claim(other.key, other)
+        for name in ("one", "two"):
+            claim = objects.claim("c", objects.a_request(name))
+            placed(allocator.decide(view, workload(claim)))
+    assert (held() - before)[node_result.Look] <= 257
+
+
+def held() -> Counter[type[object]]:
+    gc.collect()
+    return Counter(type(one) for one in gc.get_objects() if isinstance(one, tuple))

@@ -1,0 +1,115 @@
+"""A request that leaves open which kind of part of a GPU it gets has the smallest that does."""
+
+from pathlib import Path
+
+from driver.resources.dra import claims, device_classes
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator.policies import ranking
+from driver.webhook import admission_review
+from driver.webhook.validation import claims as validation_claims
+from driver.webhook.validation import configs
+from hack.chart import helm
+from tests import neighbours, objects, worlds
+from tests.allocating import NODE, decide, devices, placed, workload
+from tests.fakes import simulated_pool
+
+NO_POLICY = settings.Settings(ranking.Ranking([]), worlds.DECIDING.rules)
+
+
+def mig(name: str, memory: str, **more: object) -> objects.Raw:
+    capacity = {"memory": {"value": memory}, "compute": {"value": "40"}}
+    return objects.with_values(objects.a_device(name, capacity=capacity), type="mig", **more)
+
+
+def asking(isolation: str = "limits", count: int = 1, **amounts: str) -> claims.Claim:
+    more = {"capacity": {"requests": amounts}} if amounts else {}
+    part = objects.a_request("part", count, deviceClassName=worlds.ANY, **more)
+    return objects.claim("c", part, config=[objects.a_config("SliceConfig", isolation=isolation)])
+
+
+SHARE = objects.a_share_device("mps", neighbours.MPS)
+
+
+def test_a_share_of_what_is_asked_goes_before_a_larger_part() -> None:
+    view = worlds.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
+    assert devices(decide(view, asking(memory="20Gi"))) == ["mps"]
+    assert devices(decide(view, asking("hardware", memory="20Gi"))) == ["half"]
+
+
+def test_a_part_that_is_smaller_goes_before_a_share() -> None:
+    view = worlds.view(objects.a_slice("node-a", [SHARE, mig("small", "5Gi")]))
+    assert devices(decide(view, asking())) == ["small"]
+    assert devices(decide(view, asking(memory="7Gi"))) == ["mps"]
+
+
+def test_the_node_where_least_is_taken_is_chosen_and_the_event_says_so() -> None:
+    view = worlds.view(
+        objects.a_slice("node-a", [mig("half", "40Gi")]), objects.a_slice("node-b", [SHARE])
+    )
+    answer = placed(decide(view, asking(memory="20Gi")))
+    assert (answer.node, answer.why) == ("node-b", "20Gi of GPU memory, the least that does")
+    assert placed(decide(view, asking("hardware", memory="20Gi"))).why == "the only node that fits"
+
+
+def test_without_a_policy_the_least_is_taken_all_the_same() -> None:
+    view = worlds.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
+    answer = allocator.allocate(view, workload(asking(memory="20Gi")), NO_POLICY)
+    assert devices(answer) == ["mps"]
+
+
+def test_of_several_parts_the_smallest_are_taken_first() -> None:
+    found = [mig("large", "40Gi"), mig("small", "10Gi"), mig("middle", "20Gi")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    assert devices(decide(view, asking("hardware", 2))) == ["small", "middle"]
+
+
+def test_a_request_that_names_its_kind_is_placed_by_the_policies_alone() -> None:
+    """Spread leaves alone the node that is in use, whatever is taken of memory."""
+    busy = [mig("small", "10Gi"), objects.a_device("gpu-0")]
+    view = worlds.view(
+        objects.a_slice("node-a", busy),
+        objects.a_slice("node-b", [mig("large", "40Gi")]),
+        taken=[worlds.holding("x", "node-a", "gpu-0")],
+    )
+    spread = settings.Settings(ranking.of("spread"), worlds.DECIDING.rules)
+    text = f'device.attributes["{worlds.DRIVER}"].type == "mig"'
+    plain = objects.claim("c", objects.a_request("part", 1, text, deviceClassName=worlds.ANY))
+    assert placed(allocator.allocate(view, workload(plain), spread)).node == "node-b"
+    by_need = asking("hardware")
+    assert placed(allocator.allocate(view, workload(by_need), spread)).node == "node-a"
+
+
+def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:
+    large = f'device.attributes["{worlds.DRIVER}"].profile == "large"'
+    ways = (
+        objects.a_way("large", 1, large, deviceClassName=worlds.ANY),
+        objects.a_way("any", deviceClassName=worlds.ANY),
+    )
+    found = [mig("one", "10Gi", profile="small"), mig("two", "40Gi", profile="large")]
+    view = worlds.view(objects.a_slice("node-a", found))
+    config = [objects.a_config("SliceConfig")]
+    claim = objects.claim("c", objects.first_available("part", *ways), config=config)
+    assert devices(decide(view, claim)) == ["two"]
+
+
+def test_the_example_gets_what_it_says() -> None:
+    """On GPUs of 80 GB: a share, a MIG device of 20 GB at most, and turns or a share."""
+    installed = [device_classes.parse(one) for one in helm.usual("DeviceClass")]
+    pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
+    found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
+    more = [one for one in installed if one.name.startswith("gpu-")]
+    view = worlds.view(*found, found_classes=more)
+    known = configs.Known(worlds.DRIVER, {one.name: one for one in installed})
+    given: dict[str, str] = {}
+    for raw in helm.objects(Path("examples/by-need/gpu-slice.yaml").read_text()):
+        if raw["kind"] == "ResourceClaimTemplate":
+            kind = admission_review.Kind("resource.k8s.io", "v1", raw["kind"])
+            assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
+            claim = objects.a_claim(raw["metadata"]["name"])
+            claim["spec"] = raw["spec"]["spec"]
+            (device,) = devices(decide(view, claims.parse(claim)))
+            given[raw["metadata"]["name"]] = device.split("-", 5)[-1]
+    assert given["limited"] == "mps"
+    assert given["apart"].startswith(("mig-1g20gb", "mig-2g20gb"))
+    assert given["any"] in {"mps", "ts"}

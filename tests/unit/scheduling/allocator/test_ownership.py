@@ -1,0 +1,105 @@
+import pytest
+
+from driver.resources.dra import claims, slices
+from driver.scheduling.allocator import ownership
+from driver.scheduling.allocator.ownership import Ownership
+from driver.scheduling.snapshot import cluster_state
+from tests import objects, worlds
+
+NIC = 'device.driver == "nic.example.com"'
+BIG = f'device.capacity["{worlds.DRIVER}"].memory.compareTo(quantity("1Ti")) > 0'
+CLASSES = [objects.device_class("nic", NIC), objects.device_class("big", BIG)]
+
+
+def world(*untainted: str) -> cluster_state.Picture:
+    """A node with two GPUs, some without the allocator's taint, and a network card."""
+    gpus = [
+        objects.a_device(name, **({"taints": []} if name in untainted else {}))
+        for name in ("gpu-0", "gpu-1")
+    ]
+    nic = objects.a_slice("node-a", [objects.a_device("nic-0", taints=[])], "nic.example.com")
+    return worlds.view(objects.a_slice("node-a", gpus), nic, found_classes=CLASSES)
+
+
+def whose(view: cluster_state.Picture, *requests: objects.Raw) -> Ownership:
+    return ownership.Owners().of(view, objects.claim("c", *requests))
+
+
+def of(name: str, *selectors: str, device_class: str = "") -> objects.Raw:
+    chosen = {"deviceClassName": device_class} if device_class else {}
+    return objects.a_request(name, 1, *selectors, **chosen)
+
+
+def test_a_claim_for_devices_that_are_ours_to_allocate_is_ours() -> None:
+    assert whose(world(), of("gpu")) is Ownership.OURS
+
+
+def test_a_claim_for_other_devices_is_anothers() -> None:
+    assert whose(world(), of("nic", device_class="nic")) is Ownership.FOREIGN
+
+
+def test_a_claim_for_both_is_nobodys() -> None:
+    assert whose(world(), of("gpu"), of("nic", device_class="nic")) is Ownership.MIXED
+
+
+def test_where_untainted_devices_would_do_kube_scheduler_goes_first() -> None:
+    assert whose(world("gpu-1"), of("gpu")) is Ownership.SHARED
+    assert whose(world(), of("any", device_class=worlds.ANY)) is Ownership.SHARED
+
+
+def test_devices_of_ours_without_the_taint_are_kube_schedulers() -> None:
+    assert whose(world("gpu-0", "gpu-1"), of("gpu")) is Ownership.FOREIGN
+
+
+def test_it_matters_not_who_holds_the_devices_now() -> None:
+    view = world()
+    for device in ("gpu-0", "gpu-1"):
+        held = worlds.holding(device, "node-a", device)
+        view.put_claim(held.key, held)
+    assert whose(view, of("gpu")) is Ownership.OURS
+
+
+def test_of_alternatives_of_several_owners_kube_scheduler_goes_first() -> None:
+    ways = [objects.a_way("gpu"), objects.a_way("nic", deviceClassName="nic")]
+    assert whose(world(), objects.first_available("a", *ways)) is Ownership.SHARED
+    ours = [objects.a_way("two", 2), objects.a_way("one")]
+    assert whose(world(), objects.first_available("a", *ours)) is Ownership.OURS
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (f'device.driver == "{worlds.DRIVER}" && false', Ownership.OURS),
+        (f"device.driver == '{worlds.DRIVER}' && false", Ownership.OURS),
+        ("false", Ownership.FOREIGN),
+        (f'device == device && device.driver == "{worlds.DRIVER}"', Ownership.OURS),
+    ],
+)
+def test_where_nothing_would_do_the_words_of_the_selectors_decide(
+    selector: str, expected: Ownership
+) -> None:
+    assert whose(world(), of("a", selector, device_class=worlds.ANY)) is expected
+
+
+def test_a_class_that_is_missing_is_not_ours_unless_the_request_names_us() -> None:
+    assert whose(world(), of("a", device_class="nope")) is Ownership.FOREIGN
+    named = of("a", f'device.driver == "{worlds.DRIVER}"', device_class="nope")
+    assert whose(world(), named) is Ownership.OURS
+
+
+def test_a_claim_that_asks_nothing_is_not_ours() -> None:
+    nothing = claims.parse({"metadata": {"name": "c"}, "spec": {"devices": {}}})
+    assert ownership.Owners().of(world(), nothing) is Ownership.FOREIGN
+
+
+def test_what_is_remembered_ends_with_a_change_of_pools_or_classes() -> None:
+    view, owners = world(), ownership.Owners()
+    claim, big = objects.claim("c", of("gpu")), objects.claim("d", of("a", device_class="big"))
+    assert owners.of(view, claim) is Ownership.OURS
+    assert owners.of(view, big) is Ownership.OURS
+    bare = objects.a_slice("node-a", [objects.a_device("gpu-0", taints=[])])
+    one = slices.parse(bare)
+    view.put_slice(one.name, one)
+    assert owners.of(view, claim) is Ownership.FOREIGN
+    view.put_class("big", objects.device_class("big", NIC))
+    assert owners.of(view, big) is Ownership.FOREIGN

@@ -1,0 +1,104 @@
+from dataclasses import replace
+
+import pytest
+
+from driver import ids
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import explainer, nearest_fit
+from tests import allocating, clusters, crowds, objects, worlds
+
+
+def adviser(crowd: crowds.Crowd) -> explainer.Adviser:
+    return explainer.Adviser(worlds.DECIDING, crowd.held.get, crowd.known.get)
+
+
+def refused(crowd: crowds.Crowd, workload: allocator_types.Workload) -> allocator_types.NoFit:
+    return allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
+    """The workloads for which it was looked."""
+    asked: list[allocator_types.Workload] = []
+    real = nearest_fit.of
+
+    def of(*args: object) -> object:
+        asked.append(args[1])  # type: ignore[arg-type]
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nearest_fit, "of", of)
+    return asked
+
+
+def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
+    found: list[allocator_types.Workload],
+) -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    advised, workload = adviser(crowd), crowds.gpus()
+    other = replace(workload, pod=replace(workload.pod, name="other", uid=ids.PodUid("other")))
+    answers = [
+        advised.advise(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
+    ]
+    assert [one and one.leaving for one in answers] == [("default/p",)] * 3
+    assert len(found) == 1
+    crowd.run("q", "node-a")
+    advised.advise(crowd.view, other, refused(crowd, other))
+    assert len(found) == 2
+
+
+def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
+    found: list[allocator_types.Workload],
+) -> None:
+    crowd = crowds.of_sizes({"node-a": 1, "node-b": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    advised, workload = adviser(crowd), crowds.gpus()
+    workload = replace(workload, avoid={ids.NodeName("node-b"): "refused"})
+    for _ in range(2):
+        advised.advise(crowd.view, workload, refused(crowd, workload))
+    assert len(found) == 2
+
+
+def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -> None:
+    crowd = crowds.of_sizes({f"node-{at:02}": 4 for at in range(20)})
+    for at in range(20):
+        for gpu in range(2):
+            crowd.run(f"p{at}-{gpu}", f"node-{at:02}", f"gpu-{gpu}")
+    advised = adviser(crowd)
+    sizes = range(1, 400)
+    waiting = [crowds.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
+    answer = refused(crowd, waiting[0])
+    at_once = [one for one in waiting if _advised(advised, crowd, one, answer)]
+    assert explainer.SAVED / nearest_fit.STEPS < len(at_once) < len(waiting)
+    assert advised.affords(crowd.view, waiting[0])
+    rest = [one for one in waiting if one not in at_once]
+    crowd.run("another", "node-00")
+    again = [_advised(advised, crowd, rest[0], answer) for _ in range(40)]
+    assert any(again)
+
+
+def _advised(
+    advised: explainer.Adviser,
+    crowd: crowds.Crowd,
+    workload: allocator_types.Workload,
+    answer: allocator_types.NoFit,
+) -> bool:
+    if not advised.affords(crowd.view, workload):
+        return False
+    assert advised.advise(crowd.view, workload, answer) is not None
+    return True
+
+
+def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
+    found: list[allocator_types.Workload],
+) -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.run("p", "node-a", "gpu-0")
+    loner = clusters.a_pod("loner", "node-a", affinity=clusters.apart(clusters.term("web")))
+    crowd.view.put_pod(loner.key, loner)
+    advised, workload = adviser(crowd), crowds.gpus()
+    for app in ("web", "db"):
+        labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))
+        advised.advise(crowd.view, labelled, refused(crowd, labelled))
+    assert len(found) == 2

@@ -1,0 +1,82 @@
+import json
+
+from driver import ids, reasons
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import explanation, nearest_fit
+from tests import allocating, objects, worlds
+
+FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
+
+
+def decided(count: int) -> allocator_types.Placement | allocator_types.NoFit:
+    claim = objects.claim("c", objects.a_request("gpu", count))
+    return allocator.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
+
+
+def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
+    found = explanation.of_placement(allocating.placed(decided(1)))
+    assert [one["node"] for one in found["considered"]] == ["node-a", "node-b", "node-c"]
+    assert found["considered"][0]["scores"] == {
+        "mig-layout": 100,
+        "topology": 100,
+        "fragmentation": 56,
+        "islands": 100,
+        "pack": 0,
+    }
+    assert found["why"].endswith("2 of 2 GPUs were free, 1 are left")
+
+
+def test_a_refusal_tells_what_every_node_lacks() -> None:
+    found = explanation.of_no_fit(allocating.refused(decided(3)))
+    assert found == {
+        "refusals": [
+            {
+                "nodes": ["node-a", "node-b", "node-c", "node-d"],
+                "fits": 2,
+                "wanted": 3,
+                "devices": {},
+            }
+        ]
+    }
+
+
+def test_what_holds_everywhere_is_told_once() -> None:
+    answer = allocator_types.NoFit(reasons.Reason.CLASS_MISSING, "claim x: no class y")
+    assert explanation.of_no_fit(answer) == {
+        "reason": "ClassMissing",
+        "detail": "claim x: no class y",
+    }
+
+
+def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
+    refusal = allocator_types.Refusal(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
+    found = explanation.of_no_fit(allocator_types.NoFit(nodes={refusal: [ids.NodeName("node-a")]}))
+    assert found["refusals"] == [
+        {"nodes": ["node-a"], "reason": "NodeFull", "detail": "asks 9000m cpu, 8000m free"}
+    ]
+    assert json.loads(json.dumps(found)) == found
+
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
+    found = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
+    assert (found["pod"], found["at"], found["node"]) == ("default/p", AT, "node-a")
+    assert found["devices"] == [{"driver": worlds.DRIVER, "pool": "node-a", "device": "gpu-0"}]
+    assert len(found["considered"]) == 3
+
+
+def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -> None:
+    near = nearest_fit.Nearest(ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), least=True)
+    found = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
+    assert found["refusals"][0]["wanted"] == 3
+    assert found["nearest"] == {
+        "node": "node-b",
+        "summary": "Nearest is node-b; freeing pod a/x would do",
+        "ever": True,
+        "leaving": ["a/x"],
+        "allSeen": True,
+    }
+    assert json.loads(json.dumps(found)) == found

@@ -1,0 +1,273 @@
+"""The nearest fit, as values and in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from driver import ids, names
+from driver.resources import quantities
+from driver.resources.core import pods
+from driver.resources.publish import slice_builder
+from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import messages as explain_messages
+from driver.scheduling.explain import nearest_fit, shortage, step_budget
+from tests import allocating, crowds, objects, worlds
+from tests.fakes import simulated_pool
+
+
+def near(
+    crowd: crowds.Crowd, workload: allocator_types.Workload, most: int = nearest_fit.STEPS
+) -> nearest_fit.Nearest:
+    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    found = nearest_fit.of(
+        crowd.view, workload, answer, crowd.people, worlds.DECIDING, step_budget.Meter(most)
+    )
+    assert found is not None
+    return found
+
+
+def told(crowd: crowds.Crowd, workload: allocator_types.Workload) -> str:
+    return explain_messages.of(near(crowd, workload))
+
+
+def hgx(*nodes: str) -> crowds.Crowd:
+    """Eight H100 each, with every face."""
+    crowd = crowds.Crowd()
+    for node in nodes:
+        pool = simulated_pool.of_machine(node, "controller")
+        owner = slice_builder.Owner(ids.NodeName(node), "uid")
+        published = [dict(one) for one in slice_builder.render(pool, owner, 1)]
+        crowd.node(node, *published, cpu="192", memory="2Ti")
+    return crowd
+
+
+def fill(crowd: crowds.Crowd, node: str, count: int, memory: str = "48Gi") -> None:
+    """Shares of so much on the first GPUs of a node, the last one whole."""
+    faces = [
+        one.name
+        for share in crowd.view.shares(ids.NodeName(node))
+        for part, _ in share.slices
+        for one in part.devices
+        if one.name.endswith("-mps")
+    ]
+    for at, face in enumerate(faces[:count]):
+        amounts = {"memory": memory, "compute": "50", "shares": "1"}
+        crowd.run(f"{node}-{at}", node, objects.a_share(face, at + 1, **amounts))
+
+
+def by_need(memory: str) -> allocator_types.Workload:
+    asked = {"requests": {"memory": memory}}
+    return crowds.asks(objects.a_request(deviceClassName=names.CLASS_SLICE, capacity=asked))
+
+
+def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> None:
+    cordoned = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
+    device = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned])
+    crowd = crowds.of_sizes({"node-b": 4})
+    crowd.node("node-a", objects.a_slice("node-a", [device, *map(objects.a_device, "abcd")]))
+
+    def found(count: int) -> nearest_fit.Nearest | None:
+        wanted = crowds.gpus(count)
+        answer = allocating.refused(allocator.allocate(crowd.view, wanted, worlds.DECIDING))
+        meter = step_budget.Meter(nearest_fit.STEPS)
+        return nearest_fit.of(crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter)
+
+    assert found(5) is None
+    assert found(6) is not None
+
+
+def test_memory_is_told_of_the_device_that_has_most() -> None:
+    crowd = hgx("node-b")
+    fill(crowd, "node-b", 8)
+    found = near(crowd, by_need("40Gi"))
+    assert found.gap == shortage.Amount(
+        ids.NodeName("node-b"),
+        "memory",
+        quantities.parse("40Gi"),
+        quantities.parse("32407Mi"),
+        "gpu-0000-53-00-0-mps",
+    )
+    assert (found.ever, found.least, found.all_seen) == (True, True, True)
+    assert explain_messages.of(found) == (
+        "Needs 40Gi of one GPU; best is node-b gpu-0000-53-00-0-mps: 32407Mi free; "
+        "freeing pod default/node-b-0 would do"
+    )
+
+
+def test_memory_that_no_gpu_has_is_told_so() -> None:
+    crowd = hgx("node-a", "node-b")
+    fill(crowd, "node-b", 8)
+    fill(crowd, "node-a", 8)
+    found = near(crowd, by_need("141Gi"))
+    assert (found.ever, found.leaving) == (False, ())
+    text = explain_messages.of(found)
+    assert text.startswith("No GPU here has 141Gi: the most is 81559Mi, of node-")
+
+
+def test_gpus_are_counted_on_the_node_that_costs_least() -> None:
+    crowd = crowds.of_sizes({"node-a": 4, "node-b": 4})
+    for at in range(3):
+        crowd.run(f"a{at}", "node-a", f"gpu-{at}")
+    for at in range(2):
+        crowd.run(f"b{at}", "node-b", f"gpu-{at}")
+    found = near(crowd, crowds.gpus(4))
+    assert found.gap == shortage.Count(ids.NodeName("node-b"), "GPU", 4, 2)
+    assert explain_messages.of(found) == (
+        "Needs 4 GPUs of one node; best is node-b: 2 free; "
+        "freeing pods default/b0 and default/b1 would do"
+    )
+
+
+def test_requests_that_ask_the_same_are_counted_together() -> None:
+    crowd = crowds.of_sizes({"node-a": 4})
+    crowd.run("p", "node-a", "gpu-0", "gpu-1")
+    two = [objects.a_request(name, 2) for name in ("left", "right")]
+    assert near(crowd, crowds.asks(*two)).gap == shortage.Count(ids.NodeName("node-a"), "GPU", 4, 2)
+
+
+def test_gpus_that_no_node_has_are_told_so() -> None:
+    crowd = crowds.of_sizes({"node-a": 4, "node-b": 8})
+    assert told(crowd, crowds.gpus(16)) == (
+        "No node here has 16 GPUs, used or not: the most is 8, of node-b"
+    )
+
+
+def test_what_no_node_has_of_a_kind_is_told_so() -> None:
+    crowd = crowds.of_sizes({"node-a": 4})
+    assert told(crowd, by_need("1Gi")) == (
+        "No node here has a device that is asked for, used or not"
+    )
+
+
+def test_a_mig_profile_is_called_by_its_name() -> None:
+    crowd = hgx("node-a")
+    fill(crowd, "node-a", 8)
+    wanted = f'device.attributes["{names.DRIVER}"].profile == "3g.40gb"'
+    request = objects.a_request("r", 1, wanted, deviceClassName=names.CLASS_MIG)
+    assert told(crowd, crowds.asks(request)) == (
+        "Needs 1 3g.40gb device of one node; best is node-a: 0 free; "
+        "freeing pod default/node-a-0 would do"
+    )
+
+
+def test_cpu_of_the_node_is_told_where_that_is_short() -> None:
+    crowd = crowds.of_sizes({"node-a": 2})
+    asking = [{"name": "main", "resources": {"requests": {"cpu": "6500m"}}}]
+    crowd.run("busy", "node-a", containers=asking)
+    found = near(crowd, crowds.asks(objects.a_request(), cpu="3"))
+    assert found.gap == shortage.OfNode(ids.NodeName("node-a"), "cpu", 3000, 1500)
+    assert explain_messages.of(found) == (
+        "Needs 3 CPUs; best is node-a: 1500m of CPU free; freeing pod default/busy would do"
+    )
+
+
+def test_cpu_that_no_node_has_is_told_so() -> None:
+    crowd = crowds.of_sizes({"node-a": 2})
+    assert told(crowd, crowds.asks(objects.a_request(), cpu="300")) == (
+        "No node here with GPUs has 300 CPUs: the most is 8 CPUs, of node-a"
+    )
+
+
+def test_memory_of_the_node_is_no_memory_of_a_gpu() -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    ask = {"name": "main", "resources": {"requests": {"memory": "64Gi"}}}
+    claim = objects.claim("new-gpu", objects.a_request())
+    workload = allocator_types.Workload(objects.pod("new", claim.name, containers=[ask]), (claim,))
+    text = told(crowd, workload)
+    assert "has 64Gi of the node's memory: the most is 32Gi of the node's memory" in text
+
+
+def test_devices_that_no_pod_frees_are_in_nobodys_way() -> None:
+    """A claim that something else has reserved."""
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.hold("kept", "node-a", "gpu-0")
+    found = near(crowd, crowds.gpus())
+    assert (found.ever, found.leaving) == (True, ())
+    assert explain_messages.of(found) == "Needs 1 GPU of one node; best is node-a: 0 free"
+
+
+def test_a_pod_that_would_be_back_on_the_same_node_is_in_nobodys_way() -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    for kind in ("DaemonSet", "Node"):
+        pod = crowd.run("agent", "node-a", "gpu-0")
+        crowd.put(replace(pod, owner=pods.Owner(kind, "agent", "u")))
+        assert near(crowd, crowds.gpus()).leaving == ()
+
+
+def test_devices_that_do_not_go_together_are_no_number() -> None:
+    crowd = crowds.Crowd()
+    devices = [objects.with_values(objects.a_device(f"gpu-{at}"), numa=at // 2) for at in range(4)]
+    crowd.node("node-a", objects.a_slice("node-a", devices))
+    crowd.run("p", "node-a", "gpu-0")
+    crowd.run("q", "node-a", "gpu-2")
+    rule = objects.matching(f"{names.DRIVER}/numa")
+    claim = objects.claim("new-gpu", objects.a_request(count=2), constraints=[rule])
+    workload = allocator_types.Workload(objects.pod("new", claim.name), (claim,))
+    assert told(crowd, workload) == "Nearest is node-a; freeing pod default/p would do"
+    rule = objects.differing(f"{names.DRIVER}/numa")
+    claim = objects.claim("new-gpu", objects.a_request(count=3), constraints=[rule])
+    workload = allocator_types.Workload(objects.pod("new", claim.name), (claim,))
+    assert told(crowd, workload).startswith("No node here would do")
+
+
+def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    crowd.view.put_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
+    workload = crowds.gpus()
+    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    args = (
+        crowd.view,
+        workload,
+        answer,
+        crowd.people,
+        worlds.DECIDING,
+        step_budget.Meter(nearest_fit.STEPS),
+    )
+    assert nearest_fit.of(*args) is None
+
+
+def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
+    crowd = crowds.of_sizes({"node-a": 1})
+    workload = crowds.asks(objects.a_request(deviceClassName="none"))
+    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    args = (
+        crowd.view,
+        workload,
+        answer,
+        crowd.people,
+        worlds.DECIDING,
+        step_budget.Meter(nearest_fit.STEPS),
+    )
+    assert nearest_fit.of(*args) is None
+
+
+@pytest.mark.parametrize("most", [0, 50, 200, nearest_fit.STEPS])
+def test_steps_are_bounded_whatever_the_size(most: int) -> None:
+    crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(40)})
+    for at in range(40):
+        for gpu in range(1 + at % 4):
+            crowd.run(f"p{at}-{gpu}", f"node-{at:03}", f"gpu-{gpu}")
+    found = near(crowd, crowds.gpus(4), most)
+    assert found.all_seen is (most == nearest_fit.STEPS)
+    if not found.leaving:
+        assert not found.least
+
+
+def test_many_pods_are_not_all_named() -> None:
+    leaving = [f"ns/p{at}" for at in range(7)]
+    assert (
+        explain_messages.freed(leaving)
+        == "freeing pods ns/p0, ns/p1, ns/p2, ns/p3 and 3 more would do"
+    )
+    assert explain_messages.freed(leaving[:2]) == "freeing pods ns/p0 and ns/p1 would do"
+    assert explain_messages.freed(leaving[:1]) == "freeing pod ns/p0 would do"
+
+
+def test_a_long_refusal_is_cut_and_the_nearest_fit_stays_whole() -> None:
+    """An event's note has 1024 bytes."""
+    joined = explain_messages.joined("ä" * 1000, "Nearest is node-b")
+    assert joined.endswith("ä... Nearest is node-b")
+    assert 1022 <= len(joined.encode()) <= 1024
+    assert explain_messages.joined("No node fits", "Nearest is x") == "No node fits. Nearest is x"
+    assert explain_messages.joined("No node fits", "") == "No node fits"

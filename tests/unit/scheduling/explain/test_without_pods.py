@@ -1,0 +1,32 @@
+from driver import ids
+from driver.scheduling.explain import without_pods
+from tests import crowds, objects
+from tests.properties import drawing
+
+A = ids.NodeName("node-a")
+
+
+def test_who_is_gone_takes_nothing_and_what_is_below_stays() -> None:
+    parts = [objects.drawing(f"part-{at}", "gpu-0", slots="2") for at in range(2)]
+    crowd = crowds.Crowd()
+    crowd.node("node-a", *objects.counting({"gpu-0": {"slots": "4"}}, parts))
+    crowd.run("stays", "node-a", "part-0")
+    crowd.run("goes", "node-a", "part-1")
+    before = drawing.shown(crowd.view)
+    view = without_pods.Absence(crowd.view, [crowd.on("node-a")["goes"]])
+    (share,) = view.shares(A)
+    assert view.used(share.pool) == {"part-0"}
+    assert [*view.left(share.pool).values()] == [2_000_000_000]
+    assert (view.use[A].count, view.use[A].requests["cpu"]) == (1, 1000)
+    assert drawing.shown(crowd.view) == before
+
+
+def test_a_port_that_another_has_too_stays_taken() -> None:
+    """Such as two host networks that the same port was written for by hand."""
+    crowd = crowds.of_sizes({"node-a": 0})
+    ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
+    for name in ("p", "q"):
+        crowd.run(name, "node-a", containers=ports)
+    view = without_pods.Absence(crowd.view, [crowd.on("node-a")["p"]])
+    assert len(view.use[A].ports) == 1
+    assert A not in without_pods.Absence(crowd.view, [*crowd.on("node-a").values()]).use

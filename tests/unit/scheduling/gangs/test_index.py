@@ -1,0 +1,117 @@
+"""What the pods of a gang say of it, and what is wrong with it."""
+
+from typing import Any
+
+import pytest
+
+from driver import errors, ids, names
+from driver.resources import pod_groups
+from driver.resources.core import pods
+from driver.scheduling.gangs import index as gang_index
+from tests import objects
+
+KEY = ids.Key("default/train")
+
+
+def a_member(name: str, size: str = "2", **annotations: str) -> dict[str, Any]:
+    pod = objects.a_pod(name, f"{name}-gpu")
+    pod["metadata"]["labels"] = {names.GANG_LABEL: "train"}
+    said = {names.GANG_SIZE: size} if size else {}
+    pod["metadata"]["annotations"] = {**said, **annotations}
+    return pod
+
+
+def members(*raw: dict[str, Any]) -> tuple[pods.Pod, ...]:
+    return tuple(pods.parse(one) for one in raw)
+
+
+def group(least: int) -> pod_groups.PodGroup:
+    return pod_groups.PodGroup("default", "train", least)
+
+
+def test_pods_are_in_the_gang_whose_label_they_have() -> None:
+    found = gang_index.Roster()
+    for pod in members(a_member("a"), a_member("b")):
+        found.put(pod.key, pod)
+    found.put(ids.Key("default/alone"), objects.pod("alone"))
+    assert [one.name for one in found.members(KEY)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "status", [{"phase": "Succeeded"}, {"phase": "Failed"}], ids=lambda one: one["phase"]
+)
+def test_a_pod_that_ended_does_not_count(status: dict[str, str]) -> None:
+    found = gang_index.Roster()
+    pod = pods.parse({**a_member("a"), "status": status})
+    found.put(pod.key, pod)
+    assert found.members(KEY) == ()
+
+
+def test_a_pod_that_is_gone_leaves_its_gang() -> None:
+    found = gang_index.Roster()
+    (pod,) = members(a_member("a"))
+    found.put(pod.key, pod)
+    found.put(pod.key, None)
+    assert found.members(KEY) == ()
+
+
+@pytest.mark.parametrize("label", names.POD_GROUP_LABELS)
+def test_the_labels_of_the_coscheduling_plugin_name_a_gang(label: str) -> None:
+    pod = objects.a_pod("a")
+    pod["metadata"]["labels"] = {label: "train"}
+    assert gang_index.key_of(pods.parse(pod)) == KEY
+
+
+def test_a_pod_of_kubernetes_own_pod_group_is_of_its_gang() -> None:
+    assert gang_index.key_of(objects.pod("a", schedulingGroup={"podGroupName": "train"})) == KEY
+
+
+def test_the_size_is_what_the_pods_say() -> None:
+    gang = gang_index.read(KEY, members(a_member("a"), a_member("b")), None)
+    assert gang is not None
+    assert (gang.wanted, gang.exact) == (2, True)
+
+
+def test_a_pod_group_says_how_many_have_to_run_at_once() -> None:
+    gang = gang_index.read(KEY, members(a_member("a", ""), a_member("b", "")), group(1))
+    assert gang is not None
+    assert (gang.wanted, gang.exact) == (1, False)
+
+
+def test_a_pod_group_that_wants_none_at_once_is_no_gang() -> None:
+    assert gang_index.read(KEY, members(a_member("a", "")), group(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ([a_member("a", "")], "gang default/train does not say its size"),
+        ([a_member("a", "two")], "'two' is no size; expected a number from 1 to 4096"),
+        ([a_member("a", "0")], "'0' is no size"),
+        ([a_member("a", "2"), a_member("b", "3")], "pods of one gang say '2', '3'"),
+        ([a_member("a", "1"), a_member("b", "1")], "1 is below the 2 pods that gang"),
+    ],
+)
+def test_a_size_that_makes_no_gang_is_told_with_its_path(
+    raw: list[dict[str, Any]], words: str
+) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        gang_index.read(KEY, members(*raw), None)
+    assert caught.value.where == "metadata.annotations[ration.dev/gang-size]"
+    assert words in str(caught.value)
+
+
+def test_a_timeout_that_is_none_is_told_with_its_path() -> None:
+    with pytest.raises(errors.BadInput, match=r"gang-timeout\]: 'soon' is no duration"):
+        gang_index.read(KEY, members(a_member("a", **{names.GANG_TIMEOUT: "soon"})), None)
+
+
+def test_levels_of_topology_are_those_the_pods_name() -> None:
+    said = {names.TOPOLOGY_REQUIRED: "zone", names.TOPOLOGY_PREFERRED: "rack"}
+    gang = gang_index.read(KEY, members(a_member("a", "1", **said)), None)
+    assert gang is not None
+    assert (gang.near.levels, gang.near.required, gang.near.preferred) == (
+        ("zone", "rack"),
+        "zone",
+        "rack",
+    )

@@ -1,0 +1,123 @@
+"""What is due for a gang, from its pods, their claims and the time alone."""
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+from driver import clock, ids, names
+from driver.resources.core import node_selectors, pods
+from driver.resources.dra import claims, device_status
+from driver.scheduling.gangs import index as gang_index
+from driver.scheduling.gangs import lifecycle as gang_lifecycle
+from driver.scheduling.snapshot import allocation_hold
+from tests import objects
+
+NOW = dt.datetime(2026, 11, 21, 9, 10, tzinfo=dt.UTC)
+KEY = ids.Key("default/train")
+
+
+def stamp(age_s: float) -> str:
+    return clock.rfc3339(NOW - dt.timedelta(seconds=age_s))
+
+
+def a_pod(name: str, **more: Any) -> pods.Pod:
+    return replace(objects.pod(name, f"{name}-gpu"), **more)
+
+
+def waiting(name: str, **more: Any) -> gang_lifecycle.Member:
+    return gang_lifecycle.Member(a_pod(name, **more), (objects.claim(f"{name}-gpu"),))
+
+
+def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_lifecycle.Member:
+    """Its devices are written, with the binding condition; `said` is a condition that is set."""
+    pod = a_pod(name, **more)
+    device = claims.DeviceId(names.DRIVER, "node-a", f"gpu-{name}")
+    result = claims.Result("gpu", device, binding=(names.GANG_READY,), failing=(names.GANG_FAILED,))
+    node = node_selectors.only(ids.NodeName("node-a"))
+    conditions = (device_status.Condition(said, "True", "", "", stamp(2.0)),) if said else ()
+    claim = replace(
+        objects.claim(f"{name}-gpu"),
+        allocation=claims.Allocation((result,), selector=node, stamped=stamp(age_s)),
+        consumers=(allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod)),
+        said=(device_status.DeviceStatus(device_status.Device(*device), conditions),),
+    )
+    return gang_lifecycle.Member(pod, (claim,))
+
+
+def due(
+    *members: gang_lifecycle.Member, wanted: int = 2, exact: bool = True
+) -> gang_lifecycle.Turn:
+    gang = gang_index.Gang(KEY, tuple(one.pod for one in members), wanted, exact)
+    return gang_lifecycle.of_gang(gang, members, NOW)
+
+
+def test_members_that_wait_are_seated_together() -> None:
+    found = due(waiting("a"), waiting("b"))
+    assert isinstance(found, gang_lifecycle.Seat)
+    assert [one.pod.name for one in found.members] == ["a", "b"]
+
+
+def test_members_that_are_written_wait_until_the_scheduler_has_reached_all() -> None:
+    node = ids.NodeName("node-a")
+    assert due(written("a", nominated=node), written("b")) == gang_lifecycle.Look(1.0)
+    assert isinstance(
+        due(written("a", nominated=node), written("b", nominated=node)), gang_lifecycle.Ready
+    )
+
+
+def test_a_member_that_ran_before_needs_no_nomination() -> None:
+    node = ids.NodeName("node-a")
+    found = due(written("a", node=node), written("b", nominated=node))
+    assert isinstance(found, gang_lifecycle.Ready)
+    assert [one.pod.name for one in found.members] == ["b"]
+
+
+def test_what_is_ready_is_given_until_its_timeout() -> None:
+    found = due(written("a", said=names.GANG_READY), written("b", said=names.GANG_READY))
+    assert found == gang_lifecycle.Look(gang_index.TIMEOUT_S - 5.0)
+
+
+def test_past_the_timeout_it_is_given_up_and_what_started_with_it_is_told() -> None:
+    node = ids.NodeName("node-a")
+    found = due(written("a", gang_index.TIMEOUT_S, node=node), written("b", gang_index.TIMEOUT_S))
+    assert isinstance(found, gang_lifecycle.Fail)
+    assert [one.pod.name for one in found.members] == ["b"]
+    assert [one.pod.name for one in found.started] == ["a"]
+
+
+def test_what_ran_long_before_a_new_member_is_left_alone() -> None:
+    node = ids.NodeName("node-a")
+    found = due(written("a", 9000.0, node=node), written("b", gang_index.TIMEOUT_S))
+    assert isinstance(found, gang_lifecycle.Fail)
+    assert found.started == ()
+
+
+def test_devices_are_freed_only_when_the_scheduler_has_heard() -> None:
+    found = due(written("a", said=names.GANG_FAILED), written("b", said=names.GANG_FAILED))
+    assert found == gang_lifecycle.Look(gang_lifecycle.HEARD_S - 2.0)
+
+
+def test_a_gang_that_lost_a_member_before_it_started_is_given_up() -> None:
+    found = due(written("a"))
+    assert isinstance(found, gang_lifecycle.Fail)
+    assert found.why == "waits for 1 more of its 2 pods"
+
+
+def test_a_member_that_is_done_before_another_is_bound_stops_nobody() -> None:
+    """All could be bound: a short one may be over before kube-scheduler has bound the last."""
+    left = written("a", said=names.GANG_READY)
+    assert isinstance(due(left), gang_lifecycle.Look)
+    late = written("a", age_s=gang_index.TIMEOUT_S + 1, said=names.GANG_READY)
+    assert isinstance(due(late), gang_lifecycle.Fail)
+
+
+def test_of_a_gang_that_needs_fewer_those_written_start_before_the_rest_is_placed() -> None:
+    node = ids.NodeName("node-a")
+    found = due(
+        written("a", nominated=node),
+        written("b", nominated=node),
+        waiting("c"),
+        wanted=2,
+        exact=False,
+    )
+    assert isinstance(found, gang_lifecycle.Ready)

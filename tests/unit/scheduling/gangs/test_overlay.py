@@ -1,0 +1,77 @@
+import pytest
+
+from driver import ids, names
+from driver.resources.dra import claims
+from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.gangs import overlay
+from driver.scheduling.snapshot import snapshot as cluster
+from tests import allocating, gangs, objects, worlds
+from tests.properties import drawing
+
+A = ids.NodeName("node-a")
+
+
+def taken(
+    view: cluster.ClusterView, workload: allocator_types.Workload
+) -> tuple[overlay.Overlay, cluster.InFlight]:
+    """A layer on which a workload has what the allocator gives it."""
+    placement = allocating.placed(allocator.allocate(view, workload, worlds.DECIDING))
+    made = allocation_result.allocations(view, workload, placement, "")
+    decision = cluster.InFlight(workload.pod, placement.node, made)
+    layer = overlay.Overlay(view)
+    layer.take(decision)
+    return layer, decision
+
+
+def test_a_decision_counts_as_one_in_flight_does() -> None:
+    parts = [objects.drawing(f"part-{at}", "gpu-0", slots="2") for at in range(2)]
+    view = worlds.view(
+        *objects.counting({"gpu-0": {"slots": "4"}}, parts),
+        taken=[worlds.holding("there", "node-a", "part-0")],
+    )
+    layer, decision = taken(view, gangs.member("one"))
+    shown = drawing.shown(layer)
+    assert shown != drawing.shown(view)
+    view.put_pod(decision.pod.key, decision.pod)
+    view.fly(decision)
+    assert drawing.shown(view) == shown
+
+
+def test_what_is_taken_back_was_never_there() -> None:
+    view = gangs.racks([[[2]]], worlds.holding("there", "node-0-0-0", "gpu-0"))
+    layer, _ = taken(view, gangs.member("one"))
+    layer.undo(1)
+    assert drawing.shown(layer) == drawing.shown(view)
+
+
+def test_the_node_of_a_decision_is_told_as_changed() -> None:
+    view = gangs.racks([[[2, 2]]])
+    layer, decision = taken(view, gangs.member("one"))
+    assert overlay.Overlay(view).mark == 0
+    assert layer.since(0) == (1, [decision.node])
+
+
+def test_a_device_that_other_nodes_reach_changes_all_of_them() -> None:
+    view = worlds.view(objects.a_far_slice(2), more_nodes=[objects.node("node-a")])
+    layer, _ = taken(view, gangs.member("one"))
+    assert layer.since(0) is None
+
+
+@pytest.mark.parametrize("admin", [True, False])
+def test_administrative_access_holds_nothing(*, admin: bool) -> None:
+    claim = objects.claim("one", objects.a_request(adminAccess=admin))
+    view = worlds.view(objects.a_slice("node-a", 1))
+    layer, _ = taken(view, allocator_types.Workload(objects.pod("one", "one"), (claim,)))
+    device = claims.DeviceId(names.DRIVER, "node-a", "gpu-0")
+    assert bool(layer.holders(device)) is not admin
+    assert layer.use[A].count == 1
+
+
+def test_who_sits_on_trial_is_among_the_pods_of_the_node() -> None:
+    view = gangs.racks([[[2]]])
+    there = objects.pod("there", nodeName="node-0-0-0")
+    view.put_pod(there.key, there)
+    layer, decision = taken(view, gangs.member("one"))
+    assert [*layer.pods_on(decision.node)] == ["default/there", "default/one"]
+    assert [*view.pods_on(decision.node)] == ["default/there"]

@@ -1,0 +1,91 @@
+import datetime as dt
+from dataclasses import replace
+
+from driver.resources.core import pods
+from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.explain import step_budget
+from driver.scheduling.preemption import earliest_start
+from tests import crowds, gangs, preempting
+
+NOW = preempting.NOW
+HOUR = dt.timedelta(hours=1)
+
+
+def kept(
+    scene: preempting.Scene, *members: allocator_types.Workload, most: int = crowds.ENOUGH
+) -> earliest_start.Kept | None:
+    people = [one for unit in scene.book.all(scene.view).values() for one in unit.people]
+    return earliest_start.soonest(scene.ask(*members), people, NOW, step_budget.Meter(most))
+
+
+def starts(found: earliest_start.Kept | None) -> dt.datetime | None:
+    assert found is not None
+    return found.start
+
+
+def full() -> preempting.Scene:
+    """Two nodes of two GPUs; node-a is free in two hours and three, node-b in one and in four."""
+    scene = preempting.of_sizes(a=2, b=2)
+    for name, node, hours in (("p", "a", 2), ("q", "a", 3), ("r", "b", 1), ("s", "b", 4)):
+        most = (1 + hours) * 3600
+        scene.work(name, f"node-{node}", f"gpu-{'prqs'.index(name) // 2}", most_s=most)
+    return scene
+
+
+def test_what_fits_starts_now() -> None:
+    scene = preempting.of_sizes(a=1)
+    assert starts(kept(scene, crowds.gpus())) == NOW
+
+
+def test_a_pod_starts_where_enough_ends_first() -> None:
+    scene = full()
+    one, two = kept(scene, crowds.gpus()), kept(scene, crowds.gpus(2))
+    assert one is not None
+    assert two is not None
+    assert (one.start, [*one.picks]) == (NOW + HOUR, ["node-b"])
+    assert (two.start, [*two.picks]) == (NOW + 3 * HOUR, ["node-a"])
+    assert [pick.device.device for pick in two.picks[two.seats[0].placement.node]] == [
+        "gpu-0",
+        "gpu-1",
+    ]
+
+
+def test_a_gang_starts_when_all_of_it_can() -> None:
+    assert starts(kept(full(), *gangs.alike(2))) == NOW + 2 * HOUR
+    assert starts(kept(full(), *gangs.alike(4))) == NOW + 4 * HOUR
+    assert kept(full(), *gangs.alike(5)) is None
+
+
+def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now() -> None:
+    scene = preempting.of_sizes(a=1)
+    pod = scene.work("p", "node-a", "gpu-0", most_s=60.0)
+    assert earliest_start.end(pod, NOW) == NOW
+    assert earliest_start.end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
+    assert earliest_start.end(replace(pod, most_s=None), NOW) is None
+    assert earliest_start.end(replace(pod, most_s=None, deleting=True), NOW) == NOW
+
+
+def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:
+    scene = preempting.of_sizes(a=2, b=2)
+    scene.work("known", "node-a", "gpu-0", most_s=7200.0)
+    scene.work("p", "node-a", "gpu-1", ran=10)
+    scene.work("q", "node-b", "gpu-0", ran=30)
+    scene.work("r", "node-b", "gpu-1", ran=20)
+    found = kept(scene, crowds.gpus(2))
+    assert found is not None
+    assert found.start is None
+    assert found.waits_for == ("default/p",)
+    assert [*found.picks] == ["node-a"]
+    gang = kept(scene, *gangs.alike(2))
+    assert gang is not None
+    assert gang.waits_for == ("default/q",)
+
+
+def test_what_fits_at_no_time_is_kept_nothing() -> None:
+    assert kept(full(), crowds.gpus(3)) is None
+
+
+def test_pods_that_come_back_to_their_node_are_not_waited_for() -> None:
+    scene = preempting.of_sizes(a=1)
+    scene.work("p", "node-a", "gpu-0", most_s=1.0, owner=pods.Owner("DaemonSet", "d", "u"))
+    assert kept(scene, crowds.gpus()) is None

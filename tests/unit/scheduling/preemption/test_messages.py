@@ -1,0 +1,73 @@
+from driver.scheduling.preemption import messages as preemption_messages
+from driver.scheduling.preemption import policy as preemption_policy
+from driver.scheduling.preemption import types as preemption_types
+from tests import crowds, gangs, preempting
+
+
+def planned(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.Plan:
+    assert isinstance(found, preemption_types.Plan)
+    return found
+
+
+def test_who_waits_is_told_who_goes_and_what_is_lost() -> None:
+    scene = preempting.of_sizes(a=2)
+    scene.leaves = {"batch": preemption_policy.Leaf("batch", reclaim="Any", surplus=4000)}
+    for at, name in enumerate("pq"):
+        scene.work(name, "node-a", f"gpu-{at}", ran=2700, labels={"queue": "batch"})
+    right = scene.right(0, "vision", within=True)
+    plan = planned(scene.plan(crowds.gpus(2), right=right))
+    assert preemption_messages.preemptor(plan, right) == (
+        "Evicts 2 pods of queue batch on node-a, 1.5 GPU-hours lost: default/p, default/q"
+    )
+    assert preemption_messages.victim(plan, plan.leaving[0], right, "pod default/new") == (
+        "Evicted for pod default/new (queue batch has 4 GPUs more than its fair share), which "
+        "needs gpu-0 on node-a"
+    )
+
+
+def test_without_queues_the_priority_is_told() -> None:
+    scene = preempting.of_sizes(a=1)
+    scene.work("p", "node-a", "gpu-0", ran=36)
+    right = scene.right(1000)
+    plan = planned(scene.plan(crowds.gpus(), right=right))
+    assert preemption_messages.preemptor(plan, right) == (
+        "Evicts 1 pod on node-a, 0.0 GPU-hours lost: default/p"
+    )
+    assert preemption_messages.victim(plan, plan.leaving[0], right, "pod default/new") == (
+        "Evicted for pod default/new (priority 1000 > 0), which needs gpu-0 on node-a"
+    )
+
+
+def test_of_a_gang_that_goes_all_nodes_are_told_and_of_many_pods_the_first() -> None:
+    scene = preempting.of_sizes(a=3, b=3)
+    for at in range(6):
+        scene.work(f"g-{at}", f"node-{'ab'[at // 3]}", f"gpu-{at % 3}", gang="g")
+    right = scene.right(1)
+    plan = planned(scene.plan(*gangs.alike(2, 3), right=right))
+    assert preemption_messages.preemptor(plan, right) == (
+        "Evicts 6 pods on node-a, node-b, 6.0 GPU-hours lost: "
+        "default/g-0, default/g-1, default/g-2, default/g-3, 2 more"
+    )
+    assert preemption_messages.victim(plan, plan.leaving[0], right, "gang default/w") == (
+        "Evicted with all of gang default/g (6 pods) for gang default/w (priority 1 > 0), which "
+        "needs gpu-0, gpu-1, gpu-2 on node-a; gpu-0, gpu-1, gpu-2 on node-b"
+    )
+
+
+def test_why_nobody_goes() -> None:
+    scene = preempting.of_sizes(a=2)
+    scene.work("p", "node-a", "gpu-0", priority=10)
+    scene.work("q", "node-a", "gpu-1", owner=None)
+    found = preempting.none(scene.plan(crowds.gpus()))
+    assert preemption_messages.no_plan(found) == (
+        "Evicting all who may go would not make room for it: of 2 pods and gangs "
+        "1 NotMadeAgain, 1 PriorityNotLower"
+    )
+    never = preemption_types.NoPlan(preemption_types.Why.NEVER)
+    assert (
+        preemption_messages.no_plan(never)
+        == "Nobody is evicted for it: its preemptionPolicy is Never"
+    )
+    assert preemption_messages.no_plan(
+        preemption_types.NoPlan(preemption_types.Why.SPENT)
+    ).startswith("Whom to evict")

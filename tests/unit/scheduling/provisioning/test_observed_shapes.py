@@ -1,0 +1,158 @@
+"""What is learned of a shape's nodes, kept, and held against its document."""
+
+import dataclasses
+import gzip
+from typing import Any
+
+import pytest
+
+from driver import errors, ids, names
+from driver.api import node_shapes
+from driver.resources.core import nodes, pods
+from driver.resources.dra import pools, slices
+from driver.scheduling.provisioning import hypothetical_nodes, observed_shapes
+from driver.scheduling.snapshot import cluster_state
+from tests import objects, shapes, worlds
+
+
+def a_pool(gpus: int = 8) -> pools.Pool:
+    """What a node of so many GPUs publishes."""
+    one = shapes.a_shape(gpus=gpus)
+    return pools.newest(one.slices_of(ids.NodeName("n1")))
+
+
+def a_node(**more: Any) -> nodes.Node:
+    return dataclasses.replace(objects.node("n1"), labels={shapes.INSTANCE: "h100-8"}, **more)
+
+
+def seen(gpus: int = 8, *there: pods.Pod) -> observed_shapes.Seen:
+    return observed_shapes.of_node(observed_shapes.Seen(), a_node(), a_pool(gpus), there)
+
+
+def said(**more: Any) -> node_shapes.NodeShape:
+    return node_shapes.NodeShape.model_validate(shapes.document("h100-8", **more))
+
+
+def paths(found: node_shapes.NodeShape, node: nodes.Node, gpus: int = 8) -> list[str]:
+    return [path for path, _ in observed_shapes.contradictions(2, found, node, a_pool(gpus))]
+
+
+def test_what_is_kept_is_read_back_as_it_was() -> None:
+    known = seen().started(61.25)
+    assert observed_shapes.unpacked(observed_shapes.packed(known), "map") == known
+
+
+def test_equal_nodes_are_kept_as_equal_texts() -> None:
+    assert observed_shapes.packed(seen()) == observed_shapes.packed(seen())
+
+
+def test_a_shape_that_was_seen_is_as_its_node_was() -> None:
+    one = observed_shapes.applied(shapes.a_shape(gpus=4), seen(8).started(90.0))
+    assert one.seen
+    assert one.starts_s == 90.0
+    view = hypothetical_nodes.Imagined(
+        cluster_state.Picture(names.DRIVER), {ids.NodeName("new"): one}
+    )
+    (found,) = view.pools.values()
+    assert observed_shapes.gpus_of(found) == 8
+
+
+def test_the_longest_of_the_last_five_starts_counts() -> None:
+    known = observed_shapes.Seen()
+    for took_s in (900.0, 50.0, 60.0, 70.0, 40.0, 30.0):
+        known = known.started(took_s)
+    assert observed_shapes.applied(shapes.a_shape(), known).starts_s == 70.0
+
+
+def test_what_daemons_take_of_a_node_no_new_one_has() -> None:
+    daemon = dataclasses.replace(
+        objects.pod("agent"), owner=pods.Owner("DaemonSet", "agent", "u"), requests={"cpu": 500}
+    )
+    known = seen(8, daemon, objects.pod("job"))
+    assert known.allocatable["cpu"] == objects.node("n1").allocatable["cpu"] - 500
+    assert known.allocatable["pods"] == 109
+
+
+def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
+    ill = slices.Taint(names.TAINT_XID, "79", "NoExecute")
+    found = a_pool()
+    parts = tuple(
+        dataclasses.replace(
+            part,
+            devices=tuple(
+                dataclasses.replace(
+                    one,
+                    taints=(*one.taints, ill),
+                    attributes={**one.attributes, names.ATTR_UUID: "GPU-1"},
+                )
+                for one in part.devices
+            ),
+        )
+        for part in found.slices
+    )
+    known = observed_shapes.of_node(observed_shapes.Seen(), a_node(), pools.newest(parts), ())
+    devices = [one for part in known.published for one in part.devices]
+    assert devices
+    assert not any(names.ATTR_UUID in one.attributes for one in devices)
+    assert {taint.key for one in devices for taint in one.taints} <= names.OWN_TAINTS
+
+
+ZIPPED = observed_shapes.packed(observed_shapes.Seen())
+BOMB = gzip.compress(b" " * (64 << 20), compresslevel=1, mtime=0)
+INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}', mtime=0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"nothing",
+        ZIPPED[:-9],
+        ZIPPED[:10] + bytes(20) + ZIPPED[30:],
+        gzip.compress(b"[" * 5000, mtime=0),
+        INFINITE,
+        BOMB,
+    ],
+    ids=["empty", "plain", "torn", "damaged", "deep", "infinite", "bomb"],
+)
+def test_what_cannot_be_read_is_said_to_be_so(text: bytes) -> None:
+    with pytest.raises(errors.BadInput, match="map, h100-8: cannot be read"):
+        observed_shapes.unpacked(text, "map, h100-8")
+
+
+def test_a_document_that_is_right_contradicts_nothing() -> None:
+    assert paths(said(), a_node()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"gpus": 4}, "shapes.2.gpus"),
+        ({"product": "NVIDIA L4"}, "shapes.2.product"),
+        ({"memory": "40Gi"}, "shapes.2.memory"),
+        ({"allocatable": {"cpu": "9"}}, "shapes.2.allocatable.cpu"),
+    ],
+)
+def test_a_document_that_is_wrong_of_a_live_node_is_told_at_its_field(
+    more: dict[str, Any], path: str
+) -> None:
+    assert paths(said(**more), a_node()) == [path]
+
+
+def test_a_taint_that_the_document_lacks_is_told_unless_it_passes() -> None:
+    lasting = nodes.NodeTaint("gpu", "", "NoSchedule")
+    passing = nodes.NodeTaint("node.kubernetes.io/not-ready", "", "NoSchedule")
+    assert paths(said(), a_node(taints=(lasting, passing))) == ["shapes.2.taints"]
+    told = said(taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    assert paths(told, a_node(taints=(lasting,))) == []
+
+
+def test_imagined_nodes_have_all_that_their_shape_publishes_and_hide_nothing() -> None:
+    below = worlds.view(objects.a_slice("node-a", 2))
+    view = hypothetical_nodes.Imagined(below, {ids.NodeName("new"): shapes.EIGHT})
+    assert [*view.nodes] == ["node-a", "new"]
+    assert sorted(name for _, name in view.pools) == ["new", "node-a"]
+    (share,) = view.shares(ids.NodeName("new"))
+    assert share.problem == ""
+    assert view.used(share.pool) == frozenset()
+    assert view.world != below.world

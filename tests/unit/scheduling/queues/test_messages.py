@@ -1,0 +1,91 @@
+import pytest
+
+from driver.resources import queues
+from driver.scheduling.queues import format as queue_format
+from driver.scheduling.queues import messages as queue_messages
+from driver.scheduling.queues import status_types, tree
+from tests.queues import a_workload, an_engine, named, queue, some
+
+NOW = 1_800_000_000.0
+
+
+def over(limit: float | queues.Amounts, has: float, asks: float) -> str:
+    made = an_engine(16, queue("vision", limit=limit))
+    made.charge("x", "vision", some(has, "T4"))
+    found = made.may("vision", some(asks, "T4"))
+    assert found is not None
+    return queue_messages.over(found)
+
+
+def test_a_queue_at_its_limit() -> None:
+    assert over(16, has=16, asks=1) == "queue vision is at its limit: 16 of 16 GPUs"
+
+
+def test_a_queue_that_would_exceed_its_limit() -> None:
+    told = "queue vision would exceed its limit: it has 2.5 of 3 GPUs, and 1 more are asked"
+    assert over(3, has=2.5, asks=1) == told
+
+
+def test_limits_of_memory_compute_and_models_are_told_in_their_units() -> None:
+    assert over(named(memory=160 << 30), has=2, asks=1) == (
+        "queue vision is at its limit: 160Gi of 160Gi of GPU memory"
+    )
+    assert over(named(compute=200), has=2, asks=1) == (
+        "queue vision is at its limit: 200% of 200% of GPU compute"
+    )
+    assert over(named(models={"T4": 2000}), has=2, asks=1) == (
+        "queue vision is at its limit: 2 of 2 GPUs (T4)"
+    )
+
+
+def test_a_queue_that_may_not_borrow() -> None:
+    made = an_engine(16, queue("vision", deserved=2, borrowing=False))
+    made.charge("x", "vision", some(2))
+    found = made.may("vision", some(1))
+    assert found is not None
+    assert queue_messages.over(found) == (
+        "queue vision is at what it deserves, and may not borrow: 2 of 2 GPUs"
+    )
+
+
+def standings() -> dict[str, status_types.Standing]:
+    made = an_engine(16, queue("vision"), queue("nlp", weight=3, deserved=4))
+    made.charge("x", "vision", some(12))
+    made.charge("y", "nlp", some(2.5))
+    made.line([a_workload(f"n{n}", "nlp") for n in range(9)], NOW)
+    return {**made.standings(NOW)}
+
+
+def test_what_a_queue_has_and_what_is_fair() -> None:
+    found = standings()
+    assert (
+        queue_messages.share("vision", found["vision"]) == "queue vision has 12 GPUs; fair are 4.5"
+    )
+    assert queue_messages.share("nlp", found["nlp"]) == (
+        "queue nlp has 2.5 GPUs; fair are 11.5, 4 deserved"
+    )
+
+
+def test_past_use_is_told_where_it_counts() -> None:
+    made = an_engine(16, queue("vision", half_life_s=3600.0))
+    made.standings(NOW)
+    made.charge("x", "vision", some(8), NOW)
+    found = made.standings(NOW + 3600.0)["vision"]
+    assert (
+        queue_messages.share("vision", found) == "queue vision has 8 GPUs, 4 on average; fair are 8"
+    )
+
+
+def test_who_is_refused() -> None:
+    fault = tree.Fault("spec.parent", "queue x does not exist")
+    assert queue_messages.fault("vision", fault) == (
+        "queue vision is not accepted: spec.parent: queue x does not exist"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "0"), (12500, "12.5"), (125, "0.125"), (1001, "1.001"), (-500, "-0.5"), (30, "0.03")],
+)
+def test_gpus_are_told_without_needless_zeros(count: int, told: str) -> None:
+    assert queue_format.gpus(count) == told

@@ -1,0 +1,242 @@
+from typing import Any
+
+import pytest
+
+from driver import names, reasons
+from driver.scheduling.reports import model, paging, read_model, selection
+from tests import fleets, objects
+
+R = fleets.a_reading()
+GPUS = {gpu.index: gpu for gpu in (R.node("gpu-1") or model.Node(name="")).gpus}
+
+
+def part(index: int, claim: str) -> model.Part:
+    return next(one for one in GPUS[index].parts if one.claim == claim)
+
+
+def test_the_fleet_is_counted_by_mode_and_health() -> None:
+    fleet = R.fleet()
+    assert (fleet.nodes, fleet.nodes_ready, fleet.gpus) == (3, 2, 24)
+    assert fleet.modes == {
+        "free": 18,
+        "kept": 1,
+        "mig": 1,
+        "mps": 1,
+        "time-slicing": 1,
+        "whole": 2,
+    }
+    assert (fleet.unhealthy, fleet.cordoned, fleet.idle, fleet.waiting) == (1, 1, 2, 3)
+    assert fleet.products[0].free == 16
+
+
+def test_a_mig_device_lies_at_its_memory_slices() -> None:
+    assert (part(4, "batch/small").start, part(4, "batch/small").width) == (250, 125)
+    assert (part(4, "batch/half").start, part(4, "batch/half").width) == (500, 500)
+    assert part(4, "batch/half").profile == "3g.40gb"
+
+
+def test_shares_lie_side_by_side_by_their_memory() -> None:
+    first, second = GPUS[2].parts
+    assert (first.start, second.start) == (0, first.width)
+    assert first.width == 2 * second.width
+
+
+def test_shares_of_more_than_the_gpu_are_drawn_narrower() -> None:
+    raw = fleets.raw()
+    for one in raw:
+        if one["kind"] == "ResourceClaim" and one["metadata"]["name"] in {"serve", "rank"}:
+            (result,) = one["status"]["allocation"]["devices"]["results"]
+            result["consumedCapacity"]["memory"] = "80Gi"
+    node = fleets.a_reading(raw).node("gpu-1")
+    assert node is not None
+    first, second = node.gpus[2].parts
+    assert first.width == second.width == second.start == 500
+
+
+def test_what_the_plugin_says_of_use_is_told_beside_the_part() -> None:
+    assert part(2, "nlp/rank").use == model.Use(
+        last_busy="2026-11-22T09:30:00Z",
+        idle_since="2026-11-22T09:30:00Z",
+        utilization=0,
+        peak_memory=6 << 30,
+    )
+    busy = part(0, "vision/train").use
+    assert busy is not None
+    assert not busy.idle_since
+
+
+def test_a_fault_is_unhealthy_and_anothers_taint_is_a_cordon() -> None:
+    assert [GPUS[at].health for at in (4, 5, 6)] == ["healthy", "unhealthy", "cordoned"]
+    assert GPUS[5].taints[0].key == names.TAINT_XID
+    assert not GPUS[4].taints
+
+
+def test_nvlink_names_the_other_gpus_by_their_place() -> None:
+    assert GPUS[0].nvlink == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_what_a_reservation_keeps_is_on_its_gpu() -> None:
+    node = R.node("gpu-2")
+    assert node is not None
+    (kept,) = node.gpus[0].kept
+    assert (kept.reservation, kept.holder, kept.width) == ("vision/nightly", "gang nightly", 1000)
+
+
+@pytest.mark.parametrize("by", ["name", "uuid", "pci"])
+def test_a_gpu_is_found_by_name_uuid_and_address(by: str) -> None:
+    wanted = getattr(GPUS[3], by)
+    assert wanted
+    assert R.gpu("gpu-1", wanted) == GPUS[3]
+
+
+def test_what_is_not_there_is_none() -> None:
+    assert R.node("nowhere") is None
+    assert R.gpu("gpu-1", "gpu-9") is None
+    assert R.gpu("nowhere", "gpu-9") is None
+    assert R.claim("a/b") is None
+    assert R.pod("a/b") is None
+    assert R.queue("nobody") is None
+
+
+def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
+    def found(**wanted: str) -> list[str]:
+        return [one.name for one in R.nodes(wanted=selection.Wanted(**wanted)).items]
+
+    assert found() == ["gpu-1", "gpu-2", "gpu-3"]
+    assert found(mode="mig") == ["gpu-1"]
+    assert found(mode="free", health="unhealthy") == ["gpu-1"]
+    assert found(mode="mig", health="unhealthy") == []
+    assert found(name="3") == ["gpu-3"]
+    assert found(product="NVIDIA A100") == []
+
+
+def test_a_list_is_read_part_by_part() -> None:
+    first = R.nodes(selection.Part(limit=2))
+    assert ([one.name for one in first.items], first.next, first.total) == (
+        ["gpu-1", "gpu-2"],
+        "gpu-2",
+        3,
+    )
+    rest = R.nodes(selection.Part(after=first.next, limit=2))
+    assert ([one.name for one in rest.items], rest.next) == (["gpu-3"], "")
+
+
+def test_a_part_after_what_has_gone_begins_where_that_was() -> None:
+    assert paging.part(["a", "c", "d"], str, after="b", limit=1) == (("c",), "c")
+
+
+def test_a_claim_says_what_it_asks_has_and_who_uses_it() -> None:
+    claim = R.claim("nlp/serve")
+    assert claim is not None
+    assert claim.requests[0].text == "gpu-mps.ration.dev (memory 20Gi)"
+    assert (claim.state, claim.node, claim.pods, claim.queue) == (
+        "reserved",
+        "gpu-1",
+        ("nlp/serve",),
+        "nlp",
+    )
+    assert claim.devices[0].part == part(2, "nlp/serve")
+
+
+def test_claims_are_of_one_namespace_or_of_all() -> None:
+    assert [one.key for one in R.claims("batch").items] == [
+        "batch/gated",
+        "batch/half",
+        "batch/small",
+    ]
+    assert R.claims().total == 8
+
+
+def test_a_claim_of_another_driver_is_not_listed() -> None:
+    raw = fleets.raw()
+    ours = objects.a_claim("nic", objects.a_request("n", deviceClassName="nic.example.com"))
+    other = {"apiVersion": "v1", "kind": "DeviceClass", **objects.a_class("nic.example.com")}
+    other["apiVersion"] = "resource.k8s.io/v1"
+    other["spec"]["selectors"] = [{"cel": {"expression": 'device.driver == "nic.example.com"'}}]
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **ours}
+    assert fleets.a_reading([*raw, other, claim]).claims("default").total == 0
+
+
+def test_queues_stand_before_their_children_and_what_is_left_out_comes_last() -> None:
+    shown = [(one.name, one.depth) for one in R.queues().items]
+    assert shown == [("dev", 0), ("research", 0), ("nlp", 1), ("vision", 1), ("lost", 0)]
+    lost = R.queue("lost")
+    assert lost is not None
+    assert (lost.accepted, lost.problem) == (False, "spec.parent: queue gone does not exist")
+
+
+def test_a_queue_has_the_pods_that_have_devices_or_wait() -> None:
+    nlp = R.queue("nlp")
+    assert nlp is not None
+    assert [(one.key, one.state) for one in nlp.pods] == [
+        ("nlp/big", "waiting"),
+        ("nlp/rank", "running"),
+        ("nlp/serve", "running"),
+    ]
+    assert nlp.limit.gpus == "12"
+
+
+def test_who_waits_is_listed_with_a_reason_and_what_to_do() -> None:
+    found = {one.key: one for one in R.waiting().items}
+    assert set(found) == {"batch/gated", "dev/lost", "nlp/big"}
+    assert found["nlp/big"].reason == reasons.Reason.NO_FIT
+    assert found["batch/gated"].reason == reasons.Reason.SCHEDULING_GATED
+    assert found["dev/lost"].reason == reasons.Reason.CLAIM_MISSING
+    assert all(one.advice for one in found.values())
+
+
+def of_pod(said: dict[str, Any] | None = None, **claim: Any) -> model.Pod:
+    """A pod with one claim: what is said of it."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **objects.a_pod("pod", "claim", status=said)}
+    if claim.pop("bound", False):
+        pod["spec"]["nodeName"] = "gpu-1"
+    made = objects.a_claim("claim", **claim)
+    known = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
+    found = fleets.a_reading([*fleets.raw(), pod, known]).pod("default/pod")
+    assert found is not None
+    return found
+
+
+def test_a_pod_that_nobody_answered_says_so_with_the_schedulers_words() -> None:
+    silent = of_pod()
+    assert (silent.state, silent.reason) == ("waiting", reasons.Reason.NOT_ANSWERED)
+    refused = of_pod(objects.refused("0/3 nodes are available: 3 cannot allocate all claims."))
+    assert refused.reason == reasons.Reason.NOT_ANSWERED
+    assert "3 cannot allocate all claims" in refused.message
+
+
+def test_a_placed_pod_that_the_scheduler_refuses_says_so() -> None:
+    device = fleets.gpu("gpu-1", 7)
+    found = of_pod(objects.refused(), status=objects.allocated("gpu-1", device))
+    assert (found.state, found.reason) == ("placed", reasons.Reason.SCHEDULER_REFUSES)
+    assert found.node == "gpu-1"
+
+
+def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:
+    device = fleets.gpu("gpu-1", 7)
+    status = objects.allocated("gpu-1", device)
+    status["devices"] = [
+        {
+            "driver": names.DRIVER,
+            "pool": "gpu-1",
+            "device": device,
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "False",
+                    "reason": "ConfigInvalid",
+                    "message": "sharing.strategy: is Both",
+                }
+            ],
+        }
+    ]
+    found = of_pod(bound=True, status=status)
+    assert (found.state, found.reason) == ("placed", reasons.Reason.CONFIG_INVALID)
+
+
+def test_a_later_look_takes_over_the_nodes_whose_slices_did_not_change() -> None:
+    known = fleets.objects_of(fleets.raw())
+    before = read_model.Seen(known)
+    first = before.pools
+    after = read_model.Seen(known, before).pools
+    assert all(after[name] is one for name, one in first.items())

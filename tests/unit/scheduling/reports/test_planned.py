@@ -1,0 +1,123 @@
+"""What backfill keeps, in every report: by the decider's plan, through the caches."""
+
+import re
+
+import prometheus_client
+import pytest
+
+from driver import names
+from driver.cli.commands import devices, queues, who
+from driver.controller.collectors import collector as collector_collector
+from driver.controller.web import source as web_source
+from driver.runtime.metrics import collector as metric_collector
+from driver.scheduling.lifecycle import backfill_plan
+from driver.scheduling.reports import catalog, selection
+from tests import objects, pages
+from tests.fakes import quickstart
+from tests.fakes.deciding import World
+from tests.unit.controller.scheduler.test_cycle import a_queue
+
+RULES = backfill_plan.Rules(600.0, 300.0, 1.0)
+
+
+@pytest.fixture
+def world() -> World:
+    """Of eight GPUs of node-0 two are in use; the first in line has all of them kept for it."""
+    made = quickstart.world(backfill=RULES)
+    made.add(a_queue("team", members=[{"namespace": "default"}]))
+    made.add(*quickstart.whole("first", 2), *quickstart.whole("second", 8))
+    made.settle()
+    made.add(*quickstart.whole("large", 8))
+    made.settle(700.0)
+    assert made.decider.planned() is not None
+    return made
+
+
+def reports(world: World) -> web_source.Looking:
+    minded = web_source.Minded(
+        lambda: None, tuple, catalog.unexplained, tuple, lambda: None, world.decider.planned
+    )
+    return web_source.Looking(world.stores, names.DRIVER, minded, world.clock)
+
+
+def end(world: World) -> str:
+    plan = world.decider.planned()
+    assert plan is not None
+    return plan.end
+
+
+def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) -> None:
+    found = reports(world).now()
+    assert found.fleet().modes == {"kept": 6, "whole": 10}
+    assert found.fleet().products[0].free == 0
+    kept = [gpu for node in found.nodes().items for gpu in node.gpus if gpu.mode == "kept"]
+    assert {entry.holder for gpu in kept for entry in gpu.kept} == {"pod default/large"}
+    assert {entry.until for gpu in kept for entry in gpu.kept} == {end(world)}
+    assert {entry.why for gpu in kept for entry in gpu.kept} == {"starved"}
+
+
+def test_devices_shows_them(world: World) -> None:
+    found = devices.answer(reports(world).now(), "", selection.Wanted(mode="kept"))
+    rows = found.parts[0].rows  # type: ignore[union-attr]
+    assert len(rows) == 6
+    assert all(f"pod default/large until {end(world)}" in row for row in rows)
+
+
+def test_who_shows_them(world: World) -> None:
+    found = who.answer(reports(world).now(), "", "")
+    rows = [row for row in found.parts[0].rows if "kept" in row]  # type: ignore[union-attr]
+    assert len(rows) == 6
+    assert all(row[0] == "pod default/large" and f"until {end(world)}" in row for row in rows)
+    assert who.answer(reports(world).now(), "", "elsewhere").document == []
+
+
+def test_queues_shows_them_at_the_queue_of_the_pod(world: World) -> None:
+    (row,) = queues.answer(reports(world).now()).parts[0].rows  # type: ignore[union-attr]
+    assert f"6 until {end(world)}" in row
+
+
+def test_metrics_count_them(world: World) -> None:
+    source = reports(world)
+    sources = collector_collector.Sources(
+        lambda: True,
+        source.nodes,
+        tuple,
+        world.decider.standing,
+        dict,
+        dict,
+    )
+    registry = prometheus_client.CollectorRegistry()
+    made = collector_collector.Exposition(sources, world.clock)
+    registry.register(metric_collector.Shown(collector_collector.FAMILIES, made.figures))
+    plan = world.decider.planned()
+    assert plan is not None
+    value = registry.get_sample_value
+    assert value("dra_gpu_controller_backfill_gpus", {"why": "starved"}) == 8
+    assert value("dra_gpu_controller_backfill_gpus", {"why": "known-end"}) == 0
+    until = value("dra_gpu_controller_backfill_end_timestamp_seconds")
+    assert until == plan.until.timestamp()
+
+
+def test_when_nobody_waits_nothing_is_kept_in_any_report(world: World) -> None:
+    source = reports(world)
+    world.remove_pod("large")
+    world.add(objects.a_claim("large-gpu"))
+    world.settle(5.0)
+    assert source.now().fleet().modes == {"free": 6, "whole": 10}
+
+
+def test_the_page_shows_them_and_their_end(world: World) -> None:
+    page = pages.an_application(pages.Fixed(reports(world).now())).test_client()
+    overview, listed = page.get("/").text, page.get("/queues").text
+    assert overview.count('<rect class="kept"') == 8
+    assert overview.count('title="for pod default/large until ') == 6
+    assert re.search(r'<span title="until [^"]+">6</span>', listed)
+
+
+def test_the_page_of_a_gpu_says_for_whom_it_is_kept(world: World) -> None:
+    found = reports(world).now()
+    gpu = next(one for node in found.nodes().items for one in node.gpus if one.mode == "kept")
+    page = pages.an_application(pages.Fixed(found)).test_client()
+    text = page.get(f"/nodes/{gpu.node}/gpus/{gpu.name}").text
+    assert "pod default/large" in text
+    assert "(backfill)" in text

@@ -1,0 +1,287 @@
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import prometheus_client
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driver import errors, names
+from driver.resources import extended_resources
+from driver.webhook import admission_review, metrics, verdicts
+from driver.webhook import handler as webhook_handler
+from driver.webhook.validation import configs, opaque, pods
+from tests import objects
+from tests.fakes import clock
+from tests.unit.webhook.cluster import KNOWN, MPS
+
+Raw = dict[str, Any]
+CLAIM, POD = ("resource.k8s.io", "v1", "ResourceClaim"), ("", "v1", "Pod")
+WRONG = objects.a_claim("one", config=[objects.a_config("Bogus")])
+ASKING = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+GPU_POD = {"metadata": {}, "spec": {"containers": [ASKING]}}
+TWO_SHARES = {
+    "metadata": {"generateName": "web-"},
+    "spec": {
+        "resourceClaims": [
+            {"name": name, "resourceClaimTemplateName": "share"} for name in ("a", "b")
+        ],
+        "containers": [{"name": "main", "resources": {"claims": [{"name": "a"}, {"name": "b"}]}}],
+    },
+}
+
+
+class World:
+    """`handling.World` in memory."""
+
+    def __init__(self, **labels: Mapping[str, str]) -> None:
+        self.by_namespace = labels
+        self.asked: list[str] = []
+        self.allocating = True
+
+    def known(self) -> configs.Known:
+        return KNOWN
+
+    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+        self.asked.append(f"{namespace}/{named.of}")
+        claim = objects.a_claim("one", objects.a_request(deviceClassName=MPS))
+        found = opaque.part_of(admission_review.Kind(*CLAIM), claim)
+        return found if named.of == "share" else None
+
+    def labels(self, namespace: str) -> Mapping[str, str]:
+        return self.by_namespace.get(namespace, {})
+
+    def is_allocating(self) -> bool:
+        return self.allocating
+
+
+def a_request(kind: tuple[str, str, str], obj: Raw | None, **more: Any) -> admission_review.Request:
+    fields = {"operation": "CREATE", "namespace": "team", **more}
+    return admission_review.Request(
+        uid="u", kind=admission_review.Kind(*kind), object=obj, **fields
+    )
+
+
+def validated(kind: tuple[str, str, str], obj: Raw | None, **more: Any) -> admission_review.Answer:
+    return verdicts.validate(a_request(kind, obj, **more), World())
+
+
+def test_wrong_configuration_is_refused_with_its_place() -> None:
+    answer = validated(CLAIM, WRONG)
+    assert (answer.allowed, answer.code) == (False, 422)
+    assert answer.message.startswith("spec.devices.config[0].opaque.parameters.kind: is 'Bogus'")
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "more"),
+    [
+        (CLAIM, None, {"operation": "DELETE", "old": WRONG}),
+        (CLAIM, WRONG, {"subresource": "status"}),
+        (CLAIM, WRONG, {"operation": "UPDATE", "old": WRONG}),
+        (CLAIM, WRONG, {"operation": "CONNECT"}),
+        (("apps", "v1", "Deployment"), GPU_POD, {}),
+        (POD, TWO_SHARES, {"operation": "UPDATE", "old": {}}),
+        (POD, {"spec": {"resourceClaims": 3}}, {}),
+        (POD, {"spec": {"containers": []}}, {}),
+    ],
+)
+def test_what_is_not_asked_about_is_allowed_untouched(
+    kind: tuple[str, str, str], obj: Raw | None, more: Raw
+) -> None:
+    assert validated(kind, obj, **more) == admission_review.ALLOWED
+
+
+def test_a_class_that_is_changed_is_looked_at() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    wrong = {"spec": {"config": [objects.a_config("Bogus")]}}
+    assert not validated(kind, wrong, operation="UPDATE", old={"spec": {}}).allowed
+
+
+def a_class(policies: str | None, **spec: Any) -> Raw:
+    notes = {} if policies is None else {names.POLICIES_ANNOTATION: policies}
+    return {"metadata": {"name": "one", "annotations": notes}, "spec": spec}
+
+
+def test_policies_that_a_class_has_from_now_on_are_looked_at() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    refused = validated(kind, a_class("best"), operation="UPDATE", old=a_class("spread"))
+    assert (refused.allowed, refused.code) == (False, 422)
+    assert refused.message.startswith(
+        "metadata.annotations[ration.dev/policies]: 'best' is no policy; expected some of "
+    )
+    assert not validated(kind, a_class("best"), operation="UPDATE", old={"metadata": 3}).allowed
+
+
+def test_an_update_that_leaves_the_policies_of_a_class_as_they_are_is_let_through() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    noted = a_class("best")
+    noted["metadata"]["annotations"]["example.com/owner"] = "platform"
+    assert (
+        validated(kind, noted, operation="UPDATE", old=a_class("best")) == admission_review.ALLOWED
+    )
+    assert (
+        validated(kind, a_class(None), operation="UPDATE", old=a_class("best"))
+        == admission_review.ALLOWED
+    )
+
+
+def test_a_pod_is_measured_by_what_its_templates_ask() -> None:
+    world = World()
+    answer = verdicts.validate(a_request(POD, TWO_SHARES), world)
+    assert "container main has an MPS share" in answer.message
+    assert world.asked == ["team/share", "team/share"]
+
+
+def mutated(
+    obj: Raw, made: list[str] | None = None, world: World | None = None, **more: Any
+) -> admission_review.Answer:
+    def ensure(namespace: str, template: extended_resources.Template) -> None:
+        if made is None:
+            raise errors.Forbidden(403, "Forbidden", "the namespace is on its way out")
+        made.append(f"{namespace}/{template.name}")
+
+    request = a_request(POD, obj, **more)
+    return verdicts.mutate(request, world or World(), ensure, extended_resources.Classes())
+
+
+def test_a_template_is_made_before_a_pod_is_patched() -> None:
+    made: list[str] = []
+    answer = mutated(GPU_POD, made)
+    assert answer.allowed
+    assert answer.patch
+    assert made == [f"team/{extended_resources.convert(GPU_POD).templates[0].name}"]
+
+
+def test_a_dry_run_is_patched_and_makes_nothing() -> None:
+    made: list[str] = []
+    assert mutated(GPU_POD, made, dry_run=True).patch == mutated(GPU_POD, []).patch
+    assert made == []
+
+
+def test_the_namespaces_label_leaves_pods_alone() -> None:
+    made: list[str] = []
+    kept = World(team={"ration.dev/convert": "false"})
+    assert mutated(GPU_POD, made, kept) == admission_review.ALLOWED
+    assert made == []
+    assert mutated(GPU_POD, made, World(team={"ration.dev/convert": "no"})).patch
+
+
+def test_what_cannot_be_converted_is_refused_and_the_label_named() -> None:
+    resources = {"limits": {"nvidia.com/gpu": "500m"}}
+    answer = mutated({"spec": {"containers": [{"name": "main", "resources": resources}]}}, [])
+    assert not answer.allowed
+    assert "spec.containers[0].resources.limits[nvidia.com/gpu]: is 500m" in answer.message
+    assert "ration.dev/convert=false" in answer.message
+
+
+def test_without_its_template_a_pod_is_not_let_in() -> None:
+    answer = mutated(GPU_POD)
+    assert (answer.allowed, answer.code) == (False, 500)
+    assert "could not be made: API server: 403" in answer.message
+
+
+def test_other_objects_and_other_pods_are_not_converted() -> None:
+    assert mutated({"spec": {"containers": []}}, []) == admission_review.ALLOWED
+    assert mutated(GPU_POD, [], operation="UPDATE") == admission_review.ALLOWED
+    assert mutated(GPU_POD, [], subresource="ephemeralcontainers") == admission_review.ALLOWED
+
+
+def answers(decide: webhook_handler.Decide) -> tuple[webhook_handler.Answering, Any]:
+    registry = prometheus_client.CollectorRegistry()
+    found = webhook_handler.Answering(
+        "validate", decide, metrics.Metrics(registry), clock.FakeClock()
+    )
+
+    def count(verdict: str) -> float | None:
+        labels = {"webhook": "validate", "verdict": verdict}
+        return registry.get_sample_value("dra_gpu_admission_requests_total", labels)
+
+    return found, count
+
+
+def body_of(obj: Any, kind: tuple[str, str, str] = CLAIM) -> bytes:
+    names = dict(zip(("group", "version", "kind"), kind, strict=True))
+    request = {"uid": "u", "kind": names, "operation": "CREATE", "object": obj}
+    shown = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return json.dumps(shown).encode()
+
+
+def validating(request: admission_review.Request) -> admission_review.Answer:
+    return verdicts.validate(request, World())
+
+
+def mutating(request: admission_review.Request) -> admission_review.Answer:
+    return verdicts.mutate(request, World(), lambda *_: None, extended_resources.Classes())
+
+
+def test_each_answer_is_counted_by_its_verdict() -> None:
+    answer, count = answers(validating)
+    status, body = answer(body_of(WRONG))
+    assert (status, json.loads(body)["response"]["allowed"]) == (200, False)
+    assert answer(b"{")[0] == 400
+    assert json.loads(answer(body_of(objects.a_claim("one")))[1])["response"]["allowed"]
+    assert (count("refused"), count("unreadable"), count("allowed")) == (1, 1, 1)
+
+
+def test_what_fails_in_us_is_counted_and_left_to_the_server() -> None:
+    def decide(_: admission_review.Request) -> admission_review.Answer:
+        raise ZeroDivisionError
+
+    answer, count = answers(decide)
+    with pytest.raises(ZeroDivisionError):
+        answer(body_of({}))
+    assert count("failed") == 1
+
+
+@pytest.mark.parametrize("depth", range(100, 1000, 50))
+def test_nesting_is_no_failure_however_deep(depth: int) -> None:
+    entry: Any = {"opaque": {"driver": "gpu.ration.dev", "parameters": {"sharing": 1}}}
+    claim = objects.a_claim("one", config=[entry])
+    text = body_of(claim).replace(b'"sharing": 1', b'"sharing": ' + b"[" * depth + b"]" * depth)
+    answer, _ = answers(validating)
+    status, body = answer(text)
+    assert status == 400 or not json.loads(body)["response"]["allowed"]
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["spec", "devices", "config", "opaque", "driver", "parameters", "requests", "metadata",
+             "containers", "initContainers", "resources", "limits", "nvidia.com/gpu", "claims",
+             "resourceClaims", "name", "exactly", "firstAvailable", "labels", "selectors", "cel"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=20,
+)  # fmt: skip
+TEMPLATE = ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate")
+CLASS = ("resource.k8s.io", "v1", "DeviceClass")
+
+
+@given(JSON, st.sampled_from([CLAIM, POD, TEMPLATE, CLASS]))
+@settings(max_examples=400)
+def test_no_object_whatsoever_is_a_failure(obj: Any, kind: tuple[str, str, str]) -> None:
+    for decide in (validating, mutating):
+        answer, count = answers(decide)
+        for one in (obj, {"spec": obj}, {"spec": {"devices": obj}}, {"spec": {"spec": obj}}):
+            status, body = answer(body_of(one, kind))
+            assert status in {200, 400}
+            assert status == 400 or "allowed" in json.loads(body)["response"]
+        assert count("failed") == 0
+
+
+def test_a_patch_that_is_answered_is_the_conversions() -> None:
+    made: list[str] = []
+    answer, _ = answers(
+        lambda request: verdicts.mutate(
+            request, World(), lambda _, one: made.append(one.name), extended_resources.Classes()
+        )
+    )
+    _, body = answer(body_of(GPU_POD, POD))
+    patch = json.loads(base64.b64decode(json.loads(body)["response"]["patch"]))
+    assert patch == [dict(one) for one in extended_resources.convert(GPU_POD).patch]
