@@ -5,7 +5,7 @@ from typing import Any
 
 from driver import ids, names, reasons
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator, candidates, search
+from driver.scheduling.allocator import candidates, dra_allocator, search
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
@@ -27,7 +27,7 @@ def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Wor
 
 def decide(view: cluster.ClusterView, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
     """As the controller decides."""
-    return allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
+    return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
 
 
 def placed(answer: Answer) -> allocator_types.Placement:

@@ -9,7 +9,7 @@ from benchmarks.allocator import cases, fixtures
 from driver import ids, names
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, device_classes, slices
-from driver.scheduling.allocator import allocation_result, allocator, policies, settings
+from driver.scheduling.allocator import allocation_result, dra_allocator, policies, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
@@ -47,7 +47,7 @@ class Ours:
     def __init__(self, case: cases.Case) -> None:
         self._case = case
         self._view = shown(case)
-        self._allocator = allocator.Allocator(deciding())
+        self._allocator = dra_allocator.Allocator(deciding())
         self._draw = random.Random(cases.SEED)  # noqa: S311 - no secret
         self._held: list[tuple[claims.Claim, pods.Pod | None]] = []
         self._used = 0

@@ -23,7 +23,7 @@ from driver.devices import model
 from driver.kube import backoff, client, gvr
 from driver.kube.events import recorder
 from driver.kube.http import credentials, transport
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.host import discovery
 from driver.kubeletplugin.publish import node_allocator, pool_builder, publisher
@@ -120,7 +120,7 @@ class Plugin:
         name = fixtures.node_name(number)
         time_ = clock.SystemClock()
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        teller = kubeletplugin_events.Teller(_Silent())
+        teller = plugin_events.Teller(_Silent())
         wire = Counted(credentials.Credentials(ground.kubeconfig), ground.book)
         allocator = node_allocator.NodeAllocator(
             "controller", ground.folder / name, node_allocator.Tools(teller, counters, time_)

@@ -2,12 +2,12 @@
 
 import time
 
-from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import snapshot as cluster
 
 
-class Stopwatch(allocator.Allocator):
+class Stopwatch(dra_allocator.Allocator):
     """Counts decisions, and the processor time in them, whatever else the machine does."""
 
     def __init__(self, deciding: settings.Settings) -> None:

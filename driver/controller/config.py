@@ -6,13 +6,13 @@ from typing import ClassVar
 import pydantic
 
 from driver import errors, names
-from driver.controller.web import config
+from driver.controller import web_config
 from driver.scheduling.allocator import policies
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.lifecycle import backfill_plan
 
 
-class ControllerConfig(config.PageSettings):
+class ControllerConfig(web_config.PageSettings):
     """Decides which GPU each pod's claims get, and writes the allocations."""
 
     PROGRAM: ClassVar[str] = "ration-controller"

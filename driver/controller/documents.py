@@ -5,13 +5,13 @@ from pathlib import Path
 from driver.api import node_shapes, workload_mix
 from driver.runtime.files import yaml_files
 from driver.scheduling.allocator.policies import configured_mix
-from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
-def usual(path: Path | None) -> policie_workload_mix.Mix:
+def usual(path: Path | None) -> policy_mix.Mix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
-        return policie_workload_mix.PRIOR
+        return policy_mix.PRIOR
     return configured_mix.of(workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name))
 
 

@@ -16,13 +16,13 @@ from driver.devices import health, xids
 from driver.kube import backoff, client
 from driver.kube.events import recorder
 from driver.kubeletplugin import composition, metrics
-from driver.kubeletplugin import events as kubeletplugin_events
-from driver.kubeletplugin.collectors import collector as collector_collector
+from driver.kubeletplugin import events as plugin_events
+from driver.kubeletplugin.collectors import collector as metric_collector
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.health import events as health_events
-from driver.kubeletplugin.health import report as kubeletplugin_health_report
+from driver.kubeletplugin.rpc import health_report as kubeletplugin_health_report
 from driver.kubeletplugin.health import reset_watch
-from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.host import sockets
 from driver.kubeletplugin.publish import (
     conflicts,
@@ -78,7 +78,7 @@ class App:
         self._recorder = recorder.EventRecorder(
             outside.kube, COMPONENT, config.node_name, self._clock, outside.jitter
         )
-        teller = kubeletplugin_events.Teller(self._recorder)
+        teller = plugin_events.Teller(self._recorder)
         self._recovery = startup.Recovery(
             core.recover, backoff.Backoff(startup.RECOVERING, outside.jitter), self._clock
         )
@@ -129,7 +129,7 @@ class App:
 
     def _show(self, works: activity_watch.ActivityWatch) -> None:
         config = self._config
-        sources = collector_collector.Sources(
+        sources = metric_collector.Sources(
             self._core.records,
             self._core.written,
             self._supply.shown,
@@ -137,15 +137,15 @@ class App:
             works.readings,
             self._publisher.lag_s,
         )
-        made = collector_collector.Exposition(
+        made = metric_collector.Exposition(
             config.driver_name, config.node_name, sources, self._clock
         )
-        self._registry.register(metric_collector.Shown(collector_collector.FAMILIES, made.figures))
+        self._registry.register(metric_collector.Shown(metric_collector.FAMILIES, made.figures))
 
     def _publishing(
         self,
         outside: Outside,
-        teller: kubeletplugin_events.Teller,
+        teller: plugin_events.Teller,
         counters: metrics.Metrics,
         beside: conflicts.Neighbourhood,
     ) -> publisher.Tools:
@@ -189,7 +189,7 @@ class App:
         )
 
     def _reset_watch(
-        self, teller: kubeletplugin_events.Teller, counters: metrics.Metrics
+        self, teller: plugin_events.Teller, counters: metrics.Metrics
     ) -> reset_watch.ResetWatch:
         node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
         tools = reset_watch.Tools(
@@ -209,7 +209,7 @@ class App:
     def _node_uid(self) -> str:
         return self._publisher.node_uid()
 
-    def _tell_node(self, teller: kubeletplugin_events.Teller, text: str) -> None:
+    def _tell_node(self, teller: plugin_events.Teller, text: str) -> None:
         node = ids.NodeName(self._config.node_name)
         teller.node_warning(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
 
@@ -332,7 +332,7 @@ def _supply(
     config: PluginConfig,
     core: composition.Core,
     outside: Outside,
-    told: tuple[kubeletplugin_health_watch.HealthWatch, cordons.Cordons],
+    told: tuple[health_watch.HealthWatch, cordons.Cordons],
 ) -> pool_builder.Supply:
     watch, cordoned = told
     sources = pool_builder.Sources(
@@ -370,17 +370,17 @@ def _health(
     core: composition.Core,
     outside: Outside,
     node_uid: Callable[[], str],
-    tools: tuple[kubeletplugin_events.Teller, metrics.Metrics, quarantine.Quarantine],
-) -> kubeletplugin_health_watch.HealthWatch:
+    tools: tuple[plugin_events.Teller, metrics.Metrics, quarantine.Quarantine],
+) -> health_watch.HealthWatch:
     teller, counters, kept = tools
     audience = health_events.Audience(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
     news = health_events.HealthNews(teller, audience, outside.clock)
-    settings = kubeletplugin_health_watch.Settings(
+    settings = health_watch.Settings(
         health.Policy(xids.table(config.xid_classes), evict=config.evict_from_broken),
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )
-    tools_of_watch = kubeletplugin_health_watch.Tools(news, counters, outside.clock, kept)
-    return kubeletplugin_health_watch.HealthWatch(core.watcher, settings, tools_of_watch)
+    tools_of_watch = health_watch.Tools(news, counters, outside.clock, kept)
+    return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

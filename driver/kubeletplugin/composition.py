@@ -13,11 +13,11 @@ from driver.devices import mig, model
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
 from driver.kubeletplugin.cdi import model as spec_model
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.health import gpu_in_use, reset_watch
-from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.host import capabilities, discovery, last_inventory, locks, process_owner
 from driver.kubeletplugin.nvml import bounded_settings, lanes, mig_instances
 from driver.kubeletplugin.nvml import gpu_calls as nvml_door
@@ -25,20 +25,11 @@ from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import reset as nvml_reset
 from driver.kubeletplugin.nvml.queries import compute_mode, power, process_utilization
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from driver.kubeletplugin.plan import mig as parts
-from driver.kubeletplugin.prepare import (
-    compute_modes,
-    executor,
-    mig_mode_refusals,
-    mig_steps,
-    mps_client,
-    nvidia_smi,
-    release_wait,
-    share_steps,
-    time_slices,
-)
-from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.host import nvidia_smi
+from driver.kubeletplugin.prepare import compute_modes, executor, mig_mode_refusals, mig_steps, mps_client, release_wait, share_steps, time_slices
+from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import (
     claim_gc,
@@ -75,7 +66,7 @@ class Core:
     look: Callable[[], model.Inventory]
     recover: Callable[[], tuple[str, ...]]
     close: Callable[[], None]
-    watcher: kubeletplugin_health_watch.Watcher
+    watcher: health_watch.Watcher
     rules: offerings.NodeOfferings
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]
@@ -152,15 +143,15 @@ def core(
     """
     hands, rules = _hands(config, time, watch), _offerings(config.offerings)
     session = hands.library.session
-    preparer = prepare_preparer.Preparer(
-        prepare_preparer.Place(config.node_name, config.driver_name, rules),
+    preparer = claim_preparer.Preparer(
+        claim_preparer.Place(config.node_name, config.driver_name, rules),
         reader,
         hands.gpus,
         hands.acting,
         hands.holding,
         tombstones.Tombstones(time),
     )
-    on_gpus = querie_processes.Busy(session)
+    on_gpus = gpu_processes.Busy(session)
     everyone, pods_of = hands.records.all, process_owner.Owners(config.host_root)
     return Core(
         release_wait.Patient(preparer, reader, time, wait_s),
@@ -205,7 +196,7 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) 
     library = nvml.NvmlLibrary(place, config.host_root, inside)
     memory = last_inventory.LastInventory(config.state_dir / "inventory.json", watch)
     gpus = discovery.Discovery(library, lambda: parts_of(records), memory)
-    root = cdi_driver_root.DriverRoot(place, host=config.host_root)
+    root = driver_root.DriverRoot(place, host=config.host_root)
     door = mps_client.MpsDoor(config.mps_dir, boot_id, time)
     smi = nvidia_smi.Smi(root)
     load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
@@ -227,7 +218,7 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) 
         library.hung,
     )
     acts = {**parting.table(), **left.table()}
-    driver = cdi_driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
+    driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
     specs = _specs(config, gpus, driver, door, watch)
     acting = executor.Executor(records, specs, acts, watch, left.settle)
     settings = mps_reconcile.SharedSettings(records.all, sharing, door, holding, acting.unaccounted)
@@ -241,7 +232,7 @@ def _hands(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) 
 def _specs(
     config: PluginConfig,
     gpus: discovery.Discovery,
-    driver: cdi_driver_files.DriverFiles,
+    driver: driver_files.DriverFiles,
     door: mps_client.MpsDoor,
     watch: failpoints.Observer,
 ) -> spec_writer.Injection:
@@ -257,7 +248,7 @@ def _specs(
 def _senses(session: nvml_door.Door) -> gpu_in_use.Senses:
     """For a thread of its own, as each adapter of the GPUs' health is."""
     signs = nvml_health.NvmlHealth(session).signs
-    return gpu_in_use.Senses(signs, querie_processes.Busy(session).count_all)
+    return gpu_in_use.Senses(signs, gpu_processes.Busy(session).count_all)
 
 
 def in_use(record: checkpoint.Record, processes: ports.Processes) -> str:

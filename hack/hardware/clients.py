@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from driver import errors
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from hack.hardware import machine
 
 _PROGRAM = Path(__file__).with_name("cuda_client.py")
@@ -29,9 +29,9 @@ class Client:
         variables: Mapping[str, str] | None = None,
         uid: int | None = None,
     ) -> None:
-        library = target.root.library(cdi_driver_root.CUDA_LIBRARY)
+        library = target.root.library(driver_root.CUDA_LIBRARY)
         if library is None:
-            raise errors.NodeFault("find", cdi_driver_root.CUDA_LIBRARY, "no CUDA program can run")
+            raise errors.NodeFault("find", driver_root.CUDA_LIBRARY, "no CUDA program can run")
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _PROGRAM.read_text(), str(library), action, *words],
             env={"PATH": os.defpath, **_libraries(library), **(variables or {})},

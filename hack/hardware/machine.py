@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from driver import errors
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.nvml import library
 from driver.runtime.files import driver_programs, driver_search
 
@@ -47,20 +47,20 @@ class Machine:
         object.__setattr__(self, "search", search)
 
     @property
-    def root(self) -> cdi_driver_root.DriverRoot:
+    def root(self) -> driver_root.DriverRoot:
         """The driver's root."""
-        return cdi_driver_root.DriverRoot(self.search, host=self.host)
+        return driver_root.DriverRoot(self.search, host=self.host)
 
     @property
     def version(self) -> str:
         """The driver's version, off the real name of its library; "" without a driver."""
-        real = self.root.library(cdi_driver_root.NVML_LIBRARY)
+        real = self.root.library(driver_root.NVML_LIBRARY)
         return "" if real is None else real.name.partition(".so.")[2]
 
     @property
     def is_simulated(self) -> bool:
         """Whether the library is this project's own, and no fact of it one of hardware."""
-        real = self.root.library(cdi_driver_root.NVML_LIBRARY)
+        real = self.root.library(driver_root.NVML_LIBRARY)
         return real is not None and _SIMULATOR in real.read_bytes()
 
     def nvml(self) -> library.NvmlLibrary:

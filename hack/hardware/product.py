@@ -12,8 +12,8 @@ import pynvml
 
 from driver import errors
 from driver.kubeletplugin.cdi import template
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from hack.hardware import facts, machine
 
 _VERSIONS = ("", "_v1", "_v2", "_v3", "_v4")
@@ -57,7 +57,7 @@ def functions(target: machine.Machine) -> Iterator[facts.Fact]:
     """List the NVML functions that the driver calls and its library does not have."""
     names = {
         name
-        for path in (Path(cdi_driver_root.__file__).parent / "nvml").glob("*.py")
+        for path in (Path(driver_root.__file__).parent / "nvml").glob("*.py")
         for name in _FUNCTION.findall(path.read_text())
         if inspect.isfunction(getattr(pynvml, name, None))
     }
@@ -69,7 +69,7 @@ def functions(target: machine.Machine) -> Iterator[facts.Fact]:
 def files(target: machine.Machine) -> Iterator[facts.Fact]:
     """Read what a container with a GPU gets, beside what NVIDIA's toolkit gives."""
     try:
-        common = cdi_driver_files.DriverFiles(target.root, target.host).read()
+        common = driver_files.DriverFiles(target.root, target.host).read()
     except errors.NodeFault as fault:
         yield facts.Fact("cdi.files", problem=str(fault))
         return

@@ -15,7 +15,7 @@ from driver import errors
 from driver.devices import health
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import health as nvml_health
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from hack.hardware import clients, facts, machine
 
 _ROUNDS, _READERS, _BESIDE = 20, 16, 4
@@ -130,7 +130,7 @@ def processes(target: machine.Machine) -> Iterator[facts.Fact]:
     """Look at a GPU's memory and lists while a CUDA program holds a GiB of it."""
     nvml = target.nvml()
     gpu = nvml_health.NvmlHealth(nvml.session).gpus()[0]
-    users = querie_processes.Busy(nvml.session)
+    users = gpu_processes.Busy(nvml.session)
     with nvml.session.use():
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         before = pynvml.nvmlDeviceGetMemoryInfo(handle).used

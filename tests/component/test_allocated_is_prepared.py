@@ -18,7 +18,7 @@ from driver.resources.core import nodes
 from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster
@@ -37,7 +37,7 @@ class World:
     node: gpunode.GpuNode
     process: gpunode.Process = field(init=False)
     view: cluster_state.Picture = field(init=False)
-    allocator: allocator_allocator.Allocator = field(init=False)
+    allocator: dra_allocator.Allocator = field(init=False)
     running: list[workloads.Drawn] = field(default_factory=list)
     given: Counter[str] = field(default_factory=Counter)
     by_need: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.process = self.node.process()
-        self.allocator = allocator_allocator.Allocator(worlds.DECIDING)
+        self.allocator = dra_allocator.Allocator(worlds.DECIDING)
         self.view = cluster_state.Picture(names.DRIVER)
         raw = objects.a_node(builders.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}

@@ -14,8 +14,8 @@ import pytest
 from driver import ids
 from driver.devices import mig, model
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities as opened
 from driver.kubeletplugin.host import discovery
 from driver.kubeletplugin.nvml import library as nvml
@@ -176,7 +176,7 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     library = nvml.NvmlLibrary(at.driver_root, at.host_root)
     seen = discovery.Discovery(library)
     found = tuple(one for gpu in seen.refresh().gpus for one in devices(gpu))
-    root = cdi_driver_files.DriverFiles(cdi_driver_root.DriverRoot(at.driver_root), at.host_root)
+    root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
     opening = opened.Capabilities(at.host_root)
     told = metadata_files.MetadataFiles(base / "told")
     files = spec_writer.Files(store.Store(base, KIND), told)

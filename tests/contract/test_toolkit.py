@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from driver.kubeletplugin.cdi import allow, model, template
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from hack.cluster import shell
 from simulator import layout
 from simulator import store as machines
@@ -89,8 +89,8 @@ def a_library(path: Path, own: str) -> None:
 
 def ours(base: Path, hook: str = "auto") -> Any:
     at = layout.Layout(base)
-    root = cdi_driver_root.DriverRoot(at.driver_root)
-    files = cdi_driver_files.DriverFiles(root, at.host_root, hook, ask=toolkits.ask)
+    root = driver_root.DriverRoot(at.driver_root)
+    files = driver_files.DriverFiles(root, at.host_root, hook, ask=toolkits.ask)
     common = files.read()
     text = template.render("gpu.ration.dev/claim", common, (DEVICE,))
     program = common.hooks[0].path if common.hooks else ""

@@ -11,7 +11,7 @@ import pytest
 
 from driver import clock
 from driver.kubeletplugin.cdi import hooks
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import files as driver_files
 from driver.runtime.files import container_toolkit as host_toolkit
 from hack.cluster import errors, shell
 from tests.contract import toolkit
@@ -67,7 +67,7 @@ def test_no_hook_of_a_spec_is_one_that_the_hosts_program_does_not_have(
 ) -> None:
     host, root = a_host(tmp_path / "host", version), tmp_path / "root"
     gpunode.a_driver_root(root)
-    common = cdi_driver_files.DriverFiles(gpunode.with_control_nodes(root), host).read()
+    common = driver_files.DriverFiles(gpunode.with_control_nodes(root), host).read()
     assert len(common.hooks) == {"1.16.2": 0, "1.17.8": 3, "1.18.0": 4}[version]
     for hook in common.hooks:
         done = run(toolkit.hook_of(version), *hook.arguments[1:], bundle=tmp_path)

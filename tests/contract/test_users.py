@@ -9,7 +9,7 @@ import pytest
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from simulator import codes, control, machine, state, wire
 from tests.fakes import gpu_programs, simulated_node
 from tests.fakes import nvml as fake_nvml
@@ -63,7 +63,7 @@ def simulated(base: Path) -> Iterator[World]:
 
         first, second = (gpu.uuid for gpu in node.gpus()[:2])
         yield World(
-            querie_processes.Busy(node.library.session), (first, second), node.fault, client
+            gpu_processes.Busy(node.library.session), (first, second), node.fault, client
         )
         node.fault("restore", first)
         on_it.close()

@@ -14,8 +14,8 @@ from driver import clock, errors, ids
 from driver.api import offerings
 from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities, discovery, locks
 from driver.kubeletplugin.prepare import (
     compute_modes,
@@ -25,7 +25,7 @@ from driver.kubeletplugin.prepare import (
     share_steps,
     time_slices,
 )
-from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import mps_reconcile, pending_mig, pending_settings, recovery
 from driver.resources.dra import claims
@@ -174,8 +174,8 @@ class GpuNode:
         specs = spec_writer.Injection(
             KIND,
             gpus,
-            cdi_driver_files.DriverFiles(
-                cdi_driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
+            driver_files.DriverFiles(
+                driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
                 self.host,
                 ask=toolkits.ask,
             ),
@@ -203,9 +203,9 @@ class GpuNode:
         )
         known = {**parts.table(), **left.table(), **acts}
         acting = executor.Executor(records, specs, known, watch, left.settle)
-        place = prepare_preparer.Place(builders.NODE, rules=self.rules)
+        place = claim_preparer.Place(builders.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
-        preparer = prepare_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         settings = mps_reconcile.SharedSettings(
             records.all, shares, self.daemons, holding, acting.unaccounted
         )
@@ -256,9 +256,9 @@ def a_driver_root(root: Path, version: str = VERSION) -> None:
     (root / "usr/bin/nvidia-smi").write_bytes(b"\x7fELF")
 
 
-def with_control_nodes(root: Path) -> cdi_driver_root.DriverRoot:
+def with_control_nodes(root: Path) -> driver_root.DriverRoot:
     """A driver root on a machine that has the control devices, and no GPU's."""
-    return cdi_driver_root.DriverRoot(root, lambda path: CONTROL.get(path.name))
+    return driver_root.DriverRoot(root, lambda path: CONTROL.get(path.name))
 
 
 def never() -> bool:

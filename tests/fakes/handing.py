@@ -13,7 +13,7 @@ import prometheus_client
 from driver import ids, names
 from driver.api import offerings
 from driver.kube import backoff
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.publish import handover, node_allocator, pool_builder, slice_plan
 from driver.resources.core import nodes
@@ -163,7 +163,7 @@ class Plugin:
         self.allocator = node_allocator.NodeAllocator(
             flag,
             on.folder / "allocator",
-            node_allocator.Tools(kubeletplugin_events.Teller(on.told), on.metrics, on.clock),
+            node_allocator.Tools(plugin_events.Teller(on.told), on.metrics, on.clock),
         )
         rules = offerings.read(EVERY_FACE, "offerings")
         sources = pool_builder.Sources(on.gpus.look, rules, held=lambda: frozenset(on.holding))

@@ -8,21 +8,15 @@ from driver import clock, ids
 from driver.devices import mig, model
 from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities, discovery, locks
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import mig_instances
 from driver.kubeletplugin.nvml.queries import compute_mode
-from driver.kubeletplugin.prepare import (
-    compute_modes,
-    executor,
-    mig_mode_refusals,
-    mig_steps,
-    nvidia_smi,
-    share_steps,
-)
-from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.host import nvidia_smi
+from driver.kubeletplugin.prepare import compute_modes, executor, mig_mode_refusals, mig_steps, share_steps
+from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import pending_mig
 from driver.runtime.files import boot_id as boots
@@ -82,8 +76,8 @@ class SimulatedNode:
         specs = spec_writer.Injection(
             gpunode.KIND,
             gpus,
-            cdi_driver_files.DriverFiles(
-                cdi_driver_root.DriverRoot(self.at.driver_root), self.at.host_root
+            driver_files.DriverFiles(
+                driver_root.DriverRoot(self.at.driver_root), self.at.host_root
             ),
             spec_writer.Files(
                 store.Store(self.cdi, gpunode.KIND, watch),
@@ -100,9 +94,9 @@ class SimulatedNode:
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = prepare_preparer.Place(builders.NODE)
+        place = claim_preparer.Place(builders.NODE)
         let_go = tombstones.Tombstones(self.time)
-        preparer = prepare_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)
 
     def _sharing(
@@ -110,7 +104,7 @@ class SimulatedNode:
     ) -> Mapping[str, executor.Act]:
         if self.daemons is None:
             return {}
-        slices = nvidia_smi.Smi(cdi_driver_root.DriverRoot(self.at.driver_root))
+        slices = nvidia_smi.Smi(driver_root.DriverRoot(self.at.driver_root))
         knob = compute_mode.Modes(self.library.session)
         setting = compute_modes.Remembered(
             knob, self.at.base / "compute-modes", lambda: str(self.at.base)

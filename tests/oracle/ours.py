@@ -6,7 +6,7 @@ from typing import Any
 from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import claims, device_classes, slices, taint_rules
-from driver.scheduling.allocator import allocation_result, allocator, settings
+from driver.scheduling.allocator import allocation_result, dra_allocator, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
@@ -39,7 +39,7 @@ def _decide(
     view = cluster_state.build("", _caches(cluster))
     wanted = tuple(claims.parse(_stated(one)) for one in asked)
     workload = allocator_types.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
-    found = allocator.allocate(view, workload, deciding)
+    found = dra_allocator.allocate(view, workload, deciding)
     if isinstance(found, allocator_types.NoFit):
         if found.given_up:
             return differential.GaveUp(allocator_messages.no_fit(found))

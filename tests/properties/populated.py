@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from driver import ids
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.explain import cost, holders, step_budget
@@ -86,7 +86,7 @@ def populated(draw: st.DrawFn) -> World:
 def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> None:
     """A pod, or two with one claim, find a place or do not."""
     view, pod = world.view, a_pod(f"pod-{number}", "1", claim.name)
-    answer = allocator.allocate(view, allocator_types.Workload(pod, (claim,)), worlds.DECIDING)
+    answer = dra_allocator.allocate(view, allocator_types.Workload(pod, (claim,)), worlds.DECIDING)
     if not isinstance(answer, allocator_types.Placement):
         return
     users = [pod]

@@ -15,7 +15,7 @@ from driver.resources import disruption_budgets
 from driver.resources.core import node_selectors, pods
 from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import holders
 from driver.scheduling.gangs import placement as gang_placement
@@ -118,7 +118,7 @@ def crowd(dice: random.Random, most: int) -> populated.World:
     for number in range(dice.randint(0, 1)):
         pod = populated.a_pod(f"plain-{number}", "5", nodeName=dice.choice(drawing.NODES))
         world.known[pod.key] = pod
-    view, allocator = world.view, allocator_allocator.Allocator(worlds.DECIDING)
+    view, allocator = world.view, dra_allocator.Allocator(worlds.DECIDING)
     for number in range(most):
         request: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
         request = body(dice) if dice.random() < 0.7 else request
@@ -136,7 +136,7 @@ def come(
     world: populated.World,
     claim: claims.Claim,
     view: cluster_state.Picture,
-    allocator: allocator_allocator.Allocator,
+    allocator: dra_allocator.Allocator,
 ) -> None:
     """A pod, or two with one claim, find a place or do not."""
     pod = populated.a_pod(f"{claim.name}-pod", "1", claim.name)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.resources.dra import claims, pools
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster
@@ -26,7 +26,7 @@ def decide(
         for index, count in enumerate(counts)
     )
     pod = objects.pod(f"pod-{number}", *(claim.name for claim in found))
-    return allocator.allocate(view, allocator_types.Workload(pod, found), worlds.DECIDING)
+    return dra_allocator.allocate(view, allocator_types.Workload(pod, found), worlds.DECIDING)
 
 
 def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
@@ -89,7 +89,7 @@ def run(
     """Place what can be placed; what was."""
     done = []
     for workload in asking:
-        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             made = drawing.written(view, workload, answer)
             drawing.put(view, made)
@@ -141,8 +141,8 @@ def test_when_every_pod_is_gone_the_picture_is_as_it_was(
     untouched = drawing.fresh(published)
     assert drawing.shown(view) == drawing.shown(untouched)
     for workload in asking:
-        answer = allocator.allocate(view, workload, worlds.DECIDING)
-        assert answer == allocator.allocate(untouched, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
+        assert answer == dra_allocator.allocate(untouched, workload, worlds.DECIDING)
 
 
 @settings(max_examples=75)
@@ -153,8 +153,8 @@ def test_a_decision_changes_nothing_until_it_is_written(
     view = drawing.fresh(scene[0])
     before = drawing.shown(view), view.mark, view.world
     for workload in scene[1]:
-        answer = allocator.allocate(view, workload, worlds.DECIDING)
-        assert allocator.allocate(view, workload, worlds.DECIDING) == answer
+        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
+        assert dra_allocator.allocate(view, workload, worlds.DECIDING) == answer
     assert (drawing.shown(view), view.mark, view.world) == before
 
 
@@ -234,8 +234,8 @@ def test_who_remembers_answers_as_who_does_not(
     told: list[tuple[history.Event, allocator_types.Workload]],
 ) -> None:
     """The same nodes, devices and reasons, whatever happened since the last question."""
-    world, remembering = history.beginning(), allocator.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), dra_allocator.Allocator(worlds.DECIDING)
     for event, workload in told:
         world.tell(event)
         answer = remembering.decide(world.view, workload)
-        assert answer == allocator.allocate(world.fresh(), workload, worlds.DECIDING)
+        assert answer == dra_allocator.allocate(world.fresh(), workload, worlds.DECIDING)

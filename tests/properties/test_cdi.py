@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from driver import errors
 from driver.kubeletplugin.cdi import allow, model, template
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
+from driver.kubeletplugin.cdi.driver import files as driver_files
 from tests.fakes import gpunode, toolkits
 
 ROOT = "/run/nvidia/driver"
@@ -153,7 +153,7 @@ def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
         ):
             with contextlib.suppress(OSError):  # no file can have every name
                 (root / gpunode.LIBRARIES / name).touch()
-        files = cdi_driver_files.DriverFiles(
+        files = driver_files.DriverFiles(
             gpunode.with_control_nodes(root), host, ask=toolkits.ask
         )
         common = files.read()

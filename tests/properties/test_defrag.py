@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import settings as deciding
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import policy_selector
@@ -61,7 +61,7 @@ def _come_again(
     view: cluster_state.Picture, again: dict[ids.Key, claims.Claim], asks: allocator_types.Workload
 ) -> ids.NodeName | None:
     rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
-    answer = allocator.allocate(view, asks, rules)
+    answer = dra_allocator.allocate(view, asks, rules)
     if not isinstance(answer, allocator_types.Placement):
         return None
     made = allocation_result.allocations(view, asks, answer, "")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from driver import errors, ids, names, reasons
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.status import claim_status as statu_claim_status
+from driver.kubeletplugin.status import claim_status as claim_statuses
 from tests import objects
 from tests.fakes import claim_status
 from tests.fakes import clock as clocks
@@ -57,7 +57,7 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        self.plugin = statu_claim_status.DeviceConditions(
+        self.plugin = claim_statuses.DeviceConditions(
             names.DRIVER, "node-a", self.api, self.time, lambda: 0.5
         )
 

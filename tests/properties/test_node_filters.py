@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.resources.core import pods
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from tests import clusters, objects, worlds
 from tests.properties import history
@@ -33,9 +33,9 @@ WORKLOADS = (
 def test_who_remembers_places_pods_that_others_decide_about_as_who_does_not(
     told: list[history.Event],
 ) -> None:
-    world, remembering = history.beginning(), allocator.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), dra_allocator.Allocator(worlds.DECIDING)
     for event in told:
         world.tell(event)
         for workload in WORKLOADS:
             answer = remembering.decide(world.view, workload)
-            assert answer == allocator.allocate(world.fresh(), workload, worlds.DECIDING)
+            assert answer == dra_allocator.allocate(world.fresh(), workload, worlds.DECIDING)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from driver.resources.dra import claims
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator, scoring
+from driver.scheduling.allocator import dra_allocator, scoring
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import cluster_state
@@ -39,7 +39,7 @@ def room_of(view: cluster_state.Picture) -> base.Room:
 def decided(view: cluster_state.Picture, claim: claims.Claim) -> base.Candidate:
     """A decision, as policies see it."""
     workload = allocating.workload(claim)
-    answer = allocating.placed(allocator.allocate(view, workload, worlds.DECIDING))
+    answer = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
     scene = scoring.scene(view, allocating.NODE, room_of(view), workload.pod)
     problem = allocating.problem(view, claim)
     spots = {spot.id: spot for spot in problem.spots}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
@@ -59,7 +59,7 @@ def test_what_a_node_borrows_it_would_answer_itself(
 ) -> None:
     view = worlds.view(*published)
     for workload in before:
-        answer = allocator.allocate(view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
     told = node_result.Told()
@@ -72,6 +72,6 @@ def test_of_nodes_that_are_alike_one_is_asked_and_the_best_itself() -> None:
     view = worlds.view(*(objects.a_slice(name, devices) for name in TWINS))
     claim = objects.claim("asking", objects.a_request(count=2))
     asking = allocator_types.Workload(objects.pod("asking", claim.name), (claim,))
-    answer = allocator.allocate(view, asking, worlds.DECIDING)
+    answer = dra_allocator.allocate(view, asking, worlds.DECIDING)
     assert isinstance(answer, allocator_types.Placement)
     assert [pick.device.pool for pick in answer.picks] == [TWINS[0], TWINS[0]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from driver.cli.simulation import replay, scheduler
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.queues import gpu_usage
 from tests import worlds
@@ -63,7 +63,7 @@ class ByHand:
     def _placed(self, task: replay.Task, now: float) -> bool:
         view = drawing.fresh(self.published, [*self.there.values()])
         asked = allocator_types.Workload(task.pod, task.claims)
-        answer = allocator.allocate(view, asked, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, asked, worlds.DECIDING)
         if isinstance(answer, allocator_types.NoFit):
             return False
         name = task.pod.name

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.scheduling.allocator import allocator, candidates, search
+from driver.scheduling.allocator import candidates, dra_allocator, search
 from driver.scheduling.allocator import types as allocator_types
 from tests import allocating, worlds
 from tests.properties import drawing
@@ -131,7 +131,7 @@ class Question:
     def problem(self) -> search.Problem:
         """A node's search, some devices in use."""
         view = drawing.fresh(self.published)
-        answer = allocator.allocate(view, self.earlier, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, self.earlier, worlds.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, self.earlier, answer))
         return allocating.problem(view, *self.asking.open)

@@ -13,7 +13,7 @@ from driver.resources import quantities
 from driver.resources.core import nodes
 from driver.resources.dra import claims, device_classes, slices
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster
@@ -68,7 +68,7 @@ class World:
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.allocator = allocator.Allocator(worlds.DECIDING)
+        self.allocator = dra_allocator.Allocator(worlds.DECIDING)
         for one in CLASSES:
             self.view.put_class(one.name, one)
         for at in range(self.rng.choice((1, 2, 3))):

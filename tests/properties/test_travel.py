@@ -23,7 +23,7 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import checkpoint
 from driver.resources.dra import claims
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, simulated_pool
@@ -77,7 +77,7 @@ class Travel(stateful.RuleBasedStateMachine):
         pod = objects.pod(f"pod-{self.asked}", claim.name)
         workload = allocator_types.Workload(pod, (claim,))
         before = drawing.shown(self.view)
-        answer = allocator.allocate(self.view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(self.view, workload, worlds.DECIDING)
         assert drawing.shown(self.view) == before
         if isinstance(answer, allocator_types.NoFit):
             assert self.known, f"nothing is used, and there is no {kind}"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import errors, ids
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
@@ -80,7 +80,7 @@ class World:
         self.told = plugin_shell.Events()
         node = usage_watch.Node(self.records, self, self.pods_of, self)
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        tools = usage_watch.Tools(kubeletplugin_events.Teller(self.told), self, counters)
+        tools = usage_watch.Tools(plugin_events.Teller(self.told), self, counters)
         self.watch = usage_watch.UsageWatch(node, tools, 10, fake_clock.FakeClock())
 
     def records(self) -> tuple[checkpoint.Record, ...]:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import settings as deciding
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import cost as explain_cost
@@ -86,7 +86,7 @@ def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
 @given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
 def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
     view = world.view
-    answer = allocator.allocate(view, world.asked, worlds.DECIDING)
+    answer = dra_allocator.allocate(view, world.asked, worlds.DECIDING)
     if isinstance(answer, allocator_types.Placement):
         return
     people = world.people(view)

@@ -18,7 +18,7 @@ from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.explain import defrag, holders, nearest_fit
 from driver.scheduling.explain import step_budget as searching
-from driver.scheduling.snapshot import cluster_state as snapshot_cluster_state
+from driver.scheduling.snapshot import cluster_state as cluster_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def find(asked: Asked) -> Found:
         raise errors.BadInput("pod", next(iter(made.lacking.values())))
     caches = made.caches
     known = {**caches.claims, **{one.key: one for one in task.claims}}
-    view = snapshot_cluster_state.build(driver, caches)
+    view = cluster_states.build(driver, caches)
     there = defrag.World(view, caches.claims.get, caches.pods.get, deciding)
     workload = _workload(view, task.pod, known)
     unseen = (*seen.unseen, *(str(one) for one in seen.dump.problems))
@@ -136,7 +136,7 @@ def _using(wanted: manifests.Manifests, files: Iterable[str]) -> list[Any]:
 
 
 def _workload(
-    view: snapshot_cluster_state.Picture, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
+    view: cluster_states.Picture, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
 ) -> allocator_types.Workload:
     lacking = [key for key in pod.claim_keys if key not in known]
     if lacking:

@@ -13,9 +13,9 @@ from driver.cli.simulation import workloads as simulation_workloads
 from driver.resources import extended_resources
 from driver.scheduling.allocator import settings
 from driver.scheduling.allocator.policies import configured_mix, ranking
-from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.allocator.policies import workload_mix as policy_mix
 from driver.scheduling.allocator.sharing_rules import device_filter
-from driver.scheduling.snapshot import cluster_state as snapshot_cluster_state
+from driver.scheduling.snapshot import cluster_state as cluster_states
 
 _PERCENT = 100
 """`compute` of a GPU as the kubelet plugin publishes it."""
@@ -44,7 +44,7 @@ class Found:
     without a claim are placed too.
     """
 
-    caches: snapshot_cluster_state.Caches
+    caches: cluster_states.Caches
     tasks: tuple[replay.Task, ...]
     deciding: settings.Settings
     lacking: dict[str, str]
@@ -141,10 +141,10 @@ def _world(asked: Asked) -> _World:
     return _World(seen.dump, (*problems, *unseen))
 
 
-def _usual(name: str | None) -> policie_workload_mix.Mix:
+def _usual(name: str | None) -> policy_mix.Mix:
     """What is usually asked by a file; without one as the controller takes it."""
     if name is None:
-        return policie_workload_mix.PRIOR
+        return policy_mix.PRIOR
     where = yaml_input.called(name)
     document, *more = yaml_input.parse(yaml_input.text_of(name), where)
     if more or not isinstance(document, dict):

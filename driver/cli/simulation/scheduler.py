@@ -10,7 +10,7 @@ from typing import Self
 from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result, allocator, ownership, settings
+from driver.scheduling.allocator import allocation_result, dra_allocator, ownership, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
@@ -59,7 +59,7 @@ class Desk:
         self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
     ) -> None:
         self.view = view
-        self._allocator = allocator.Allocator(deciding)
+        self._allocator = dra_allocator.Allocator(deciding)
         self._owners = ownership.Owners()
         self._claims: dict[ids.Key, claims.Claim] = {}
         self._every_pod = every_pod

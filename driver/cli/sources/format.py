@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from driver import errors
 from driver.api import crd
-from driver.controller.web.render.format import moment
+from driver.scheduling.reports.format import moment
 from driver.resources import durations
 from driver.scheduling.reports import model
 

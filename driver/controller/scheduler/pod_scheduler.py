@@ -10,7 +10,7 @@ from driver.controller.scheduler import pending, results, state
 from driver.controller.scheduler.eviction import bound_pods
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import dra_allocator, ownership, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions
@@ -37,7 +37,7 @@ class Singles:
         self._tools = tools
         self._placing = placer
         self._deciding = deciding
-        self._allocator = allocator.Allocator(deciding)
+        self._allocator = dra_allocator.Allocator(deciding)
         self._patience = patience
         self._owners = ownership.Owners()
         self._bound = bound_pods.BoundPods(known, hands, tools, placer, self._owners)
@@ -88,7 +88,7 @@ class Singles:
         (workload,) = candidate.workloads
         node = str(workload.pod.node)
         view = reservation_overlay.Without(self._known.view, (), [ids.NodeName(node)])
-        answer = allocator.allocate(view, workload, self._deciding)
+        answer = dra_allocator.allocate(view, workload, self._deciding)
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
             return pending.Served.PLACED if placed else pending.Served.STRANDED
@@ -116,7 +116,7 @@ class Singles:
         if candidate.is_bound:
             return False
         workload = self._workload(candidate)
-        answer = allocator.allocate(view, workload, self._deciding)
+        answer = dra_allocator.allocate(view, workload, self._deciding)
         if isinstance(answer, allocator_types.Placement):
             return self._place(candidate, workload, answer, vet)
         return False

@@ -12,8 +12,8 @@ from driver.devices import mig
 from driver.devices import model as devices
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import allow, device_metadata, metadata_files, model, store, template
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities, discovery
 from driver.kubeletplugin.plan import mig as parts
 from driver.kubeletplugin.plan import steps
@@ -48,7 +48,7 @@ class Injection:
         self,
         kind: str,
         gpus: discovery.Discovery,
-        driver: cdi_driver_files.DriverFiles,
+        driver: driver_files.DriverFiles,
         files: Files,
         opening: capabilities.Capabilities,
         daemons: ports.Daemons | None = None,
@@ -252,7 +252,7 @@ class Injection:
         node = self._driver.node(f"nvidia{gpu.minor}")
         where = f"{self._driver.path}/dev/nvidia{gpu.minor}"
         if node is None:
-            raise cdi_driver_root.DriverNotReady("find", where, "is no character device")
+            raise driver_root.DriverNotReady("find", where, "is no character device")
         if (node.major, node.minor) != (NVIDIA_MAJOR, gpu.minor):
             found = f"is {node.major}:{node.minor}, expected {NVIDIA_MAJOR}:{gpu.minor}"
             raise errors.NodeFault("use", where, found)

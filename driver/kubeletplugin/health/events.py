@@ -7,7 +7,7 @@ import structlog
 
 from driver import clock, ids, reasons
 from driver.devices import health, quarantine_policy, xids
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import ports
 
 _log = structlog.get_logger(__name__)
@@ -31,7 +31,7 @@ class HealthNews:
     """Used by one thread."""
 
     def __init__(
-        self, teller: kubeletplugin_events.Teller, audience: Audience, clock: clock.Clock
+        self, teller: plugin_events.Teller, audience: Audience, clock: clock.Clock
     ) -> None:
         self._teller = teller
         self._audience = audience

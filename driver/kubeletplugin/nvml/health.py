@@ -16,7 +16,7 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import gpu_calls
 
@@ -39,7 +39,7 @@ _EVENTS = "events"
 _WHICH = "which"
 PATIENCE_S = 0.3
 """Longest wait for one GPU's poll: the others' events and polls wait meanwhile."""
-Event = health.XidEvent | kubeletplugin_health_watch.Stirred
+Event = health.XidEvent | health_watch.Stirred
 Told = TypeVar("Told")
 
 
@@ -203,7 +203,7 @@ class NvmlHealth:
             raise
         gpu = self._addresses.get(_address(data.device))
         if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
-            return kubeletplugin_health_watch.Stirred(gpu)
+            return health_watch.Stirred(gpu)
         return health.XidEvent(gpu, int(data.eventData), _instance(data))
 
     def _on_events(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as pynvml

@@ -16,7 +16,7 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import model
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import gpu_calls, lanes
 from driver.kubeletplugin.nvml.queries import gpu as querie_gpu
@@ -39,7 +39,7 @@ class NvmlLibrary:
         host_root: Path,
         inside: lanes.Lanes | None = None,
     ) -> None:
-        self._root = cdi_driver_root.DriverRoot(place)
+        self._root = driver_root.DriverRoot(place)
         self._host_root = host_root
         self.session = gpu_calls.Door(self._start, _end, inside)
 
@@ -86,7 +86,7 @@ class NvmlLibrary:
 
     def _start(self) -> None:
         try:
-            library = self._root.require(cdi_driver_root.NVML_LIBRARY)
+            library = self._root.require(driver_root.NVML_LIBRARY)
             pynvml.nvmlLib = ctypes.CDLL(str(library))
         except (errors.NodeFault, OSError) as e:
             code = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND

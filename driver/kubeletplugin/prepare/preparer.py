@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from driver import errors, ids, names, reasons
 from driver.api import decode, offerings
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import discovery, locks
 from driver.kubeletplugin.plan import config as plan_config
 from driver.kubeletplugin.plan import mig, planner
@@ -72,7 +72,7 @@ class Preparer:
                 return done if done is not None else self._afresh(ref, cancelled)
         except executor.Abandoned as gone:
             return _refused(reasons.Reason.PREPARE_FAILED, str(gone))
-        except cdi_driver_root.DriverNotReady as problem:
+        except driver_root.DriverNotReady as problem:
             return _refused(reasons.Reason.DRIVER_NOT_READY, str(problem))
 
     def unprepare(self, ref: ports.ClaimRef) -> ports.Refused | None:
@@ -104,7 +104,7 @@ class Preparer:
             self._executor.specs.ready(asked.located.values())
             with self._locks.gpus((gpu.uuid for gpu in asked.located.values()), wait_s=0.0):
                 intent = self._intended(ref, asked)
-        except cdi_driver_root.DriverNotReady as problem:
+        except driver_root.DriverNotReady as problem:
             return _refused(reasons.Reason.DRIVER_NOT_READY, str(problem))
         return intent if isinstance(intent, ports.Refused) else None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from driver import clock, names, reasons
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.publish import handover, pool_builder
 from driver.resources import fields
@@ -27,7 +27,7 @@ _WORDS = {"controller": "Ration's controller", "scheduler": "kube-scheduler"}
 class Tools:
     """What a handover is told with and timed by."""
 
-    teller: kubeletplugin_events.Teller
+    teller: plugin_events.Teller
     metrics: metrics.Metrics
     clock: clock.Clock
 

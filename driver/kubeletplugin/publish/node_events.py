@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import structlog
 
 from driver import reasons
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin.publish import pool_builder
 from driver.resources.core import nodes
 
@@ -15,7 +15,7 @@ _log = structlog.get_logger(__name__)
 class Notices:
     """Used by one thread. Nothing is told before the Node is known."""
 
-    def __init__(self, teller: kubeletplugin_events.Teller) -> None:
+    def __init__(self, teller: plugin_events.Teller) -> None:
         self._teller = teller
         self._told: dict[reasons.Reason, str] = {}
 

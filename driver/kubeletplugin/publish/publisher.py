@@ -14,7 +14,7 @@ import structlog
 
 from driver import clock, errors, ids, reasons
 from driver.kube import backoff, client, gvr, reflector, store
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.publish import (
     conflicts,
@@ -80,7 +80,7 @@ class Tools:
     """
 
     kube: client.KubeClient
-    teller: kubeletplugin_events.Teller
+    teller: plugin_events.Teller
     metrics: metrics.Metrics
     clock: clock.Clock
     allocator: node_allocator.NodeAllocator

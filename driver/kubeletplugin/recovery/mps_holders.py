@@ -11,7 +11,7 @@ from typing import Final
 
 from driver import clock, ids, reasons
 from driver.devices import mps_files
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.usage import claim_pods
@@ -42,7 +42,7 @@ class MpsHolders:
 
     def __init__(
         self,
-        teller: kubeletplugin_events.Teller,
+        teller: plugin_events.Teller,
         pods_of: ports.PodsOf,
         known: claim_pods.Consumers,
         time: clock.Clock,

@@ -7,7 +7,7 @@ import structlog
 
 from driver import clock, errors, reasons
 from driver.devices import mps_files
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.recovery import mps_holders
@@ -24,7 +24,7 @@ class MpsWatch:
         self,
         records: Callable[[], tuple[checkpoint.Record, ...]],
         daemons: ports.Daemons,
-        teller: kubeletplugin_events.Teller,
+        teller: plugin_events.Teller,
         counters: metrics.Metrics,
         holders: mps_holders.MpsHolders,
         time: clock.Clock,

@@ -15,7 +15,7 @@ import grpc
 import structlog
 
 from driver import clock, errors, ids, reasons
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.rpc import inflight
 from driver.kubeletplugin.status import readiness
@@ -77,7 +77,7 @@ VERSIONS: Final = (
 class Tools:
     """What the service works with."""
 
-    teller: kubeletplugin_events.Teller
+    teller: plugin_events.Teller
     metrics: metrics.Metrics
     refusals: readiness.Refusals
     clock: clock.Clock

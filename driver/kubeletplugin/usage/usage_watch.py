@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from driver import clock, errors, ids, names, reasons
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.usage import claim_pods, messages, usage
@@ -32,7 +32,7 @@ class Node:
 class Tools:
     """What it is told with."""
 
-    teller: kubeletplugin_events.Teller
+    teller: plugin_events.Teller
     conditions: ports.Conditions
     counters: metrics.Metrics
 

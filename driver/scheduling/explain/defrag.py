@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result, allocator, settings
+from driver.scheduling.allocator import allocation_result, dra_allocator, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import policy_selector
 from driver.scheduling.explain import cost, holders, step_budget, victim_search, without_pods
@@ -88,7 +88,7 @@ def why_not(pod: pods.Pod) -> str:
 
 def make(world: World, workload: allocator_types.Workload, most: int = STEPS) -> Plan | NoPlan:
     """The plan with the fewest pods that have to wait, then that of the lowest price."""
-    answer = allocator.allocate(world.view, workload, world.deciding)
+    answer = dra_allocator.allocate(world.view, workload, world.deciding)
     if isinstance(answer, allocator_types.Placement):
         return Plan(answer)
     asked = _asked(world, workload)
@@ -185,9 +185,9 @@ class _Settling:
         self._view = view
         self._free = free
         self._given: dict[ids.Key, claims.Claim] = {}
-        self._allocator = allocator.Allocator(world.deciding)
+        self._allocator = dra_allocator.Allocator(world.deciding)
         # A pod without claims goes to nodes without GPUs too.
-        self._anywhere = allocator.Allocator(replace(world.deciding, rules=settings.NoRules()))
+        self._anywhere = dra_allocator.Allocator(replace(world.deciding, rules=settings.NoRules()))
 
     def settle(self, tenant: holders.Tenant) -> allocator_types.Placement | allocator_types.NoFit:
         """A pod like the one that left looks for a place, and has it then."""

@@ -5,7 +5,7 @@ then the first by name. Steps are counted: past them the best that was found is 
 may not be the least.
 """
 
-from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import step_budget
 from driver.scheduling.gangs import placement as gang_placement
@@ -26,7 +26,7 @@ class Planner:
         self._forget()
 
     def _forget(self) -> None:
-        self._allocator = allocator.Allocator(self._deciding)
+        self._allocator = dra_allocator.Allocator(self._deciding)
         self._known = gang_plan.Known(self._deciding)
 
     def plan(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from driver import ids
 from driver.resources.core import nodes
-from driver.scheduling.allocator import allocation_result, allocator, settings
+from driver.scheduling.allocator import allocation_result, dra_allocator, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.gangs import overlay, tentative
@@ -83,7 +83,7 @@ class Filling:
         self._view = overlay.Overlay(hypothetical_nodes.Imagined(below, found))
         self._names = frozenset(found)
         self._new = _New(self._view, self._names)
-        self._allocator = allocator.Allocator(deciding)
+        self._allocator = dra_allocator.Allocator(deciding)
         self._none: set[Hashable] = set()
         self.filled = Filled()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from driver import ids, reasons
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import dra_allocator, ownership, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, holders, nearest_fit
@@ -62,7 +62,7 @@ class Reader:
 
     def _on(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
         pod, view = workload.pod, reservation_overlay.Without(self.view, (), [node])
-        answer = allocator.allocate(view, workload, self.deciding)
+        answer = dra_allocator.allocate(view, workload, self.deciding)
         if isinstance(answer, allocator_types.Placement):
             return replace(_away(pod, _FITS), fits=True)
         near = None

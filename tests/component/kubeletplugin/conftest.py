@@ -8,7 +8,7 @@ import pytest
 
 from driver import clock, ids
 from driver.kube import backoff, client, gvr
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.publish import node_allocator, pool_builder, publisher, publisher_election
@@ -81,7 +81,7 @@ def tools(
 ) -> dra_service.Tools:
     time = clock.SystemClock()
     watched = readiness.Refusals(conditions, preparation.check, time)
-    return dra_service.Tools(kubeletplugin_events.Teller(told), counters, watched, time, deadline_s)
+    return dra_service.Tools(plugin_events.Teller(told), counters, watched, time, deadline_s)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def time() -> clock.Clock:
 def telling_of(
     told: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
 ) -> node_allocator.Tools:
-    return node_allocator.Tools(kubeletplugin_events.Teller(told), counters, time)
+    return node_allocator.Tools(plugin_events.Teller(told), counters, time)
 
 
 @pytest.fixture

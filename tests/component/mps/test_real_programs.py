@@ -13,8 +13,8 @@ import pytest
 
 from driver import errors, ids
 from driver.devices import mps_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
-from driver.kubeletplugin.prepare import nvidia_smi
+from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import nvidia_smi
 from driver.mps.daemon import process as daemon_process
 from driver.runtime.files import driver_search
 from tests.fakes import mpsnode, nvidia_roots, waiting
@@ -84,7 +84,7 @@ def test_nothing_is_written_to_the_drivers_root(
 
 
 def test_nvidia_smi_says_in_its_own_words_that_there_is_no_driver(real: nvidia_roots.Node) -> None:
-    smi = nvidia_smi.Smi(cdi_driver_root.DriverRoot(search(real), host=real.host))
+    smi = nvidia_smi.Smi(driver_root.DriverRoot(search(real), host=real.host))
     with pytest.raises(errors.NodeFault, match=f"exit 9: .*{NO_DRIVER}"):
         smi.set_interval(ids.GpuUuid("GPU-1"), "Long")
 

@@ -22,7 +22,7 @@ from tests.fakes import waiting
 from tests.fakes.apiserver import patches
 from tests.fakes.apiserver import server as api_server
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 SECRET = "ration-admission-tls", "ration-system"
 HOST = "ration-admission.ration-system.svc"
 Raw = dict[str, Any]

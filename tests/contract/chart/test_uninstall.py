@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from driver.controller.uninstall import __main__ as leaving
+from driver.uninstall import __main__ as leaving
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.recovery import cleanup
 from tests.contract.chart import rendered
@@ -34,7 +34,7 @@ def jobs(*flags: str) -> dict[str, list[str]]:
     for x in hooks(*flags):
         if x["kind"] == "Job":
             (one,) = x["spec"]["template"]["spec"]["containers"]
-            assert one["command"] == ["python", "-m", "driver.controller.uninstall"]
+            assert one["command"] == ["python", "-m", "driver.uninstall"]
             found[one["args"][0]] = one["args"][1:]
     return found
 

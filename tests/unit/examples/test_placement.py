@@ -16,10 +16,10 @@ from driver.cli.lazy import app
 from driver.resources.core import nodes
 from driver.resources.dra import device_classes
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator, policies
+from driver.scheduling.allocator import dra_allocator, policies
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import base, configured_mix, ranking
-from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.allocator.policies import workload_mix as policy_mix
 from driver.scheduling.snapshot import cluster_state
 from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
@@ -105,13 +105,13 @@ def test_the_how_to_shows_the_example_as_it_stands() -> None:
 def chosen(
     view: cluster_state.Picture,
     order: str,
-    usual: policie_workload_mix.Mix = policie_workload_mix.PRIOR,
+    usual: policy_mix.Mix = policy_mix.PRIOR,
     **asked: Any,
 ) -> allocator_types.Placement:
     claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
     deciding = replace(worlds.DECIDING, ranking=ranking.of(order, usual))
     workload = allocating.workload(claim)
-    return allocating.placed(allocator.allocate(view, workload, deciding))
+    return allocating.placed(dra_allocator.allocate(view, workload, deciding))
 
 
 def devices(answer: allocator_types.Placement) -> list[str]:
@@ -154,7 +154,7 @@ def test_a_single_gpu_leaves_the_pair_whole() -> None:
 
 
 def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
-    usual = policie_workload_mix.of([(policie_workload_mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
+    usual = policy_mix.of([(policy_mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
     view = worlds.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
     for name, cpu in (("node-a", "128"), ("node-b", "4")):
         raw = objects.a_node(name)

@@ -28,7 +28,7 @@ terminationMessagePolicy: FallbackToLogsOnError
 {{- end -}}
 
 {{/* (dict "root" $ "name" "ration-leave-stop" "events" "pre-delete" "weight" 0 "args" (list ...)): a
-     Job of python -m driver.controller.uninstall. Helm shows what it says. */}}
+     Job of python -m driver.uninstall. Helm shows what it says. */}}
 {{- define "ration.leavingJob" -}}
 {{- $like := include "ration.leavingLike" (dict "root" .root "of" "leave" "like" "controller") | fromYaml }}
 {{- $of := dict "root" .root "of" "leave" "values" $like.values }}
@@ -54,7 +54,7 @@ spec:
       restartPolicy: Never
       containers:
         - name: leave
-          command: [python, -m, driver.controller.uninstall]
+          command: [python, -m, driver.uninstall]
           args:
             - {{ index .args 0 }}
             - --driver-name={{ .root.Values.driverName }}

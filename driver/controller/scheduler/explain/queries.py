@@ -13,7 +13,7 @@ from driver.controller.scheduler import cycle as scheduler_cycle
 from driver.controller.scheduler import in_flight, pending, state
 from driver.controller.scheduler import results as scheduler_results
 from driver.kube import workqueue
-from driver.scheduling.allocator import allocator, ownership, settings
+from driver.scheduling.allocator import dra_allocator, ownership, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explanation
@@ -97,7 +97,7 @@ class Answering:
         if candidate.gang is not None:
             return self._of_gang(pod, candidate, view)
         work = self._fresh(candidate.workloads[0])
-        refusal = allocator.allocate(view, work, self._deciding)
+        refusal = dra_allocator.allocate(view, work, self._deciding)
         if isinstance(refusal, allocator_types.Placement):
             return self._not_placed(work)
         near = None

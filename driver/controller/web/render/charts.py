@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from driver.controller.web.render import format as render_format
+from driver.scheduling.reports import format as render_format
 from driver.scheduling.reports import model
 
 WHOLE = model.WHOLE_BAR

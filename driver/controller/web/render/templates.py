@@ -10,7 +10,7 @@ import markupsafe
 from driver import clock
 from driver.controller.web import views
 from driver.controller.web.render import charts, lists, paths, queries
-from driver.controller.web.render import format as render_format
+from driver.scheduling.reports import format as render_format
 from driver.scheduling.reports import catalog, model, selection
 
 EVERY_S = 5

@@ -16,10 +16,11 @@ from pathlib import Path
 import structlog
 
 from driver import clock
-from driver.kubeletplugin.cdi import control_nodes, hooks, template
+from driver.kubeletplugin.cdi import hooks, template
+from driver.kubeletplugin.host import control_nodes
 from driver.kubeletplugin.cdi.driver import libraries as cdi_driver_libraries
 from driver.kubeletplugin.cdi.driver import paths
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.runtime.files import container_toolkit, root_paths
 
 _log = structlog.get_logger(__name__)
@@ -46,7 +47,7 @@ class DriverFiles:
 
     def __init__(
         self,
-        root: cdi_driver_root.DriverRoot,
+        root: driver_root.DriverRoot,
         host_root: Path = Path("/"),
         hook: str = container_toolkit.AUTO,
         time: clock.Clock | None = None,
@@ -67,7 +68,7 @@ class DriverFiles:
         was looked at has changed. Thread safe.
         """
         seen = _Seen(
-            self.root.libraries(cdi_driver_root.CUDA_LIBRARY, cdi_driver_root.NVML_LIBRARY),
+            self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
             tuple(control_nodes.read(self.root, self._host.path)),
             self._usable_hook(),
         )
@@ -111,9 +112,9 @@ class DriverFiles:
     def _require(self, hooks_there: tuple[container_toolkit.Hook, ...]) -> None:
         if not hooks_there:
             expected = "no such file on the host (yet); --cdi-hook asks for it"
-            raise cdi_driver_root.DriverNotReady("find", self._hook, expected)
+            raise driver_root.DriverNotReady("find", self._hook, expected)
         if problem := hooks_there[0].problem:
-            raise cdi_driver_root.DriverNotReady("use", self._hook, problem)
+            raise driver_root.DriverNotReady("use", self._hook, problem)
 
 
 def _hooks(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver.kubeletplugin.cdi import allow
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 
 _OWN_VERSION = re.compile(
     r"libnvidia-nvvm70\.so\.[0-9.]+"
@@ -78,13 +78,13 @@ class Libraries:
     folders: tuple[Path, ...]
 
 
-def find(root: cdi_driver_root.DriverRoot) -> Libraries:
+def find(root: driver_root.DriverRoot) -> Libraries:
     """Look for them. Raises DriverNotReady, NodeFault."""
-    cuda = root.require(cdi_driver_root.CUDA_LIBRARY)
-    nvml = root.require(cdi_driver_root.NVML_LIBRARY)
+    cuda = root.require(driver_root.CUDA_LIBRARY)
+    nvml = root.require(driver_root.NVML_LIBRARY)
     version = _version(cuda) or _version(nvml)
     if not version:
-        raise cdi_driver_root.DriverNotReady("read", str(cuda), "its name has no driver's version")
+        raise driver_root.DriverNotReady("read", str(cuda), "its name has no driver's version")
     parents = tuple(dict.fromkeys((cuda.parent, nvml.parent)))
     plain = (*parents, *(parent / "vdpau" for parent in parents))
     inside = (str(cuda.parent.relative_to(root.path)), "usr/lib", "usr/lib64")
@@ -93,7 +93,7 @@ def find(root: cdi_driver_root.DriverRoot) -> Libraries:
     own = tuple(search.libraries(plain, search.is_library))
     for path in {cuda, nvml} - {one.real for one in own}:
         expected = f"is no file of version {version}, as libcuda or NVML is; an upgrade at work?"
-        raise cdi_driver_root.DriverNotReady("use", str(path), expected)
+        raise driver_root.DriverNotReady("use", str(path), expected)
     every = (*own, *search.libraries(of_x, search.is_module))
     return Libraries(version, search.folder(cuda), search.loader, every, (*plain, *of_x))
 
@@ -101,7 +101,7 @@ def find(root: cdi_driver_root.DriverRoot) -> Libraries:
 class _Search:
     """For the libraries of one version, in folders that are followed already."""
 
-    def __init__(self, root: cdi_driver_root.DriverRoot, loader: str, version: str) -> None:
+    def __init__(self, root: driver_root.DriverRoot, loader: str, version: str) -> None:
         self.loader = loader
         self._root = root
         self._version = version

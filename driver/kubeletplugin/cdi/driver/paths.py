@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from driver.kubeletplugin.cdi import allow, template
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.runtime.files import root_paths
 
 _BINARIES = (
@@ -59,7 +59,7 @@ class Places:
     """Of the driver of `version` under `root`; `host` has /sys."""
 
     def __init__(
-        self, root: cdi_driver_root.DriverRoot, host: root_paths.Root, version: str
+        self, root: driver_root.DriverRoot, host: root_paths.Root, version: str
     ) -> None:
         self._root = root
         self._host = host

@@ -4,7 +4,7 @@ from driver.api import workload_mix
 from driver.devices import faces
 from driver.resources import quantities
 from driver.scheduling.allocator.policies import base
-from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 _MODES = {
     faces.Kind.WHOLE: base.WHOLE,
@@ -16,16 +16,16 @@ _THOUSANDTHS = base.FULL // 100
 """In a percent."""
 
 
-def of(document: workload_mix.UsualWorkloads) -> policie_workload_mix.Mix:
+def of(document: workload_mix.UsualWorkloads) -> policy_mix.Mix:
     """The shapes it names, by their weights."""
-    return policie_workload_mix.of((_demand(one), one.weight) for one in document.workloads)
+    return policy_mix.of((_demand(one), one.weight) for one in document.workloads)
 
 
-def _demand(one: workload_mix.Workload) -> policie_workload_mix.Demand:
+def _demand(one: workload_mix.Workload) -> policy_mix.Demand:
     cpu = quantities.parse(one.cpu).millis
     if not one.gpus:
-        return policie_workload_mix.Demand(base.IDLE, 0, 0, cpu)
+        return policy_mix.Demand(base.IDLE, 0, 0, cpu)
     part = base.FULL if one.percent is None else one.percent * _THOUSANDTHS
-    return policie_workload_mix.Demand(
+    return policy_mix.Demand(
         _MODES[one.face], one.gpus, part, cpu, frozenset(one.products)
     )

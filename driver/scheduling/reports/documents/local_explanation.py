@@ -7,7 +7,7 @@ import functools
 
 from driver import ids
 from driver.resources.core import pods
-from driver.scheduling.allocator import allocator, ownership, policies, settings
+from driver.scheduling.allocator import dra_allocator, ownership, policies, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
@@ -55,7 +55,7 @@ class Working:
 
     def _answer(self, workload: allocator_types.Workload) -> model.Explanation:
         deciding = self._deciding
-        answer = allocator.Allocator(deciding).decide(self._view, workload)
+        answer = dra_allocator.Allocator(deciding).decide(self._view, workload)
         near = None
         if isinstance(answer, allocator_types.NoFit) and answer.blocker is None:
             adviser = explainer.Adviser(deciding, self._caches.claims.get, self._caches.pods.get)

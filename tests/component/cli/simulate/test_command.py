@@ -14,7 +14,7 @@ from tests import objects
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "simulate"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "simulate"
 KINDS = {
     "Node": gvr.NODES,
     "ResourceSlice": gvr.RESOURCE_SLICES,

@@ -12,7 +12,7 @@ from driver.kubeletplugin.nvml import bounded_settings, lanes
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml.queries import compute_mode, power
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from driver.kubeletplugin.prepare import compute_modes
 from simulator import builder, control, layout, machine, node, store
 from tests.fakes import loading, waiting
@@ -89,11 +89,11 @@ def test_a_handle_of_a_gpu_is_had_beside_one_that_hangs_before_it(world: World) 
     session.close()
     world.hang()
     well = world.uuids[WELL]
-    assert querie_processes.Busy(session).count(well) == 0
+    assert gpu_processes.Busy(session).count(well) == 0
     assert power.Meter(session).watts(well)
     assert session.on(well, lambda _: 1) == 1
     with pytest.raises(errors.Hung):
-        querie_processes.Busy(session).count(world.uuids[SICK])
+        gpu_processes.Busy(session).count(world.uuids[SICK])
     assert session.hung(world.uuids[SICK]) is not None
     assert session.hung(well) is None
 

@@ -9,11 +9,11 @@ import pytest
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import reset as nvml_reset
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
-from driver.kubeletplugin.prepare import nvidia_smi
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
+from driver.kubeletplugin.host import nvidia_smi
 from simulator import store
 from tests.fakes import simulated_node, waiting
 
@@ -36,7 +36,7 @@ def watcher(node: simulated_node.SimulatedNode) -> nvml_health.NvmlHealth:
 
 
 def hands(node: simulated_node.SimulatedNode) -> nvml_reset.Resetter:
-    smi = nvidia_smi.Smi(cdi_driver_root.DriverRoot(node.at.driver_root))
+    smi = nvidia_smi.Smi(driver_root.DriverRoot(node.at.driver_root))
     return nvml_reset.Resetter(node.library.session, smi.reset)
 
 
@@ -78,7 +78,7 @@ def test_a_gpu_in_use_is_not_reset_and_is_left_as_it_was(
 ) -> None:
     gpu = node.gpus()[0].uuid
     node.fault("process", gpu, 7, 1 << 30, WHOLE, WHOLE)
-    assert querie_processes.Busy(node.library.session).count_all(gpu) == 1
+    assert gpu_processes.Busy(node.library.session).count_all(gpu) == 1
     with pytest.raises(errors.NodeFault, match="In use by another client"):
         hands(node).reset(gpu)
     assert persistence(node, gpu)

@@ -9,12 +9,12 @@ import pytest
 from driver import clock, ids
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities, discovery, locks
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.prepare import executor
-from driver.kubeletplugin.prepare import preparer as prepare_preparer
+from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import recovery
 from driver.runtime.files import boot_id
@@ -35,7 +35,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     specs = spec_writer.Injection(
         kind,
         gpus,
-        cdi_driver_files.DriverFiles(cdi_driver_root.DriverRoot(at.driver_root), at.host_root),
+        driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root),
         spec_writer.Files(store.Store(cdi, kind), metadata_files.MetadataFiles(at.base / "told")),
         capabilities.Capabilities(at.host_root),
     )
@@ -46,8 +46,8 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = prepare_preparer.Place(builders.NODE)
-    preparer = prepare_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
+    place = claim_preparer.Place(builders.NODE)
+    preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
 
     assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()

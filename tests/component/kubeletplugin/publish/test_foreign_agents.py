@@ -16,7 +16,7 @@ from tests.fakes import plugin_shell, publishing, strangers, waiting
 from tests.fakes import preparation as fakes
 from tests.fakes.apiserver import server as api_server
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[4]
 SLICES, NODES, EVENTS = gvr.RESOURCE_SLICES, gvr.NODES, gvr.EVENTS
 MIG_STATE = "nvidia.com/mig.config.state"
 Start = publishing.Start

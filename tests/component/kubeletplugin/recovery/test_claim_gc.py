@@ -8,7 +8,7 @@ from driver.devices import mps_files
 from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import library as nvml
-from driver.kubeletplugin.nvml.queries import processes as querie_processes
+from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from driver.kubeletplugin.plan import planner
 from driver.kubeletplugin.prepare import mps_client
 from driver.kubeletplugin.records import checkpoint, claims_api
@@ -96,7 +96,7 @@ def test_the_processes_of_a_gpu_are_counted_by_nvml(
     at: layout.Layout, library: nvml.NvmlLibrary
 ) -> None:
     first, second = library.inventory().gpus[:2]
-    on_gpus = querie_processes.Busy(library.session)
+    on_gpus = gpu_processes.Busy(library.session)
     assert on_gpus.count(first.uuid) == 0
     for pid in (4711, 4712):
         where = (codes.WHOLE_GPU, codes.WHOLE_GPU)

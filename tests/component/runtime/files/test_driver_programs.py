@@ -12,7 +12,7 @@ import pytest
 from driver.runtime.files import driver_programs, mounts
 from simulator import compiler
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[4]
 TOOLS = ("sh", "ls", "cat", "stat", "readlink")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")

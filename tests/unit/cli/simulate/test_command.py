@@ -10,7 +10,7 @@ from driver.cli.lazy import app
 from tests import objects
 
 RUN = CliRunner()
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 EXAMPLE = ROOT / "examples" / "simulate"
 GOLDEN = ROOT / "tests" / "data" / "simulate"
 PODS, CLUSTER = str(EXAMPLE / "pods.yaml"), str(EXAMPLE / "cluster.yaml")

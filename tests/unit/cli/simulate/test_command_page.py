@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from driver.cli.lazy import app
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("name", ["simulate", "placement-policies"])

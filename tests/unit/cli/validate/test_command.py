@@ -14,7 +14,7 @@ from driver.cli.validate import standard_classes
 from driver.resources.dra import device_classes
 from tests import golden, objects
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 CHART = ROOT / "tests" / "data" / "chart" / "default.yaml"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from driver import names, reasons
 from driver.controller import metrics
-from driver.controller.collectors import collector as collector_collector
+from driver.controller.collectors import collector as metric_collector
 from driver.controller.collectors import fleet
 from driver.controller.scheduler.metrics import pending, queues
 from driver.controller.web import source as web_source
@@ -16,7 +16,7 @@ from tests import objects
 from tests.fakes.deciding import World
 from tests.unit.controller.scheduler import test_cycle
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[4]
 
 
 def nodes_of(world: World) -> Callable[[], Sequence[model.Node]]:
@@ -31,7 +31,7 @@ class Scraped(World):
     leads = True
 
     def figures(self) -> Figures:
-        sources = collector_collector.Sources(
+        sources = metric_collector.Sources(
             lambda: self.leads,
             nodes_of(self),
             lambda: self.stores.reserved.snapshot().values(),
@@ -39,7 +39,7 @@ class Scraped(World):
             self.metrics.queues,
             lambda: {"pods": 2.0, "queues": float("inf")},
         )
-        return collector_collector.Exposition(sources, self.clock).figures()
+        return metric_collector.Exposition(sources, self.clock).figures()
 
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
@@ -91,20 +91,20 @@ def test_a_standby_has_no_series_of_what_only_a_leader_knows() -> None:
 def test_every_family_has_figures_and_no_figure_is_without_a_family() -> None:
     world = Scraped(1)
     found = world.figures()
-    shown = {one.name for one in collector_collector.FAMILIES} - {
+    shown = {one.name for one in metric_collector.FAMILIES} - {
         one.name for one in queues.FAMILIES
     }
     assert found.keys() == shown  # no Queue, no series of queues
-    assert found[collector_collector.CACHE_AGE.name] == {("pods",): 2.0}
+    assert found[metric_collector.CACHE_AGE.name] == {("pods",): 2.0}
 
 
 def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     world = Scraped(1)
     standing = world.decider.standing
-    sources = collector_collector.Sources(
+    sources = metric_collector.Sources(
         lambda: True, nodes_of(world), tuple, standing, dict, dict
     )
-    shown = collector_collector.Exposition(sources, world.clock)
+    shown = metric_collector.Exposition(sources, world.clock)
 
     def free() -> float:
         return sum(shown.figures()[fleet.MEMORY.name].values())
@@ -112,7 +112,7 @@ def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     before = free()
     world.stores.slices.apply(objects.a_slice("node-1", 1))
     assert free() == before
-    world.clock.advance(collector_collector.FLEET_S)
+    world.clock.advance(metric_collector.FLEET_S)
     assert free() == 2 * before
 
 

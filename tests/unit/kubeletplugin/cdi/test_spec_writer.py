@@ -14,7 +14,7 @@ from driver.kubeletplugin.records import checkpoint
 from tests import builders
 from tests.fakes import gpunode
 
-GOLDEN = Path(__file__).parents[2] / "data/cdi"
+GOLDEN = Path(__file__).parents[3] / "data/cdi"
 FILES = (
     f"{gpunode.LIBRARIES}/libnvidia-allocator.so.{gpunode.VERSION}",
     f"{gpunode.LIBRARIES}/vdpau/libvdpau_nvidia.so.{gpunode.VERSION}",

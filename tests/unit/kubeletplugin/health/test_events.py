@@ -3,7 +3,7 @@ import pytest
 from driver import ids
 from driver.devices import health, xids
 from driver.devices.health import Ailment, Instance, XidEvent
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.health import events as health_events
 from tests.fakes import clock as fake_clock
@@ -35,7 +35,7 @@ def time() -> fake_clock.FakeClock:
 @pytest.fixture
 def news(told: plugin_shell.Events, time: fake_clock.FakeClock) -> health_events.HealthNews:
     audience = health_events.Audience(ids.NodeName("node-a"), lambda: "node-uid", holders)
-    return health_events.HealthNews(kubeletplugin_events.Teller(told), audience, time)
+    return health_events.HealthNews(plugin_events.Teller(told), audience, time)
 
 
 def test_the_node_and_the_claims_on_the_gpu_are_told_what_ails_it(

@@ -22,7 +22,7 @@ GOLDEN = (
     b'"sha256":"6f3d"}\n'
 )
 UID = ids.ClaimUid("uid-1")
-RECORDS = Path(__file__).parents[2] / "data/records"
+RECORDS = Path(__file__).parents[3] / "data/records"
 """One of each kind that a release has written; none is ever changed."""
 
 

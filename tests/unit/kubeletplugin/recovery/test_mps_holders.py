@@ -4,7 +4,7 @@ import pytest
 
 from driver import ids
 from driver.devices import mps_files
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.recovery import mps_holders
 from driver.kubeletplugin.usage import claim_pods
@@ -34,7 +34,7 @@ class World:
         self.ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
         self.reader = reader
         self.holders = mps_holders.MpsHolders(
-            kubeletplugin_events.Teller(self.told),
+            plugin_events.Teller(self.told),
             lambda pid: (self.pods[pid],) if pid in self.pods else (),
             claim_pods.Consumers(reader),
             self.time,

@@ -5,7 +5,7 @@ import prometheus_client
 import pytest
 
 from driver.devices import mps_files
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.recovery import mps_holders, mps_watch
 from driver.kubeletplugin.usage import claim_pods
@@ -88,10 +88,10 @@ def world(tmp_path: Path) -> World:
     watch = mps_watch.MpsWatch(
         records,
         said,
-        kubeletplugin_events.Teller(told),
+        plugin_events.Teller(told),
         metrics.Metrics(registry),
         mps_holders.MpsHolders(
-            kubeletplugin_events.Teller(told), lambda _: (), claim_pods.Consumers(node.reader), time
+            plugin_events.Teller(told), lambda _: (), claim_pods.Consumers(node.reader), time
         ),
         time,
     )

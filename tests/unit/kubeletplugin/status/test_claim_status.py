@@ -6,7 +6,7 @@ import structlog
 
 from driver import errors, ids, names, reasons
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.status import claim_status as statu_claim_status
+from driver.kubeletplugin.status import claim_status as claim_statuses
 from driver.resources.dra import claims, device_status
 from tests import objects
 from tests.fakes import claim_status
@@ -34,8 +34,8 @@ class World:
         self.api.put(objects.a_claim(status=objects.allocated("node-a", "gpu-0", "gpu-1")))
         self.conditions = self.plugin()
 
-    def plugin(self) -> statu_claim_status.DeviceConditions:
-        return statu_claim_status.DeviceConditions(
+    def plugin(self) -> claim_statuses.DeviceConditions:
+        return claim_statuses.DeviceConditions(
             names.DRIVER, "node-a", self.api, self.time, lambda: 0.0
         )
 
@@ -197,12 +197,12 @@ def test_a_word_that_comes_while_an_older_one_cannot_be_written_is_the_one_that_
 
 
 def test_no_more_than_so_many_claims_are_remembered(world: World) -> None:
-    for number in range(statu_claim_status.MOST + 10):
+    for number in range(claim_statuses.MOST + 10):
         world.conditions.say(
             ports.ClaimRef("default", f"c{number}", ids.ClaimUid(f"{number}")), READY
         )
     world.conditions.write_due()
-    assert world.api.reads == statu_claim_status.MOST
+    assert world.api.reads == claim_statuses.MOST
 
 
 def test_the_thread_ends_when_it_is_told_to(world: World) -> None:

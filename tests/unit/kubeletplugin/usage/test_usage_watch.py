@@ -7,7 +7,7 @@ import prometheus_client
 import pytest
 
 from driver import errors, ids
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.usage import usage_watch
 from driver.resources.dra import claims
@@ -57,7 +57,7 @@ class World:
                 self.node.reader,
             ),
             usage_watch.Tools(
-                kubeletplugin_events.Teller(self.told), self.said, metrics.Metrics(self.registry)
+                plugin_events.Teller(self.told), self.said, metrics.Metrics(self.registry)
             ),
             EVERY_S,
             self.time,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from driver.resources.dra import claims, device_classes
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator.policies import ranking
 from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
@@ -54,7 +54,7 @@ def test_the_node_where_least_is_taken_is_chosen_and_the_event_says_so() -> None
 
 def test_without_a_policy_the_least_is_taken_all_the_same() -> None:
     view = worlds.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
-    answer = allocator.allocate(view, workload(asking(memory="20Gi")), NO_POLICY)
+    answer = dra_allocator.allocate(view, workload(asking(memory="20Gi")), NO_POLICY)
     assert devices(answer) == ["mps"]
 
 
@@ -75,9 +75,9 @@ def test_a_request_that_names_its_kind_is_placed_by_the_policies_alone() -> None
     spread = settings.Settings(ranking.of("spread"), worlds.DECIDING.rules)
     text = f'device.attributes["{worlds.DRIVER}"].type == "mig"'
     plain = objects.claim("c", objects.a_request("part", 1, text, deviceClassName=worlds.ANY))
-    assert placed(allocator.allocate(view, workload(plain), spread)).node == "node-b"
+    assert placed(dra_allocator.allocate(view, workload(plain), spread)).node == "node-b"
     by_need = asking("hardware")
-    assert placed(allocator.allocate(view, workload(by_need), spread)).node == "node-a"
+    assert placed(dra_allocator.allocate(view, workload(by_need), spread)).node == "node-a"
 
 
 def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:

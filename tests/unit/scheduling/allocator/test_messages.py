@@ -1,6 +1,6 @@
 from driver import ids, reasons
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator, settings
+from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from tests import machines, objects, worlds
@@ -48,7 +48,7 @@ def hard() -> claims.Claim:
 def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
     view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
     hasty = settings.Settings(worlds.DECIDING.ranking, worlds.DECIDING.rules, budget=3)
-    answer = refused(allocator.allocate(view, workload(hard()), hasty))
+    answer = refused(dra_allocator.allocate(view, workload(hard()), hasty))
     assert answer.given_up
     assert allocator_messages.no_fit(answer) == (
         "No node fits. node-a: SearchGivenUp (the search for a combination took too many steps): "

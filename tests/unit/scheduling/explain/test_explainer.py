@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from driver import ids
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, nearest_fit
 from tests import allocating, clusters, crowds, objects, worlds
@@ -14,7 +14,7 @@ def adviser(crowd: crowds.Crowd) -> explainer.Adviser:
 
 
 def refused(crowd: crowds.Crowd, workload: allocator_types.Workload) -> allocator_types.NoFit:
-    return allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    return allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
 
 
 @pytest.fixture

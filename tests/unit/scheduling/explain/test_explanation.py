@@ -1,7 +1,7 @@
 import json
 
 from driver import ids, reasons
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explanation, nearest_fit
 from tests import allocating, objects, worlds
@@ -11,7 +11,7 @@ FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
 
 def decided(count: int) -> allocator_types.Placement | allocator_types.NoFit:
     claim = objects.claim("c", objects.a_request("gpu", count))
-    return allocator.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
+    return dra_allocator.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
 
 
 def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:

@@ -8,7 +8,7 @@ from driver import ids, names
 from driver.resources import quantities
 from driver.resources.core import pods
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.explain import nearest_fit, shortage, step_budget
@@ -19,7 +19,7 @@ from tests.fakes import simulated_pool
 def near(
     crowd: crowds.Crowd, workload: allocator_types.Workload, most: int = nearest_fit.STEPS
 ) -> nearest_fit.Nearest:
-    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
     found = nearest_fit.of(
         crowd.view, workload, answer, crowd.people, worlds.DECIDING, step_budget.Meter(most)
     )
@@ -69,7 +69,7 @@ def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> N
 
     def found(count: int) -> nearest_fit.Nearest | None:
         wanted = crowds.gpus(count)
-        answer = allocating.refused(allocator.allocate(crowd.view, wanted, worlds.DECIDING))
+        answer = allocating.refused(dra_allocator.allocate(crowd.view, wanted, worlds.DECIDING))
         meter = step_budget.Meter(nearest_fit.STEPS)
         return nearest_fit.of(crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter)
 
@@ -215,7 +215,7 @@ def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
     crowd = crowds.of_sizes({"node-a": 1})
     crowd.view.put_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
     workload = crowds.gpus()
-    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
     args = (
         crowd.view,
         workload,
@@ -230,7 +230,7 @@ def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
 def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
     crowd = crowds.of_sizes({"node-a": 1})
     workload = crowds.asks(objects.a_request(deviceClassName="none"))
-    answer = allocating.refused(allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
     args = (
         crowd.view,
         workload,

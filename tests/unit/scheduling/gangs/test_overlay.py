@@ -2,7 +2,7 @@ import pytest
 
 from driver import ids, names
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result, allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import snapshot as cluster
@@ -16,7 +16,7 @@ def taken(
     view: cluster.ClusterView, workload: allocator_types.Workload
 ) -> tuple[overlay.Overlay, cluster.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
-    placement = allocating.placed(allocator.allocate(view, workload, worlds.DECIDING))
+    placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
     made = allocation_result.allocations(view, workload, placement, "")
     decision = cluster.InFlight(workload.pod, placement.node, made)
     layer = overlay.Overlay(view)

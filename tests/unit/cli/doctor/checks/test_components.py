@@ -10,7 +10,7 @@ from tests.fakes import doctored
 
 State = findings.State
 GET_NODES = permissions.Right("get", "nodes")
-CHART = Path(__file__).parents[4] / "tests" / "data" / "chart" / "default.yaml"
+CHART = Path(__file__).parents[5] / "tests" / "data" / "chart" / "default.yaml"
 
 
 def a_pod(component: str, image: str) -> doctored.Object:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from driver.kubeletplugin.cdi import template
-from driver.kubeletplugin.cdi.driver import files as cdi_driver_files
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import driver_root
 from driver.runtime.files import container_toolkit
 from tests.fakes import clock, gpunode, toolkits
 
@@ -27,9 +27,9 @@ def host(tmp_path: Path) -> Path:
     return tmp_path / "host"
 
 
-def opened(root: Path, hook: str = "auto") -> cdi_driver_files.DriverFiles:
+def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
     driver = gpunode.with_control_nodes(root)
-    return cdi_driver_files.DriverFiles(
+    return driver_files.DriverFiles(
         driver, root.parent / "host", hook, after(root, 60), toolkits.ask
     )
 
@@ -101,11 +101,11 @@ def a_kernel(host: Path, *drivers: str) -> None:
     gpunode.write(host / "proc/devices", text)
 
 
-def without(root: Path, *names: str) -> cdi_driver_files.DriverFiles:
+def without(root: Path, *names: str) -> driver_files.DriverFiles:
     """On a machine that lacks control devices."""
     numbers = {name: numbers for name, numbers in gpunode.CONTROL.items() if name not in names}
-    driver = cdi_driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
-    return cdi_driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
+    driver = driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
+    return driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
 
 
 def test_control_devices_that_are_missing_have_the_numbers_of_the_kernel(
@@ -129,7 +129,7 @@ def test_before_550_the_kernel_has_another_name_for_it(root: Path, host: Path) -
 
 def test_without_the_kernels_module_the_driver_is_not_ready(root: Path, host: Path) -> None:
     a_kernel(host, "195 nvidia")
-    with pytest.raises(cdi_driver_root.DriverNotReady, match="nvidia-uvm is not loaded"):
+    with pytest.raises(driver_root.DriverNotReady, match="nvidia-uvm is not loaded"):
         without(root, "nvidia-uvm", "nvidia-uvm-tools").read()
 
 
@@ -138,7 +138,7 @@ def test_optional_files_are_skipped_and_required_ones_named(root: Path) -> None:
     (root / "run/nvidia-persistenced/socket").unlink()
     assert all("/lib" in path for path in mounted(root))
     (root / gpunode.LIBRARIES / "libcuda.so.1").unlink()
-    with pytest.raises(cdi_driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
+    with pytest.raises(driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
         opened(root).read()
 
 
@@ -255,7 +255,7 @@ def test_the_hook_is_the_hosts_where_it_is_usually_installed_or_asked_for(
     a_hook(host)
     assert {one.path for one in opened(root).read().hooks} == {HOOK}
     assert opened(root, "none").read().hooks == ()
-    with pytest.raises(cdi_driver_root.DriverNotReady, match="/opt/hook"):
+    with pytest.raises(driver_root.DriverNotReady, match="/opt/hook"):
         opened(root, "/opt/hook").read()
     a_hook(host, "/opt/hook")
     assert {one.arguments[0] for one in opened(root, "/opt/hook").read().hooks} == {"hook"}
@@ -301,7 +301,7 @@ def test_a_program_with_known_holes_or_of_no_known_version_is_not_used(
     a_hook(host, says=says)
     assert hooks(root) == {}
     assert mounted(root) == without
-    with pytest.raises(cdi_driver_root.DriverNotReady, match=problem):
+    with pytest.raises(driver_root.DriverNotReady, match=problem):
         opened(root, HOOK).read()
     a_hook(host, container_toolkit.PROGRAMS[1])
     assert {one.path for one in opened(root).read().hooks} == {container_toolkit.PROGRAMS[1]}
@@ -315,7 +315,7 @@ def test_a_program_that_was_replaced_is_asked_again_and_else_never(root: Path, h
         return toolkits.ask(at, path)
 
     driver = gpunode.with_control_nodes(root)
-    files = cdi_driver_files.DriverFiles(driver, host, time=after(root, 60), ask=ask)
+    files = driver_files.DriverFiles(driver, host, time=after(root, 60), ask=ask)
     a_hook(host, says="NVIDIA CDI Hook version 1.17.8")
     assert [len(files.read().hooks) for _ in range(3)] == [3, 3, 3]
     assert asked == [HOOK]
@@ -366,8 +366,8 @@ def test_a_file_that_comes_later_is_given_from_then_on(root: Path, name: str) ->
 
 def test_a_device_node_with_other_numbers_is_seen_at_once(root: Path) -> None:
     numbers = dict(gpunode.CONTROL)
-    driver = cdi_driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
-    files = cdi_driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
+    driver = driver_root.DriverRoot(root, lambda path: numbers.get(path.name))
+    files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 60))
     files.read()
     numbers["nvidia-uvm"] = (500, 0)
     assert {node.major for node in files.read().nodes if node.path == "/dev/nvidia-uvm"} == {500}
@@ -375,7 +375,7 @@ def test_a_device_node_with_other_numbers_is_seen_at_once(root: Path) -> None:
 
 def test_what_changed_this_moment_is_not_kept(root: Path) -> None:
     driver = gpunode.with_control_nodes(root)
-    files = cdi_driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
+    files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
     assert files.read() is not files.read()
 
 
@@ -391,7 +391,7 @@ def test_a_driver_of_two_versions_is_not_ready(root: Path) -> None:
     (folder / "libnvidia-ml.so.1").unlink()
     (folder / f"libnvidia-ml.so.{VERSION}").rename(folder / "libnvidia-ml.so.590.1")
     (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.590.1")
-    with pytest.raises(cdi_driver_root.DriverNotReady, match=rf"libnvidia-ml.*version {VERSION}"):
+    with pytest.raises(driver_root.DriverNotReady, match=rf"libnvidia-ml.*version {VERSION}"):
         opened(root).read()
 
 
@@ -400,7 +400,7 @@ def test_a_driver_without_a_version_is_not_ready(root: Path) -> None:
     for name in ("libcuda.so", "libnvidia-ml.so"):
         (folder / f"{name}.1").unlink()
         (folder / f"{name}.{VERSION}").rename(folder / f"{name}.1")
-    with pytest.raises(cdi_driver_root.DriverNotReady, match="version"):
+    with pytest.raises(driver_root.DriverNotReady, match="version"):
         opened(root).read()
 
 

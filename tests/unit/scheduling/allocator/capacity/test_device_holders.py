@@ -1,6 +1,6 @@
 from driver import ids, names
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator.capacity import device_holders
 from tests import allocating, crowds, objects, worlds
 
@@ -11,7 +11,7 @@ def name_of(key: ids.Key) -> str:
 
 def said(crowd: crowds.Crowd, count: int, first: str | None = None) -> str:
     refusal = allocating.refused(
-        allocator.allocate(crowd.view, crowds.gpus(count), worlds.DECIDING)
+        dra_allocator.allocate(crowd.view, crowds.gpus(count), worlds.DECIDING)
     )
     node = ids.NodeName(first) if first is not None else None
     return device_holders.sentence(device_holders.of_refusal(crowd.view, refusal, node), name_of)
@@ -57,6 +57,6 @@ def test_a_fault_is_named_by_its_taint() -> None:
     sick = {"key": "ration.dev/xid", "value": "79", "effect": "NoSchedule"}
     taints = [objects.ALLOCATOR_TAINT, sick]
     view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0", taints=taints)]))
-    refusal = allocating.refused(allocator.allocate(view, crowds.gpus(), worlds.DECIDING))
+    refusal = allocating.refused(dra_allocator.allocate(view, crowds.gpus(), worlds.DECIDING))
     text = device_holders.sentence(device_holders.of_refusal(view, refusal), name_of)
     assert text == "1 GPU of node-a is tainted ration.dev/xid=79"

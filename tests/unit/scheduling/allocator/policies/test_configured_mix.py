@@ -5,9 +5,9 @@ import pytest
 
 from driver.api import workload_mix
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator.policies import base, configured_mix, ranking
-from driver.scheduling.allocator.policies import workload_mix as policie_workload_mix
+from driver.scheduling.allocator.policies import workload_mix as policy_mix
 from driver.scheduling.snapshot import cluster_state
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
@@ -16,29 +16,29 @@ MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
 PRODUCTS = {"A100": "NVIDIA A100-SXM4-40GB", "H100": "NVIDIA H100 80GB HBM3"}
 
 
-def mixed(*entries: dict[str, Any]) -> policie_workload_mix.Mix:
+def mixed(*entries: dict[str, Any]) -> policy_mix.Mix:
     return configured_mix.of(workload_mix.read({"workloads": list(entries)}, "usual.yaml"))
 
 
 @pytest.mark.parametrize(
     ("entry", "demand"),
     [
-        ({"gpus": 8, "cpu": 64}, policie_workload_mix.Demand(base.WHOLE, 8, cpu=64_000)),
-        ({"face": "mps", "percent": 25}, policie_workload_mix.Demand(base.MPS, 1, 250)),
+        ({"gpus": 8, "cpu": 64}, policy_mix.Demand(base.WHOLE, 8, cpu=64_000)),
+        ({"face": "mps", "percent": 25}, policy_mix.Demand(base.MPS, 1, 250)),
         (
             {"face": "time-slicing", "percent": 5},
-            policie_workload_mix.Demand(base.TIME_SLICING, 1, 50),
+            policy_mix.Demand(base.TIME_SLICING, 1, 50),
         ),
-        ({"face": "mig", "percent": 12}, policie_workload_mix.Demand(base.PARTS, 1, 120)),
+        ({"face": "mig", "percent": 12}, policy_mix.Demand(base.PARTS, 1, 120)),
         (
             {"products": ["T4"]},
-            policie_workload_mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})),
+            policy_mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})),
         ),
-        ({"gpus": 0, "cpu": "1500m"}, policie_workload_mix.Demand(base.IDLE, 0, 0, 1500)),
+        ({"gpus": 0, "cpu": "1500m"}, policy_mix.Demand(base.IDLE, 0, 0, 1500)),
     ],
 )
 def test_an_entry_is_the_shape_it_says(
-    entry: dict[str, Any], demand: policie_workload_mix.Demand
+    entry: dict[str, Any], demand: policy_mix.Demand
 ) -> None:
     assert mixed(entry).shapes == ((demand, 1.0),)
 
@@ -74,5 +74,5 @@ def test_who_can_use_any_kind_leaves_the_one_that_others_need(
     usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
     judge = ranking.of("fragmentation", usual)
     asked = allocating.workload(objects.claim("c", objects.a_request("r", 1)))
-    answer = allocator.allocate(view, asked, replace(worlds.DECIDING, ranking=judge))
+    answer = dra_allocator.allocate(view, asked, replace(worlds.DECIDING, ranking=judge))
     assert allocating.placed(answer).node == taken

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from driver import names, reasons
 from driver.resources.dra import device_classes
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import base, policy_selector, ranking, workload_mix
 from driver.scheduling.snapshot import cluster_state
@@ -28,7 +28,7 @@ def decide(
     made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
     claim = objects.claim("c", *made)
     deciding = replace(worlds.DECIDING, ranking=ranking.of("pack"))
-    return allocator.allocate(view, allocating.workload(claim), deciding)
+    return dra_allocator.allocate(view, allocating.workload(claim), deciding)
 
 
 def test_a_class_says_what_is_best_for_what_asks_it() -> None:

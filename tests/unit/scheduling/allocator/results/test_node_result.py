@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from driver import ids
-from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
@@ -79,12 +79,12 @@ def test_chances_that_were_not_used_for_long_are_found_again() -> None:
 
 def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
     view = fleet()
-    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(worlds.DECIDING)
     for number in range(6):
         claim = objects.claim(f"c-{number}", objects.a_request("gpu", 2))
         workload = allocating.workload(claim)
         found = allocator.decide(view, workload)
-        alone = allocator_allocator.allocate(view, workload, worlds.DECIDING)
+        alone = dra_allocator.allocate(view, workload, worlds.DECIDING)
         assert allocating.devices(found) == allocating.devices(alone)
         placed = allocating.placed(found)
         taken = worlds.holding(claim.name, placed.node, *allocating.devices(found))

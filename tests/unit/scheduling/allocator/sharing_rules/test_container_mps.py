@@ -4,7 +4,7 @@ import pytest
 
 from driver import reasons
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from tests import neighbours, objects, worlds
@@ -110,7 +110,7 @@ def test_what_the_pods_settled_claims_have_counts_too(
     settled = objects.claim("settled", status=status)
     pod = objects.pod("pod", "settled", "a", containers=neighbours.containers(("settled", "a")))
     workload = allocator_types.Workload(pod, (whole("a"),), settled=(settled,))
-    answer = allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
+    answer = dra_allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
     if goes:
         assert devices(answer) == ["gpu-0"]
     else:

@@ -10,7 +10,7 @@ from typing import Final
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.runtime.files import driver_programs
 
 SMI = "nvidia-smi"
@@ -25,7 +25,7 @@ _SHOWN = 300
 class Smi:
     """Implements `ports.TimeSlices` by the driver root's own nvidia-smi."""
 
-    def __init__(self, root: cdi_driver_root.DriverRoot) -> None:
+    def __init__(self, root: driver_root.DriverRoot) -> None:
         self._root = root
 
     def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
@@ -56,7 +56,7 @@ class Smi:
     def _run(
         self, *arguments: str, limit_s: float = _TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
-        self._root.require(cdi_driver_root.NVML_LIBRARY)
+        self._root.require(driver_root.NVML_LIBRARY)
         program = driver_programs.find(self._root.search, SMI)
         try:
             with Path(os.devnull).open("rb") as nothing:

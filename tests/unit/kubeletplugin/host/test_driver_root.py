@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from driver import errors
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 from driver.runtime.files import driver_search
 from tests.fakes import gpunode
 
@@ -14,20 +14,20 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def opened(root: Path) -> cdi_driver_root.DriverRoot:
-    return cdi_driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
+def opened(root: Path) -> driver_root.DriverRoot:
+    return driver_root.DriverRoot(root, lambda path: gpunode.CONTROL.get(path.name))
 
 
 def test_a_device_has_its_own_numbers(root: Path) -> None:
     node = opened(root).node("nvidia-uvm")
     assert node is not None
     assert (node.path, node.major, node.minor) == ("/dev/nvidia-uvm", 511, 0)
-    assert cdi_driver_root.DriverRoot(root).node("nvidia-uvm") is None
+    assert driver_root.DriverRoot(root).node("nvidia-uvm") is None
 
 
 def test_a_required_library_that_is_missing_is_named(root: Path) -> None:
     (root / gpunode.LIBRARIES / "libcuda.so.1").unlink()
-    with pytest.raises(cdi_driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
+    with pytest.raises(driver_root.DriverNotReady, match=r"libcuda\.so\.1"):
         opened(root).require("libcuda.so.1")
 
 
@@ -68,28 +68,28 @@ def test_links_in_a_circle_are_a_fault(root: Path) -> None:
 def test_a_root_below_the_hosts_is_on_the_host_without_it(
     root: str, host: str | None, seen: str, expected: str
 ) -> None:
-    opened = cdi_driver_root.DriverRoot(Path(root), host=Path(host) if host else None)
+    opened = driver_root.DriverRoot(Path(root), host=Path(host) if host else None)
     assert opened.on_host(seen) == expected
 
 
 def test_a_device_that_the_root_lacks_is_the_hosts(root: Path, tmp_path: Path) -> None:
     there = {tmp_path / "host/dev/nvidiactl": (195, 255)}
-    node = cdi_driver_root.DriverRoot(root, there.get, tmp_path / "host").node("nvidiactl")
+    node = driver_root.DriverRoot(root, there.get, tmp_path / "host").node("nvidiactl")
     assert node is not None
     assert node.host_path == str(tmp_path / "host/dev/nvidiactl")
-    assert cdi_driver_root.DriverRoot(root, there.get).node("nvidiactl") is None
+    assert driver_root.DriverRoot(root, there.get).node("nvidiactl") is None
 
 
 def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
-    assert cdi_driver_root.device_numbers(tmp_path / "x") is None
-    assert cdi_driver_root.device_numbers(tmp_path / "y") is None
-    assert cdi_driver_root.device_numbers(Path("/dev/null")) == (1, 3)
+    assert driver_root.device_numbers(tmp_path / "x") is None
+    assert driver_root.device_numbers(tmp_path / "y") is None
+    assert driver_root.device_numbers(Path("/dev/null")) == (1, 3)
 
 
 def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path) -> None:
-    root = cdi_driver_root.DriverRoot(driver_search.of("auto", tmp_path), host=tmp_path)
-    with pytest.raises(cdi_driver_root.DriverNotReady, match=r"/usr/local is not there$"):
+    root = driver_root.DriverRoot(driver_search.of("auto", tmp_path), host=tmp_path)
+    with pytest.raises(driver_root.DriverNotReady, match=r"/usr/local is not there$"):
         root.require("libnvidia-ml.so.1")
     there = tmp_path / "run/nvidia/driver"
     gpunode.a_driver_root(there)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from driver import clock, errors, names
-from driver.controller.uninstall import post_delete, pre_delete
-from driver.controller.uninstall import report as uninstall_report
+from driver.uninstall import post_delete, pre_delete
+from driver.uninstall import report as uninstall_report
 from driver.kube import client, gvr
 from driver.resources.core import pods
 from driver.resources.dra import claims
@@ -271,7 +271,7 @@ def test_nodes_that_are_not_cleared_in_time_are_named(
 
 def test_the_process_ends_with_an_error_and_says_why(api: server.ApiServer, tmp_path: Path) -> None:
     put_claim(api, "used", held=False, nodeName="node-a")
-    command = (sys.executable, "-m", "driver.controller.uninstall", "stop")
+    command = (sys.executable, "-m", "driver.uninstall", "stop")
     flags = (
         f"--driver-name={names.DRIVER}",
         f"--namespace={NAMESPACE}",

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.controller.uninstall import report as uninstall_report
+from driver.uninstall import report as uninstall_report
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold

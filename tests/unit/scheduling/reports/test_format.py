@@ -2,7 +2,7 @@ import datetime as dt
 
 import pytest
 
-from driver.controller.web.render import format as render_format
+from driver.scheduling.reports import format as render_format
 from driver.controller.web.render import paths
 
 NOON = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)

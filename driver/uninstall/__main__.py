@@ -1,4 +1,4 @@
-"""`python -m driver.controller.uninstall`: what the chart's hooks run when it is uninstalled."""
+"""`python -m driver.uninstall`: what the chart's hooks run when it is uninstalled."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from driver import clock, errors
-from driver.controller.uninstall import post_delete, pre_delete, report
+from driver.uninstall import post_delete, pre_delete, report
 from driver.kube import client, gvr
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)

@@ -8,10 +8,10 @@ import prometheus_client
 import pytest
 
 from driver import clock, ids
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.health import events as health_events
-from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.records import quarantine
 from driver.kubeletplugin.rpc import health_stream
 from simulator import builder, control, layout, machine, node, store
@@ -40,11 +40,11 @@ class Running:
             lambda: "node-uid",
             lambda gpu, _: (CLAIM,) if gpu == GPUS[3] else (),
         )
-        news = health_events.HealthNews(kubeletplugin_events.Teller(told), audience, time)
-        self.watch = kubeletplugin_health_watch.HealthWatch(
+        news = health_events.HealthNews(plugin_events.Teller(told), audience, time)
+        self.watch = health_watch.HealthWatch(
             watcher,
-            kubeletplugin_health_watch.Settings(poll_s=0.05, wait_s=0.05),
-            kubeletplugin_health_watch.Tools(
+            health_watch.Settings(poll_s=0.05, wait_s=0.05),
+            health_watch.Tools(
                 news, counters, time, quarantine.Quarantine(base / "quarantine.json", time)
             ),
         )

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 
 from driver import clock, errors, names
-from driver.controller.uninstall import pre_delete, report
+from driver.uninstall import pre_delete, report
 from driver.kube import client, gvr
 from driver.resources.core import pods
 from driver.webhook import claim_templates

@@ -8,7 +8,7 @@ import pytest
 from driver import ids, reasons
 from driver.resources.core import volumes
 from driver.resources.dra import claims, pools, slices
-from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
@@ -175,7 +175,7 @@ def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() 
         objects.pod(), (objects.claim(),), avoid={objects.node().name: "Insufficient foo"}
     )
     answer = refused(
-        allocator_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING)
+        dra_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING)
     )
     assert (
         allocator_messages.no_fit(answer)
@@ -259,10 +259,10 @@ def test_a_pod_goes_where_its_settled_claim_is() -> None:
     view = worlds.fleet({"node-a": 2, "node-b": 2}, settled)
     pod = objects.pod("pod", "settled", "open")
     workload = allocator_types.Workload(pod, (objects.claim("open"),), settled=(settled,))
-    assert placed(allocator_allocator.allocate(view, workload, worlds.DECIDING)).node == "node-b"
+    assert placed(dra_allocator.allocate(view, workload, worlds.DECIDING)).node == "node-b"
     full = worlds.fleet({"node-a": 2, "node-b": 1}, settled)
     assert allocator_messages.no_fit(
-        refused(allocator_allocator.allocate(full, workload, worlds.DECIDING))
+        refused(dra_allocator.allocate(full, workload, worlds.DECIDING))
     ) == (
         "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
         "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)"
@@ -292,7 +292,7 @@ def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> Non
     avoid = {ids.NodeName("node-b"): "Insufficient foo", ids.NodeName("node-a"): "Insufficient bar"}
     workload = allocator_types.Workload(objects.pod("pod", "c"), (claim,), avoid=avoid)
     assert allocator_messages.no_fit(
-        refused(allocator_allocator.allocate(view, workload, worlds.DECIDING))
+        refused(dra_allocator.allocate(view, workload, worlds.DECIDING))
     ) == (
         "No node fits. node-a: 1 of 2 devices fit, 1 lacking; "
         "node-b: NodeBackedOff (Insufficient foo)"
@@ -318,7 +318,7 @@ def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
         one = objects.a_parsed_slice(node.name, 2)
         view.put_node(node.name, node)
         view.put_slice(one.name, one)
-    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(worlds.DECIDING)
     workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
     assert placed(allocator.decide(view, workload)).node == "node-a"
     assert view.looked == {"node-a", "node-b", "node-c"}
@@ -366,7 +366,7 @@ AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
     ids=["tolerations", "labels", "affinity", "cpu", "port", "containers", "volume"],
 )
 def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
-    view, allocator = a_picky_node(), allocator_allocator.Allocator(worlds.DECIDING)
+    view, allocator = a_picky_node(), dra_allocator.Allocator(worlds.DECIDING)
     found = (objects.claim("share", neighbours.part()), objects.claim("whole"))
     tolerant = {
         "tolerations": [{"key": "team", "operator": "Exists"}],
@@ -380,7 +380,7 @@ def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str
     )
     assert device_names(allocator.decide(view, plain)) == ["mps", "gpu-0"]
     answer = refused(allocator.decide(view, other))
-    assert answer == allocator_allocator.allocate(view, other, worlds.DECIDING)
+    assert answer == dra_allocator.allocate(view, other, worlds.DECIDING)
 
 
 def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
@@ -398,7 +398,7 @@ def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -
 
 
 def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
-    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(worlds.DECIDING)
     view = worlds.fleet({"node-a": 8})
     for number in range(300):
         tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
@@ -408,7 +408,7 @@ def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster(
 
 
 def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
-    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(worlds.DECIDING)
     view = worlds.fleet({"node-a": 8})
     before = held()
     for number in range(1300):
@@ -418,7 +418,7 @@ def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked(
 
 
 def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
-    allocator = allocator_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(worlds.DECIDING)
     view = worlds.view(objects.a_slice("node-a", 8))
     before = held()
     for state in range(255):

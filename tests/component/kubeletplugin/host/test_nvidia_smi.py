@@ -9,8 +9,8 @@ import pytest
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
-from driver.kubeletplugin.prepare import nvidia_smi
+from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import nvidia_smi
 from simulator import builder, control, layout, machine, node, store
 
 SEED = "node-1"
@@ -29,7 +29,7 @@ def base(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def smi(base: Path) -> nvidia_smi.Smi:
-    return nvidia_smi.Smi(cdi_driver_root.DriverRoot(layout.Layout(base).driver_root))
+    return nvidia_smi.Smi(driver_root.DriverRoot(layout.Layout(base).driver_root))
 
 
 def program(base: Path) -> Path:

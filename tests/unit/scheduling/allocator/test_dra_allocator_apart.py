@@ -7,7 +7,7 @@ import pytest
 from driver import ids, reasons
 from driver.resources.core import pods, volumes
 from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import allocator as allocator_allocator
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster
@@ -26,8 +26,8 @@ def view() -> cluster_state.Picture:
 
 
 @pytest.fixture
-def allocator() -> allocator_allocator.Allocator:
-    return allocator_allocator.Allocator(worlds.DECIDING)
+def allocator() -> dra_allocator.Allocator:
+    return dra_allocator.Allocator(worlds.DECIDING)
 
 
 def workload(name: str, app: str = "web", **spec: Any) -> allocator_types.Workload:
@@ -38,7 +38,7 @@ def workload(name: str, app: str = "web", **spec: Any) -> allocator_types.Worklo
 
 def place(
     view: cluster_state.Picture,
-    allocator: allocator_allocator.Allocator,
+    allocator: dra_allocator.Allocator,
     asked: allocator_types.Workload,
 ) -> str | frozenset[Reason]:
     """Where it goes, and is then on its way to; or why it goes nowhere."""
@@ -52,7 +52,7 @@ def place(
 
 
 def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     apart: dict[str, Any] = {"affinity": clusters.apart(clusters.term("web"))}
     found = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
@@ -60,7 +60,7 @@ def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
 
 
 def test_pods_of_one_shape_are_spread_over_zones(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     spread: dict[str, Any] = {"topologySpreadConstraints": [clusters.spread("web")]}
     found = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
@@ -68,7 +68,7 @@ def test_pods_of_one_shape_are_spread_over_zones(
 
 
 def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     loner = clusters.a_pod("db", "a", "db", affinity=clusters.apart(clusters.term("web")))
     view.put_pod(loner.key, loner)
@@ -78,7 +78,7 @@ def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
 
 
 def test_a_label_that_changes_counts_for_the_next_decision(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     asked = workload("x", affinity=clusters.near(clusters.term("db")))
     other = clusters.a_pod("one", "b", "other")
@@ -89,7 +89,7 @@ def test_a_label_that_changes_counts_for_the_next_decision(
 
 
 def test_a_volume_that_is_bound_later_counts_for_the_next_decision(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     asked = workload("x", volumes=mounted)
@@ -101,7 +101,7 @@ def test_a_volume_that_is_bound_later_counts_for_the_next_decision(
 
 
 def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     room = [{"name": "m", "resources": {"requests": {"cpu": "8"}}}]
     status = {"nominatedNodeName": "a", "phase": "Pending"}
@@ -113,7 +113,7 @@ def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
 
 
 def test_a_preferred_zone_breaks_a_tie_of_our_policies(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     west = {"key": clusters.ZONE, "operator": "In", "values": ["west"]}
     term = {"weight": 1, "preference": {"matchExpressions": [west]}}
@@ -123,7 +123,7 @@ def test_a_preferred_zone_breaks_a_tie_of_our_policies(
 
 
 def test_a_pod_does_not_stand_in_its_own_way(
-    view: cluster_state.Picture, allocator: allocator_allocator.Allocator
+    view: cluster_state.Picture, allocator: dra_allocator.Allocator
 ) -> None:
     """One claim is allocated and pins it to a node; the other is still to be."""
     reserved = [{"resource": "pods", "name": "x", "uid": objects.uid_of("x")}]

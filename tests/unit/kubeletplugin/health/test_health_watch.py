@@ -5,10 +5,10 @@ import pytest
 
 from driver import ids
 from driver.devices.health import Signs, XidEvent
-from driver.kubeletplugin import events as kubeletplugin_events
+from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.health import events as health_events
-from driver.kubeletplugin.health import watch as kubeletplugin_health_watch
+from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.records import quarantine
 from driver.resources.core import nodes
 from tests.fakes import clock as fake_clock
@@ -30,13 +30,13 @@ class World:
         self.registry = prometheus_client.CollectorRegistry()
         audience = health_events.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
         news = health_events.HealthNews(
-            kubeletplugin_events.Teller(self.told), audience, self.clock
+            plugin_events.Teller(self.told), audience, self.clock
         )
         self.kept = quarantine.Quarantine(base / "quarantine.json", self.clock)
-        self.watch = kubeletplugin_health_watch.HealthWatch(
+        self.watch = health_watch.HealthWatch(
             self.script,
-            kubeletplugin_health_watch.Settings(jitter=lambda: jitter),
-            kubeletplugin_health_watch.Tools(
+            health_watch.Settings(jitter=lambda: jitter),
+            health_watch.Tools(
                 news, metrics.Metrics(self.registry), self.clock, self.kept
             ),
         )
@@ -54,7 +54,7 @@ class World:
     def becomes(self, signs: Signs, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
         def change() -> None:
             self.script.now[gpu] = signs
-            self.clock.advance(kubeletplugin_health_watch.Settings().poll_s)
+            self.clock.advance(health_watch.Settings().poll_s)
 
         return change
 
@@ -141,7 +141,7 @@ def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
 
 def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
     world.run(
-        kubeletplugin_health_watch.Stirred(SECOND), kubeletplugin_health_watch.Stirred(None), None
+        health_watch.Stirred(SECOND), health_watch.Stirred(None), None
     )
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from driver.kubeletplugin.cdi import template
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import driver_root
 
 _log = structlog.get_logger(__name__)
 _NEEDED = {
@@ -26,7 +26,7 @@ _OPTIONAL = ("nvidia-modeset",)
 _MODE = 0o666
 
 
-def read(root: cdi_driver_root.DriverRoot, host: Path) -> Iterator[template.DeviceNode]:
+def read(root: driver_root.DriverRoot, host: Path) -> Iterator[template.DeviceNode]:
     """Read the devices' numbers, and make those that are missing; `host` has /proc.
 
     Raises DriverNotReady when a kernel module is not loaded.
@@ -43,7 +43,7 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
     try:
         text = path.read_text(errors="replace")
     except OSError as e:
-        raise cdi_driver_root.DriverNotReady("read", str(path), str(e)) from e
+        raise driver_root.DriverNotReady("read", str(path), str(e)) from e
     characters = text.partition("Block devices")[0]
     lines = (line.split() for line in characters.splitlines())
     majors = {words[1]: int(words[0]) for words in lines if len(words) > 1 and words[0].isdigit()}
@@ -52,12 +52,12 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
         text = (
             f"{drivers[0]} is not loaded; expected the kernel module, as by modprobe {drivers[0]}"
         )
-        raise cdi_driver_root.DriverNotReady("use", str(path), text)
+        raise driver_root.DriverNotReady("use", str(path), text)
     return major
 
 
 def _made(
-    root: cdi_driver_root.DriverRoot, name: str, major: int, minor: int
+    root: driver_root.DriverRoot, name: str, major: int, minor: int
 ) -> template.DeviceNode:
     """The device, as a node of the host too: a pod with users of its own is given that one.
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin.cdi import control_nodes
-from driver.kubeletplugin.cdi.driver import root as cdi_driver_root
+from driver.kubeletplugin.host import control_nodes
+from driver.kubeletplugin.host import driver_root
 from tests.fakes import gpunode
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
@@ -17,7 +17,7 @@ def test_the_host_has_them_from_then_on(tmp_path: Path) -> None:
     root, host = tmp_path / "host/run/nvidia/driver", tmp_path / "host"
     (host / "dev").mkdir(parents=True)
     gpunode.write(host / "proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
-    driver = cdi_driver_root.DriverRoot(root, host=host)
+    driver = driver_root.DriverRoot(root, host=host)
     first = tuple(control_nodes.read(driver, host))
     made = {path.name: path.stat() for path in (host / "dev").iterdir()}
     assert {

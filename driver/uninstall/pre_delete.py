@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from driver import clock, errors, names
 from driver.controller.commit import allocations
-from driver.controller.uninstall import report
+from driver.uninstall import report
 from driver.kube import client, gvr
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims

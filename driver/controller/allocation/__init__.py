@@ -1,1 +1,0 @@
-"""Deciding. Pure: values in, values out; checked by `make arch`."""
