@@ -1,5 +1,6 @@
 """Every decision, record, fact and page that code, tests or docs cite is in the repository."""
 
+import functools
 import io
 import re
 import tokenize
@@ -50,6 +51,7 @@ def records() -> list[str]:
 KNOWN = {*entries("decisions.md"), *entries("facts.md"), *records()}
 
 
+@functools.cache
 def pages() -> set[str]:
     kept = (ROOT / folder for folder in FOLDERS)
     return {path.name for folder in kept for path in folder.rglob("*.md")} | set(BESIDE) | MADE
