@@ -1,7 +1,7 @@
 """Every reason we give, once: events, refusals, the reference page and the CLI use these (D19).
 
-A reason's value is what a user sees; its `meaning` is the line of docs/reference/reasons.md, which
-stands in `driver.descriptions`: of the controller's reasons in one module, of the node's in another.
+A reason's value is what a user sees; its `meaning` is its line of docs/reference/reasons.md, which
+`driver.descriptions` holds: one module for the controller's reasons, one for the node's.
 """
 
 from collections.abc import Mapping

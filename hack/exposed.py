@@ -7,10 +7,10 @@ from typing import Final
 import prometheus_client
 
 from driver.controller import metrics as controller_metrics
-from driver.controller.collectors import collector as controller_exposition
+from driver.controller.collectors import scrape as controller_exposition
 from driver.controller.web import metrics as page_metrics
 from driver.kubeletplugin import metrics as plugin_metrics
-from driver.kubeletplugin.collectors import collector as plugin_exposition
+from driver.kubeletplugin.collectors import scrape as plugin_exposition
 from driver.mps import metrics as mps_metrics
 from driver.runtime.metrics import families
 from driver.webhook import metrics as admission_metrics

@@ -104,7 +104,8 @@ COMMANDS: Mapping[str, Command] = {
         "validate.command",
     ),
     "version": Command(
-        "Print the version of Ration, of Python, and the driver name it speaks for.", "commands.version"
+        "Print the version of Ration, of Python, and the driver name it speaks for.",
+        "commands.version",
     ),
     "who": Command(
         "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.",

@@ -12,7 +12,7 @@ import structlog
 
 from driver import clock
 from driver.controller import documents, metrics
-from driver.controller.collectors import collector as metric_collector
+from driver.controller.collectors import scrape
 from driver.controller.commit import allocations, pod_conditions, write_pool
 from driver.controller.commit import events as commit_events
 from driver.controller.config import ControllerConfig
@@ -135,7 +135,7 @@ class App:
         reflectors: dict[str, reflector.Reflector[object]],
         source: web_source.Looking,
     ) -> None:
-        sources = metric_collector.Sources(
+        sources = scrape.Sources(
             self._leading.is_set,
             source.nodes,
             lambda: self._stores.reserved.snapshot().values(),
@@ -144,8 +144,8 @@ class App:
             lambda: {name: one.age_s() for name, one in reflectors.items()},
             source.shapes,
         )
-        made = metric_collector.Exposition(sources, self._clock)
-        self._registry.register(metric_collector.Shown(metric_collector.FAMILIES, made.figures))
+        made = scrape.Exposition(sources, self._clock)
+        self._registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
         self._elector.run(stop, self._lead, self._lose)

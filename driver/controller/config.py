@@ -6,7 +6,7 @@ from typing import ClassVar
 import pydantic
 
 from driver import errors, names
-from driver.controller import web_config
+from driver.controller.web import config as web_config
 from driver.scheduling.allocator import policies
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.lifecycle import backfill_plan

@@ -17,12 +17,10 @@ from driver.kube import backoff, client
 from driver.kube.events import recorder
 from driver.kubeletplugin import composition, metrics
 from driver.kubeletplugin import events as plugin_events
-from driver.kubeletplugin.collectors import collector as metric_collector
+from driver.kubeletplugin.collectors import scrape
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.health import events as health_events
-from driver.kubeletplugin.rpc import health_report as kubeletplugin_health_report
-from driver.kubeletplugin.health import reset_watch
-from driver.kubeletplugin.health import health_watch
+from driver.kubeletplugin.health import health_watch, reset_watch
 from driver.kubeletplugin.host import sockets
 from driver.kubeletplugin.publish import (
     conflicts,
@@ -37,6 +35,7 @@ from driver.kubeletplugin.publish import (
 from driver.kubeletplugin.records import claims_api, quarantine
 from driver.kubeletplugin.recovery import claim_gc, mps_holders, mps_watch, startup
 from driver.kubeletplugin.rpc import dra_service, health_stream, registration, unix_server
+from driver.kubeletplugin.rpc import health_report as kubeletplugin_health_report
 from driver.kubeletplugin.status import claim_status, readiness
 from driver.kubeletplugin.usage import activity_watch, claim_pods, usage_watch
 from driver.resources.core import nodes
@@ -129,7 +128,7 @@ class App:
 
     def _show(self, works: activity_watch.ActivityWatch) -> None:
         config = self._config
-        sources = metric_collector.Sources(
+        sources = scrape.Sources(
             self._core.records,
             self._core.written,
             self._supply.shown,
@@ -137,10 +136,8 @@ class App:
             works.readings,
             self._publisher.lag_s,
         )
-        made = metric_collector.Exposition(
-            config.driver_name, config.node_name, sources, self._clock
-        )
-        self._registry.register(metric_collector.Shown(metric_collector.FAMILIES, made.figures))
+        made = scrape.Exposition(config.driver_name, config.node_name, sources, self._clock)
+        self._registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
 
     def _publishing(
         self,

@@ -14,11 +14,17 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
 from driver.kubeletplugin.cdi import model as spec_model
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.health import gpu_in_use, reset_watch
-from driver.kubeletplugin.health import health_watch
-from driver.kubeletplugin.host import capabilities, discovery, last_inventory, locks, process_owner
+from driver.kubeletplugin.host import (
+    capabilities,
+    discovery,
+    driver_root,
+    last_inventory,
+    locks,
+    nvidia_smi,
+    process_owner,
+)
 from driver.kubeletplugin.nvml import bounded_settings, lanes, mig_instances
 from driver.kubeletplugin.nvml import gpu_calls as nvml_door
 from driver.kubeletplugin.nvml import health as nvml_health
@@ -27,8 +33,16 @@ from driver.kubeletplugin.nvml import reset as nvml_reset
 from driver.kubeletplugin.nvml.queries import compute_mode, power, process_utilization
 from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from driver.kubeletplugin.plan import mig as parts
-from driver.kubeletplugin.host import nvidia_smi
-from driver.kubeletplugin.prepare import compute_modes, executor, mig_mode_refusals, mig_steps, mps_client, release_wait, share_steps, time_slices
+from driver.kubeletplugin.prepare import (
+    compute_modes,
+    executor,
+    mig_mode_refusals,
+    mig_steps,
+    mps_client,
+    release_wait,
+    share_steps,
+    time_slices,
+)
 from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import (
@@ -66,7 +80,7 @@ class Core:
     look: Callable[[], model.Inventory]
     recover: Callable[[], tuple[str, ...]]
     close: Callable[[], None]
-    watcher: health_watch.Watcher
+    watcher: ports.Watcher
     rules: offerings.NodeOfferings
     daemons: ports.Daemons
     records: Callable[[], tuple[checkpoint.Record, ...]]

@@ -1,12 +1,12 @@
 """The plugin's world: what its rooms ask of each other and of the node. Values and protocols."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from driver import errors, ids, reasons
-from driver.devices import mig, model, mps_files
+from driver.devices import health, mig, model, mps_files
 from driver.resources.dra import claims
 
 
@@ -337,4 +337,44 @@ class ClaimStatus(ClaimReader, Protocol):
 
     def apply(self, ref: ClaimRef, body: Mapping[str, object]) -> None:
         """Have the claim's status say this of us, and no more (server-side apply)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stirred:
+    """Something happened to a GPU that a look will tell; None: to one that is not known."""
+
+    gpu: ids.GpuUuid | None
+
+
+class Watcher(Protocol):
+    """The GPU driver's events and polls; see `nvml.health`. Raises DeviceFault."""
+
+    @property
+    def watching(self) -> bool:
+        """Whether events are asked for, of one GPU at least."""
+        ...
+
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+        """Every GPU that can be read."""
+        ...
+
+    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        """Have exactly these watched; how it went for those that were not yet."""
+        ...
+
+    def wait(self, timeout_s: float) -> health.XidEvent | Stirred | None:
+        """The next event; None when there was none."""
+        ...
+
+    def known(self) -> tuple[ids.GpuUuid, ...]:
+        """The GPUs that are the node's, as far as it was ever read."""
+        ...
+
+    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+        """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
+        ...
+
+    def close(self) -> None:
+        """Watch nothing; the next `watch` begins anew. Does not raise."""
         ...

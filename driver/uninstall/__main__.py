@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from driver import clock, errors
-from driver.uninstall import post_delete, pre_delete, report
 from driver.kube import client, gvr
+from driver.uninstall import post_delete, pre_delete, report
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 

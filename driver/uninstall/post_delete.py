@@ -4,9 +4,9 @@ import threading
 from collections.abc import Mapping
 
 from driver import clock, errors, names
-from driver.uninstall import pre_delete, report
 from driver.kube import client, gvr
 from driver.resources.core import pods
+from driver.uninstall import pre_delete, report
 from driver.webhook import claim_templates
 
 _GONE_S = 60.0

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from driver import clock, errors, names
 from driver.controller.commit import allocations
-from driver.uninstall import report
 from driver.kube import client, gvr
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims
 from driver.scheduling.provisioning import annotations as provisioning_annotations
+from driver.uninstall import report
 
 _TURNS = 10
 _STOP_S = 60.0

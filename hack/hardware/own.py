@@ -14,10 +14,10 @@ import pynvml
 
 from driver import clock, errors, ids
 from driver.devices import mig as geometry
+from driver.kubeletplugin.host import nvidia_smi
 from driver.kubeletplugin.nvml import health, library, mig_instances
 from driver.kubeletplugin.nvml import reset as nvml_reset
 from driver.kubeletplugin.nvml.queries import compute_mode as querie_compute_mode
-from driver.kubeletplugin.host import nvidia_smi
 from driver.kubeletplugin.prepare import compute_modes
 from hack.hardware import facts, machine
 

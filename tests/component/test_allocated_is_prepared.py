@@ -17,8 +17,7 @@ from driver.kubeletplugin import ports
 from driver.resources.core import nodes
 from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
-from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import dra_allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster

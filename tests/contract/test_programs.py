@@ -15,9 +15,8 @@ from driver import ids
 from driver.devices import mig, model
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.host import capabilities as opened
-from driver.kubeletplugin.host import discovery
+from driver.kubeletplugin.host import discovery, driver_root
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint

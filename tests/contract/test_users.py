@@ -62,9 +62,7 @@ def simulated(base: Path) -> Iterator[World]:
             return int(answer["pid"])
 
         first, second = (gpu.uuid for gpu in node.gpus()[:2])
-        yield World(
-            gpu_processes.Busy(node.library.session), (first, second), node.fault, client
-        )
+        yield World(gpu_processes.Busy(node.library.session), (first, second), node.fault, client)
         node.fault("restore", first)
         on_it.close()
 

@@ -15,8 +15,7 @@ from driver.api import offerings
 from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import capabilities, discovery, locks
+from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks
 from driver.kubeletplugin.prepare import (
     compute_modes,
     executor,

@@ -10,20 +10,14 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin.health import health_watch
+from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import gpu_calls
 from driver.kubeletplugin.nvml import health as nvml_health
 from tests.fakes import clock as fake_clock
 from tests.fakes import loading
 
 GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
-Happening = (
-    health.XidEvent
-    | health_watch.Stirred
-    | errors.DeviceFault
-    | Callable[[], None]
-    | None
-)
+Happening = health.XidEvent | ports.Stirred | errors.DeviceFault | Callable[[], None] | None
 """An event, a fault of the wait, something to do instead of waiting, or a wait for nothing."""
 
 
@@ -88,7 +82,7 @@ class ScriptedWatcher:
         before, self.watched = self.watched, set(gpus)
         return tuple(health.Watched(gpu) for gpu in sorted(self.watched - before))
 
-    def wait(self, timeout_s: float) -> health.XidEvent | health_watch.Stirred | None:
+    def wait(self, timeout_s: float) -> health.XidEvent | ports.Stirred | None:
         self.waited_for = set(self.watched)
         if not self.script:
             self.stop.set()
@@ -98,7 +92,7 @@ class ScriptedWatcher:
                 raise raised
             case None:
                 self._clock.advance(timeout_s)
-            case health.XidEvent() | health_watch.Stirred() as event:
+            case health.XidEvent() | ports.Stirred() as event:
                 return event
             case act:
                 act()

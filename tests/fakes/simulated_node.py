@@ -9,13 +9,17 @@ from driver.devices import mig, model
 from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.cdi import metadata_files, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import capabilities, discovery, locks
+from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks, nvidia_smi
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import mig_instances
 from driver.kubeletplugin.nvml.queries import compute_mode
-from driver.kubeletplugin.host import nvidia_smi
-from driver.kubeletplugin.prepare import compute_modes, executor, mig_mode_refusals, mig_steps, share_steps
+from driver.kubeletplugin.prepare import (
+    compute_modes,
+    executor,
+    mig_mode_refusals,
+    mig_steps,
+    share_steps,
+)
 from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import pending_mig

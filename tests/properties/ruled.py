@@ -14,8 +14,7 @@ from driver.api import queues as api
 from driver.resources import disruption_budgets
 from driver.resources.core import node_selectors, pods
 from driver.resources.dra import claims
-from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import dra_allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import holders
 from driver.scheduling.gangs import placement as gang_placement

@@ -1,15 +1,18 @@
 """What is told of a device's work is never too idle, whatever it does and whenever we restart."""
 
 import datetime as dt
+from typing import TYPE_CHECKING
 
 import hypothesis
 from hypothesis import strategies as st
 
 from driver import clock
-from driver.kubeletplugin import ports
 from driver.kubeletplugin.usage import activity
 from driver.resources.dra import device_status
 from tests.fakes import clock as fake_clock
+
+if TYPE_CHECKING:
+    from driver.kubeletplugin import ports
 
 LOOK_S = 10.0
 PREPARED = clock.rfc3339(fake_clock.START)

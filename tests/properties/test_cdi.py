@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from driver import errors
 from driver.kubeletplugin.cdi import allow, model, template
 from driver.kubeletplugin.cdi.driver import files as driver_files
+from driver.kubeletplugin.host import device_node
 from tests.fakes import gpunode, toolkits
 
 ROOT = "/run/nvidia/driver"
@@ -29,7 +30,7 @@ VERSIONS = {"0.3.0", "0.5.0", "0.6.0"}
 
 minors = st.integers(0, 253)
 gpu_nodes = minors.map(
-    lambda n: template.DeviceNode(f"/dev/nvidia{n}", f"{ROOT}/dev/nvidia{n}", 195, n)
+    lambda n: device_node.DeviceNode(f"/dev/nvidia{n}", f"{ROOT}/dev/nvidia{n}", 195, n)
 )
 names = st.from_regex(r"[a-z0-9](?:[a-z0-9-]{0,40}[a-z0-9])?", fullmatch=True)
 devices = st.lists(
@@ -97,7 +98,7 @@ def test_no_value_of_any_text_reaches_beyond_the_allow_list(
     one: str, other: str, name: str, options: tuple[str, ...]
 ) -> None:
     common = template.Common(
-        (template.DeviceNode(one, other, 195, 0),), (template.Mount(other, one, options),)
+        (device_node.DeviceNode(one, other, 195, 0),), (template.Mount(other, one, options),)
     )
     device = template.Device(name, ())
     text = template.render(KIND, common, (device,))
@@ -111,7 +112,7 @@ def test_no_value_of_any_text_reaches_beyond_the_allow_list(
 @given(hostile)
 def test_a_hostile_mount_source_is_refused_or_lies_under_the_driver_root(source: str) -> None:
     mount = template.Mount(source, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", OPTIONS)
-    node = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
+    node = device_node.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
     text = template.render(KIND, template.Common((), (mount,)), (template.Device("d", (node,)),))
     try:
         spec = model.parse(text, allow.Limits(ROOT))
@@ -153,11 +154,9 @@ def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
         ):
             with contextlib.suppress(OSError):  # no file can have every name
                 (root / gpunode.LIBRARIES / name).touch()
-        files = driver_files.DriverFiles(
-            gpunode.with_control_nodes(root), host, ask=toolkits.ask
-        )
+        files = driver_files.DriverFiles(gpunode.with_control_nodes(root), host, ask=toolkits.ask)
         common = files.read()
-        node = template.DeviceNode("/dev/nvidia0", f"{root}/dev/nvidia0", 195, 0)
+        node = device_node.DeviceNode("/dev/nvidia0", f"{root}/dev/nvidia0", 195, 0)
         text = template.render(KIND, common, (template.Device("d", (node,)),))
         spec = model.parse(text, allow.Limits(str(root), "", HOOK if with_hook else ""))
     assert len(spec.containerEdits.hooks) == (4 if with_hook else 0)

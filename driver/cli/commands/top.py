@@ -69,7 +69,8 @@ def _gpu(gpu: model.Gpu, at: str, wide: int) -> Iterator[str]:
     ill = "" if gpu.health == "healthy" else f"   {gpu.health} ({source_format.taints(gpu.taints)})"
     yield (
         f"  {gpu.index} [{source_format.bar(gpu)}] {gpu.mode:<12} "
-        f"{source_format.share(gpu.memory_allocated, gpu.memory):>15} {gpu.compute_allocated:>4}%{ill}"
+        f"{source_format.share(gpu.memory_allocated, gpu.memory):>15} "
+        f"{gpu.compute_allocated:>4}%{ill}"
     )
     for part in gpu.parts:
         use = source_format.use(part.use, at)

@@ -84,10 +84,7 @@ def show(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Plan the move from the NVIDIA device plugin to Ration."""
     # Loaded where a plan is made: the models take half a second, and other commands need none.
-    from driver.cli.migrate import (
-        plan,
-        run,
-    )
+    from driver.cli.migrate import plan, run  # noqa: PLC0415
 
     options = plan.Options(
         scheduler=allocator == "scheduler", per_gpu=per_gpu, default=default, operator=operator

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from driver import errors
 from driver.api import crd
-from driver.scheduling.reports.format import moment
 from driver.resources import durations
 from driver.scheduling.reports import model
+from driver.scheduling.reports.format import moment
 
 _GIB = 1 << 30
 _FULL, _EMPTY, _IDLE = "█", "·", "░"

@@ -198,7 +198,7 @@ class Opened:
             return None
         if url:
             from driver.cli.sources import http as source_http  # noqa: PLC0415 - as above
-            from driver.cli.sources import remote
+            from driver.cli.sources import remote  # noqa: PLC0415 - as above
 
             return remote.Remote(source_http.Web(url, os.environ.get("RATION_TOKEN", "")).get)
         try:

@@ -3,9 +3,13 @@
 A test holds them against the chart.
 """
 
+from typing import TYPE_CHECKING
+
 from driver import names
-from driver.resources import fields
 from driver.resources.dra import device_classes as dra_device_classes
+
+if TYPE_CHECKING:
+    from driver.resources import fields
 
 _KINDS = (
     (names.CLASS_GPU, names.TYPE_GPU, ""),

@@ -13,8 +13,7 @@ from driver.devices import model as devices
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import allow, device_metadata, metadata_files, model, store, template
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import capabilities, discovery
+from driver.kubeletplugin.host import capabilities, device_node, discovery, driver_root
 from driver.kubeletplugin.plan import mig as parts
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
@@ -222,7 +221,7 @@ class Injection:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
         return gpu
 
-    def _instance_nodes(self, place: mig.Place) -> tuple[template.DeviceNode, ...]:
+    def _instance_nodes(self, place: mig.Place) -> tuple[device_node.DeviceNode, ...]:
         """Its GPU's node, and what opens the instance and its device; all as they are now."""
         try:
             gpu = self._gpus.again(place.gpu)
@@ -235,7 +234,7 @@ class Injection:
         needed = self._opening.of_instance(gpu.minor, found.gpu_instance, found.compute_instance)
         return (self._gpu_node(gpu), *(self._capability_node(*numbers) for numbers in needed))
 
-    def _capability_node(self, major: int, minor: int) -> template.DeviceNode:
+    def _capability_node(self, major: int, minor: int) -> device_node.DeviceNode:
         """A node of nvidia-caps, which are made when first used: the host may not have it yet.
 
         With its numbers the runtime can do without (NV-3).
@@ -246,9 +245,9 @@ class Injection:
         if node is not None and (node.major, node.minor) != (major, minor):
             found = f"is {node.major}:{node.minor}, expected {major}:{minor}"
             raise errors.NodeFault("use", where, found)
-        return template.DeviceNode(f"/dev/{name}", where, major, minor)
+        return device_node.DeviceNode(f"/dev/{name}", where, major, minor)
 
-    def _gpu_node(self, gpu: devices.Gpu) -> template.DeviceNode:
+    def _gpu_node(self, gpu: devices.Gpu) -> device_node.DeviceNode:
         node = self._driver.node(f"nvidia{gpu.minor}")
         where = f"{self._driver.path}/dev/nvidia{gpu.minor}"
         if node is None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import jinja2
 
+from driver.kubeletplugin.host import device_node
+
 _TEMPLATE = """\
 {%- macro nodes(all) -%}
 [{% for node in all %}{
@@ -55,16 +57,6 @@ _TEMPLATE = """\
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceNode:
-    """A character device with its numbers: the runtime need not look at the host's node."""
-
-    path: str
-    host_path: str
-    major: int
-    minor: int
-
-
-@dataclass(frozen=True, slots=True)
 class Mount:
     """A file or folder of the host, at a place in the container."""
 
@@ -88,7 +80,7 @@ class Hook:
 class Common:
     """What every device of the spec brings along; `environment` is of `NAME=value`."""
 
-    nodes: tuple[DeviceNode, ...] = ()
+    nodes: tuple[device_node.DeviceNode, ...] = ()
     mounts: tuple[Mount, ...] = ()
     hooks: tuple[Hook, ...] = ()
     environment: tuple[str, ...] = ()
@@ -102,7 +94,7 @@ class Device:
     """
 
     name: str
-    nodes: tuple[DeviceNode, ...]
+    nodes: tuple[device_node.DeviceNode, ...]
     environment: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
 

@@ -6,17 +6,16 @@ what is over. When NVML is gone, what was known stays, and it is tried again.
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
 
 import structlog
 
 from driver import clock, errors, ids
 from driver.devices import health, xids
 from driver.kube import backoff
-from driver.kubeletplugin import metrics
+from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.health import events
 from driver.kubeletplugin.records import quarantine
 
@@ -33,46 +32,6 @@ _GPU_IS_LOST = 15
 
 def _no_jitter() -> float:
     return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stirred:
-    """Something happened to a GPU that a look will tell; None: to one that is not known."""
-
-    gpu: ids.GpuUuid | None
-
-
-class Watcher(Protocol):
-    """The GPU driver's events and polls; see `nvml.health`. Raises DeviceFault."""
-
-    @property
-    def watching(self) -> bool:
-        """Whether events are asked for, of one GPU at least."""
-        ...
-
-    def gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """Every GPU that can be read."""
-        ...
-
-    def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        """Have exactly these watched; how it went for those that were not yet."""
-        ...
-
-    def wait(self, timeout_s: float) -> health.XidEvent | Stirred | None:
-        """The next event; None when there was none."""
-        ...
-
-    def known(self) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs that are the node's, as far as it was ever read."""
-        ...
-
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
-        """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
-        ...
-
-    def close(self) -> None:
-        """Watch nothing; the next `watch` begins anew. Does not raise."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +61,7 @@ class Tools:
 class HealthWatch:
     """`run` is a thread's target; the rest may be called from any thread."""
 
-    def __init__(self, watcher: Watcher, settings: Settings, tools: Tools) -> None:
+    def __init__(self, watcher: ports.Watcher, settings: Settings, tools: Tools) -> None:
         self._watcher = watcher
         self._settings = settings
         self._tools = tools
@@ -199,11 +158,11 @@ class HealthWatch:
         self._unanswered.discard(gpu)
         self._observe(health.Seen(gpu, signs))
 
-    def _take(self, event: health.XidEvent | Stirred | None) -> None:
+    def _take(self, event: health.XidEvent | ports.Stirred | None) -> None:
         match event:
             case None:
                 return
-            case Stirred(gpu=gpu):
+            case ports.Stirred(gpu=gpu):
                 if gpu is None:
                     self._due_at = -math.inf
                 else:

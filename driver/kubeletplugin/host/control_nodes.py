@@ -12,8 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from driver.kubeletplugin.cdi import template
-from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import device_node, driver_root
 
 _log = structlog.get_logger(__name__)
 _NEEDED = {
@@ -26,7 +25,7 @@ _OPTIONAL = ("nvidia-modeset",)
 _MODE = 0o666
 
 
-def read(root: driver_root.DriverRoot, host: Path) -> Iterator[template.DeviceNode]:
+def read(root: driver_root.DriverRoot, host: Path) -> Iterator[device_node.DeviceNode]:
     """Read the devices' numbers, and make those that are missing; `host` has /proc.
 
     Raises DriverNotReady when a kernel module is not loaded.
@@ -58,7 +57,7 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
 
 def _made(
     root: driver_root.DriverRoot, name: str, major: int, minor: int
-) -> template.DeviceNode:
+) -> device_node.DeviceNode:
     """The device, as a node of the host too: a pod with users of its own is given that one.
 
     Any other container is given the numbers, so a /dev that cannot be written is no failure.
@@ -70,4 +69,4 @@ def _made(
         _log.info("device node made", path=str(path), major=major, minor=minor)
     except OSError as e:
         _log.debug("device node not made", path=str(path), problem=str(e))
-    return template.DeviceNode(f"/dev/{name}", str(path), major, minor)
+    return device_node.DeviceNode(f"/dev/{name}", str(path), major, minor)

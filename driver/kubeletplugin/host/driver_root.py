@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driver import errors
-from driver.kubeletplugin.cdi import template
+from driver.kubeletplugin.host import device_node
 from driver.runtime.files import driver_search, root_paths
 
 NVML_LIBRARY = driver_search.NVML_LIBRARY
@@ -92,7 +92,7 @@ class DriverRoot:
             )
         return found
 
-    def node(self, name: str) -> template.DeviceNode | None:
+    def node(self, name: str) -> device_node.DeviceNode | None:
         """`dev/<name>` with its numbers; None where there is no such character device.
 
         Where only libraries and programs lie under the root, the host has the devices.
@@ -101,7 +101,7 @@ class DriverRoot:
             seen = root / "dev" / name
             numbers = self._numbers(seen)
             if numbers is not None:
-                return template.DeviceNode(f"/dev/{name}", str(seen), *numbers)
+                return device_node.DeviceNode(f"/dev/{name}", str(seen), *numbers)
         return None
 
     def file(self, relative: str) -> Path | None:

@@ -16,7 +16,7 @@ import pynvml
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin.health import health_watch
+from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import gpu_calls
 
@@ -39,12 +39,12 @@ _EVENTS = "events"
 _WHICH = "which"
 PATIENCE_S = 0.3
 """Longest wait for one GPU's poll: the others' events and polls wait meanwhile."""
-Event = health.XidEvent | health_watch.Stirred
+Event = health.XidEvent | ports.Stirred
 Told = TypeVar("Told")
 
 
 class NvmlHealth:
-    """Implements `health_watch.Watcher` over an initialised library. Used by one thread.
+    """Implements `ports.Watcher` over an initialised library. Used by one thread.
 
     A poll that is not answered within `patience_s` goes on, and is answered by a later one.
     """
@@ -203,7 +203,7 @@ class NvmlHealth:
             raise
         gpu = self._addresses.get(_address(data.device))
         if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
-            return health_watch.Stirred(gpu)
+            return ports.Stirred(gpu)
         return health.XidEvent(gpu, int(data.eventData), _instance(data))
 
     def _on_events(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as pynvml

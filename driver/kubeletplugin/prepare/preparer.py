@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from driver import errors, ids, names, reasons
 from driver.api import decode, offerings
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import discovery, locks
+from driver.kubeletplugin.host import discovery, driver_root, locks
 from driver.kubeletplugin.plan import config as plan_config
 from driver.kubeletplugin.plan import mig, planner
 from driver.kubeletplugin.prepare import device_resolver, executor

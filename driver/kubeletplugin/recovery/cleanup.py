@@ -1,4 +1,4 @@
-"""`python -m driver.kubeletplugin.recovery.cleanup`: take off this node what a plugin that is gone left.
+"""Removes from a node what an uninstalled plugin left: `python -m` this module.
 
 What belongs to claims with a record stays, the record too: their pods may run, and the next plugin
 ends them. All else goes: the other records, locks, dead sockets, CDI specs, MPS files.

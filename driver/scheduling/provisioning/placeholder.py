@@ -65,11 +65,6 @@ class Placeholder:
         return (now - dt.datetime.fromisoformat(self.pod.created)).total_seconds()
 
 
-def is_one(pod: pods.Pod, namespace: str) -> bool:
-    """Whether a pod is a placeholder of ours: elsewhere anybody may use the label."""
-    return pod.namespace == namespace and names.PLACEHOLDER_LABEL in pod.labels
-
-
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A node to be asked for: its place among those of its first wish, and who is to go on it."""

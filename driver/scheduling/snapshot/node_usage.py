@@ -3,14 +3,21 @@
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from driver import ids
+from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.provisioning import placeholder
 from driver.scheduling.snapshot import allocation_hold, placed_pods
 from driver.scheduling.snapshot import snapshot as cluster
 
 _Pin = tuple[frozenset[str], ids.NodeName]
+
+
+def is_placeholder(pod: pods.Pod, namespace: str) -> bool:
+    """Return whether a pod is a placeholder of the provisioner.
+
+    The namespace is the provisioner's: in any other one anybody may set the label.
+    """
+    return pod.namespace == namespace and names.PLACEHOLDER_LABEL in pod.labels
 
 
 class Load:
@@ -138,7 +145,7 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
         for resource, amount in (pod.requests if pod.resized is None else pod.resized).items():
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
-    awaited = sum(placeholder.is_one(pod, arriving) for pod in found) if arriving else 0
+    awaited = sum(is_placeholder(pod, arriving) for pod in found) if arriving else 0
     return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
 
 

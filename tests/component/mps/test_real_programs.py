@@ -13,8 +13,7 @@ import pytest
 
 from driver import errors, ids
 from driver.devices import mps_files
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import nvidia_smi
+from driver.kubeletplugin.host import driver_root, nvidia_smi
 from driver.mps.daemon import process as daemon_process
 from driver.runtime.files import driver_search
 from tests.fakes import mpsnode, nvidia_roots, waiting

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from driver import clock, errors, names
-from driver.uninstall import post_delete, pre_delete
-from driver.uninstall import report as uninstall_report
 from driver.kube import client, gvr
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
+from driver.uninstall import post_delete, pre_delete
+from driver.uninstall import report as uninstall_report
 from tests import objects
 from tests.fakes.apiserver import server
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from driver.uninstall import __main__ as leaving
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.recovery import cleanup
+from driver.uninstall import __main__ as leaving
 from tests.contract.chart import rendered
 
 pytestmark = rendered.BUILDS_HELM

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from driver import names
-from driver.uninstall import report as uninstall_report
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
+from driver.uninstall import report as uninstall_report
 from tests import objects
 
 RELEASE = uninstall_report.Release(names.DRIVER, "ration-system", "a=b", "ration-kubeletplugin")

@@ -3,13 +3,13 @@
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import structlog
 
 from driver import clock, reasons
 from driver.api import crd
 from driver.api import reservations as api
-from driver.controller.commit import write_pool
 from driver.controller.scheduler import pending, state
 from driver.controller.scheduler import results as scheduler_results
 from driver.controller.scheduler.eviction import evictions
@@ -25,6 +25,9 @@ from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.preemption import victims as preemption_victims
 from driver.scheduling.queues import engine
 from driver.scheduling.reservations import device_plan
+
+if TYPE_CHECKING:
+    from driver.controller.commit import write_pool
 
 _log = structlog.get_logger(__name__)
 TTL = "10m"

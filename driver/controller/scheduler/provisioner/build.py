@@ -20,9 +20,9 @@ from driver.controller.scheduler.provisioner import (
 from driver.kube import workqueue
 from driver.resources.core import pods
 from driver.scheduling.allocator import settings
-from driver.scheduling.provisioning import placeholder
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.queues import engine
+from driver.scheduling.snapshot import node_usage
 
 PutPod = Callable[[ids.Key, pods.Pod | None], None]
 
@@ -46,7 +46,7 @@ def but(put: PutPod, how: provisioning_settings.OnDemand | None) -> PutPod:
         return put
 
     def put_others(key: ids.Key, pod: pods.Pod | None) -> None:
-        asks = pod is not None and placeholder.is_one(pod, how.namespace)
+        asks = pod is not None and node_usage.is_placeholder(pod, how.namespace)
         put(key, None if asks else pod)
 
     return put_others

@@ -15,6 +15,7 @@ from driver.kube import gvr, workqueue
 from driver.resources.core import nodes, pods
 from driver.scheduling.provisioning import fill_simulation, observed_shapes, placeholder
 from driver.scheduling.provisioning import settings as provisioning_settings
+from driver.scheduling.snapshot import node_usage
 
 _log = structlog.get_logger(__name__)
 _UNSEEN_S = 30.0
@@ -79,7 +80,7 @@ class Arriving:
         if before is not None and (pod is None or pod.uid != before.pod.uid):
             self._going.discard(before.pod.uid)
             self._come_to.discard(before.pod.uid)
-        if pod is None or not placeholder.is_one(pod, self._how.namespace):
+        if pod is None or not node_usage.is_placeholder(pod, self._how.namespace):
             return
         self._made.pop(pod.name, None)
         one = placeholder.Placeholder(pod)

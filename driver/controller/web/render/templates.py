@@ -10,8 +10,8 @@ import markupsafe
 from driver import clock
 from driver.controller.web import views
 from driver.controller.web.render import charts, lists, paths, queries
-from driver.scheduling.reports import format as render_format
 from driver.scheduling.reports import catalog, model, selection
+from driver.scheduling.reports import format as render_format
 
 EVERY_S = 5
 """How often a page reads itself anew."""

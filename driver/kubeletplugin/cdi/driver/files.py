@@ -16,10 +16,9 @@ import structlog
 
 from driver import clock
 from driver.kubeletplugin.cdi import hooks, template
-from driver.kubeletplugin.host import control_nodes
 from driver.kubeletplugin.cdi.driver import libraries as cdi_driver_libraries
 from driver.kubeletplugin.cdi.driver import paths
-from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import control_nodes, device_node, driver_root
 from driver.runtime.files import container_toolkit, root_paths
 
 _log = structlog.get_logger(__name__)
@@ -37,7 +36,7 @@ class _Seen:
     """What the kept edits are true of."""
 
     libraries: tuple[Path | None, ...]
-    nodes: tuple[template.DeviceNode, ...]
+    nodes: tuple[device_node.DeviceNode, ...]
     hook: container_toolkit.Hook | None
 
 

@@ -58,9 +58,7 @@ _SOCKET_OPTIONS = (*_FILE_OPTIONS, "noexec")
 class Places:
     """Of the driver of `version` under `root`; `host` has /sys."""
 
-    def __init__(
-        self, root: driver_root.DriverRoot, host: root_paths.Root, version: str
-    ) -> None:
+    def __init__(self, root: driver_root.DriverRoot, host: root_paths.Root, version: str) -> None:
         self._root = root
         self._host = host
         self._version = version

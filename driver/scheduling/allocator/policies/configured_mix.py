@@ -26,6 +26,4 @@ def _demand(one: workload_mix.Workload) -> policy_mix.Demand:
     if not one.gpus:
         return policy_mix.Demand(base.IDLE, 0, 0, cpu)
     part = base.FULL if one.percent is None else one.percent * _THOUSANDTHS
-    return policy_mix.Demand(
-        _MODES[one.face], one.gpus, part, cpu, frozenset(one.products)
-    )
+    return policy_mix.Demand(_MODES[one.face], one.gpus, part, cpu, frozenset(one.products))

@@ -6,6 +6,7 @@ from driver import ids, names
 from driver.resources.dra import slices
 from driver.scheduling.provisioning import node_template, placeholder, shape_status
 from driver.scheduling.reports import model, read_model
+from driver.scheduling.snapshot import node_usage
 
 
 def every(found: read_model.Seen) -> tuple[model.Shape, ...]:
@@ -22,7 +23,7 @@ def every(found: read_model.Seen) -> tuple[model.Shape, ...]:
 def _asked(found: read_model.Seen, known: shape_status.Offer) -> Iterator[placeholder.Placeholder]:
     """Nodes that are asked for, the oldest first."""
     there = found.objects.pods.values()
-    mine = (pod for pod in there if placeholder.is_one(pod, known.namespace))
+    mine = (pod for pod in there if node_usage.is_placeholder(pod, known.namespace))
     live = (pod for pod in mine if not pod.deleting and not pod.finished)
     return map(placeholder.Placeholder, sorted(live, key=lambda one: (one.created, one.name)))
 

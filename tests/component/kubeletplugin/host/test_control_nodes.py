@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin.host import control_nodes
-from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import control_nodes, driver_root
 from tests.fakes import gpunode
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")

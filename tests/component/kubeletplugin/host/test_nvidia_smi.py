@@ -9,8 +9,7 @@ import pytest
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import nvidia_smi
+from driver.kubeletplugin.host import driver_root, nvidia_smi
 from simulator import builder, control, layout, machine, node, store
 
 SEED = "node-1"

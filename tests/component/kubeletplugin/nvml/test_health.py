@@ -9,7 +9,7 @@ import pytest
 
 from driver import errors, ids
 from driver.devices.health import Instance, Signs, XidEvent
-from driver.kubeletplugin.health import health_watch
+from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import health as nvml_health
 from simulator import control, machine, node, profile
 from tests.contract import worlds
@@ -81,7 +81,7 @@ def test_an_xid_of_an_instance_names_the_instance(
 def test_other_events_are_reasons_to_look(watcher: nvml_health.NvmlHealth, base: Path) -> None:
     watcher.watch(watcher.gpus())
     control.send(base, "ecc", GPUS[2], "0", "1")
-    assert watcher.wait(5) == health_watch.Stirred(GPUS[2])
+    assert watcher.wait(5) == ports.Stirred(GPUS[2])
     control.send(base, "ecc", GPUS[2], "1", "0")
     assert watcher.wait(0.05) is None
 

@@ -9,11 +9,10 @@ import pytest
 
 from driver import errors, ids
 from driver.devices import health
-from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import driver_root, nvidia_smi
 from driver.kubeletplugin.nvml import health as nvml_health
 from driver.kubeletplugin.nvml import reset as nvml_reset
 from driver.kubeletplugin.nvml.queries import processes as gpu_processes
-from driver.kubeletplugin.host import nvidia_smi
 from simulator import store
 from tests.fakes import simulated_node, waiting
 

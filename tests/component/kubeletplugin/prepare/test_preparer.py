@@ -10,8 +10,7 @@ from driver import clock, ids
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
-from driver.kubeletplugin.host import capabilities, discovery, locks
+from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks
 from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.prepare import executor
 from driver.kubeletplugin.prepare import preparer as claim_preparer

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -22,11 +22,13 @@ from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.prepare import release_wait
 from driver.kubeletplugin.rpc import dra_service, health_stream
 from driver.resources import quantities
-from driver.resources.dra import claims
 from simulator import state, store
 from tests import builders
 from tests.fakes import gpunode, mpsnode, plugin_shell, supervised, waiting
 from tests.fakes import kubelet as fake_kubelet
+
+if TYPE_CHECKING:
+    from driver.resources.dra import claims
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
 GPUS, CYCLES = 8, int(os.environ.get("RATION_REUSES", "25"))

@@ -6,9 +6,10 @@ import pytest
 
 from driver import errors
 from driver.kubeletplugin.cdi import allow, model, template
+from driver.kubeletplugin.host import device_node
 
 ROOT = "/run/nvidia/driver"
-NODE = template.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
+NODE = device_node.DeviceNode("/dev/nvidia0", f"{ROOT}/dev/nvidia0", 195, 0)
 
 
 def a_spec(**changes: object) -> str:
@@ -40,7 +41,7 @@ def test_what_the_loader_or_we_do_not_allow_is_refused(
 
 def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
     def with_node(name: str, host: str) -> str:
-        node = template.DeviceNode(f"/dev/{name}", host, 237, 67)
+        node = device_node.DeviceNode(f"/dev/{name}", host, 237, 67)
         device = template.Device("d", (NODE, node))
         return template.render("gpu.ration.dev/claim", template.Common((), ()), (device,))
 
@@ -100,7 +101,7 @@ def test_mounts_are_read_only_and_from_the_driver_root(
 
 def test_the_version_is_the_least_that_has_what_is_used() -> None:
     def version(name: str, host: str, root: str) -> str:
-        node = template.DeviceNode("/dev/nvidia0", host, 195, 0)
+        node = device_node.DeviceNode("/dev/nvidia0", host, 195, 0)
         text = template.render(
             "gpu.ration.dev/claim", template.Common((), ()), (template.Device(name, (node,)),)
         )

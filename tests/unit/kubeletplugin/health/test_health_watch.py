@@ -6,7 +6,7 @@ import pytest
 from driver import ids
 from driver.devices.health import Signs, XidEvent
 from driver.kubeletplugin import events as plugin_events
-from driver.kubeletplugin import metrics
+from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.health import events as health_events
 from driver.kubeletplugin.health import health_watch
 from driver.kubeletplugin.records import quarantine
@@ -29,16 +29,12 @@ class World:
         self.told = plugin_shell.Events()
         self.registry = prometheus_client.CollectorRegistry()
         audience = health_events.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
-        news = health_events.HealthNews(
-            plugin_events.Teller(self.told), audience, self.clock
-        )
+        news = health_events.HealthNews(plugin_events.Teller(self.told), audience, self.clock)
         self.kept = quarantine.Quarantine(base / "quarantine.json", self.clock)
         self.watch = health_watch.HealthWatch(
             self.script,
             health_watch.Settings(jitter=lambda: jitter),
-            health_watch.Tools(
-                news, metrics.Metrics(self.registry), self.clock, self.kept
-            ),
+            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock, self.kept),
         )
         self.heard: list[list[str]] = []
         self.watch.subscribe(lambda: self.heard.append(self.values()))
@@ -140,9 +136,7 @@ def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
 
 
 def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
-    world.run(
-        health_watch.Stirred(SECOND), health_watch.Stirred(None), None
-    )
+    world.run(ports.Stirred(SECOND), ports.Stirred(None), None)
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
 
 

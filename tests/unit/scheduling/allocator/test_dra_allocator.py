@@ -8,8 +8,7 @@ import pytest
 from driver import ids, reasons
 from driver.resources.core import volumes
 from driver.resources.dra import claims, pools, slices
-from driver.scheduling.allocator import dra_allocator
-from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator import candidates, dra_allocator
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
@@ -174,9 +173,7 @@ def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() 
     workload = allocator_types.Workload(
         objects.pod(), (objects.claim(),), avoid={objects.node().name: "Insufficient foo"}
     )
-    answer = refused(
-        dra_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING)
-    )
+    answer = refused(dra_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING))
     assert (
         allocator_messages.no_fit(answer)
         == "No node fits. node-a: NodeBackedOff (Insufficient foo)"

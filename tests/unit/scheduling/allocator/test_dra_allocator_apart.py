@@ -6,8 +6,7 @@ import pytest
 
 from driver import ids, reasons
 from driver.resources.core import pods, volumes
-from driver.scheduling.allocator import allocation_result
-from driver.scheduling.allocator import dra_allocator
+from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
 from driver.scheduling.snapshot import snapshot as cluster

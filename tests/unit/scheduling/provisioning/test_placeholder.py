@@ -5,6 +5,7 @@ from typing import Any
 from driver import names
 from driver.resources.core import pods
 from driver.scheduling.provisioning import placeholder
+from driver.scheduling.snapshot import node_usage
 from tests import objects, shapes
 
 SHAPE = shapes.a_shape(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
@@ -93,5 +94,5 @@ def test_what_it_was_made_for_is_read_back() -> None:
 
 def test_a_pod_with_the_label_elsewhere_is_none() -> None:
     pod = pods.parse(rendered())
-    assert placeholder.is_one(pod, "ration-system")
-    assert not placeholder.is_one(pod, "team")
+    assert node_usage.is_placeholder(pod, "ration-system")
+    assert not node_usage.is_placeholder(pod, "team")

@@ -2,8 +2,8 @@ import datetime as dt
 
 import pytest
 
-from driver.scheduling.reports import format as render_format
 from driver.controller.web.render import paths
+from driver.scheduling.reports import format as render_format
 
 NOON = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 

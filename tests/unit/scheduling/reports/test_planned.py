@@ -7,7 +7,7 @@ import pytest
 
 from driver import names
 from driver.cli.commands import devices, queues, who
-from driver.controller.collectors import collector as metric_collector
+from driver.controller.collectors import scrape
 from driver.controller.web import source as web_source
 from driver.runtime.metrics import collector as metric_collector
 from driver.scheduling.lifecycle import backfill_plan
@@ -78,7 +78,7 @@ def test_queues_shows_them_at_the_queue_of_the_pod(world: World) -> None:
 
 def test_metrics_count_them(world: World) -> None:
     source = reports(world)
-    sources = metric_collector.Sources(
+    sources = scrape.Sources(
         lambda: True,
         source.nodes,
         tuple,
@@ -87,8 +87,8 @@ def test_metrics_count_them(world: World) -> None:
         dict,
     )
     registry = prometheus_client.CollectorRegistry()
-    made = metric_collector.Exposition(sources, world.clock)
-    registry.register(metric_collector.Shown(metric_collector.FAMILIES, made.figures))
+    made = scrape.Exposition(sources, world.clock)
+    registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
     plan = world.decider.planned()
     assert plan is not None
     value = registry.get_sample_value

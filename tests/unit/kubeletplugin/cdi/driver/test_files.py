@@ -3,16 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from driver.kubeletplugin.cdi import template
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
+from driver.kubeletplugin.host import device_node, driver_root
 from driver.runtime.files import container_toolkit
 from tests.fakes import clock, gpunode, toolkits
 
 PLACE = "/usr/lib/x86_64-linux-gnu"
 VERSION = gpunode.VERSION
 HOOK = "/usr/bin/nvidia-cdi-hook"
-NODE = template.DeviceNode("/dev/nvidia0", "/dev/nvidia0", 195, 0)
+NODE = device_node.DeviceNode("/dev/nvidia0", "/dev/nvidia0", 195, 0)
 
 
 @pytest.fixture

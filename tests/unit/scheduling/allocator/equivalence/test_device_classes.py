@@ -1,9 +1,13 @@
+from typing import TYPE_CHECKING
+
 from driver.resources.dra import claims
-from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.allocator.equivalence import device_classes
 from driver.scheduling.snapshot import snapshot as cluster
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
+
+if TYPE_CHECKING:
+    from driver.scheduling.allocator.constraints import counters
 
 NUMA = f"{worlds.DRIVER}/numa"
 ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'

@@ -37,9 +37,7 @@ def mixed(*entries: dict[str, Any]) -> policy_mix.Mix:
         ({"gpus": 0, "cpu": "1500m"}, policy_mix.Demand(base.IDLE, 0, 0, 1500)),
     ],
 )
-def test_an_entry_is_the_shape_it_says(
-    entry: dict[str, Any], demand: policy_mix.Demand
-) -> None:
+def test_an_entry_is_the_shape_it_says(entry: dict[str, Any], demand: policy_mix.Demand) -> None:
     assert mixed(entry).shapes == ((demand, 1.0),)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from driver import names, reasons
 from driver.controller import metrics
-from driver.controller.collectors import collector as metric_collector
-from driver.controller.collectors import fleet
+from driver.controller.collectors import fleet, scrape
 from driver.controller.scheduler.metrics import pending, queues
 from driver.controller.web import source as web_source
 from driver.runtime.metrics.families import Figures
@@ -31,7 +30,7 @@ class Scraped(World):
     leads = True
 
     def figures(self) -> Figures:
-        sources = metric_collector.Sources(
+        sources = scrape.Sources(
             lambda: self.leads,
             nodes_of(self),
             lambda: self.stores.reserved.snapshot().values(),
@@ -39,7 +38,7 @@ class Scraped(World):
             self.metrics.queues,
             lambda: {"pods": 2.0, "queues": float("inf")},
         )
-        return metric_collector.Exposition(sources, self.clock).figures()
+        return scrape.Exposition(sources, self.clock).figures()
 
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
@@ -91,20 +90,16 @@ def test_a_standby_has_no_series_of_what_only_a_leader_knows() -> None:
 def test_every_family_has_figures_and_no_figure_is_without_a_family() -> None:
     world = Scraped(1)
     found = world.figures()
-    shown = {one.name for one in metric_collector.FAMILIES} - {
-        one.name for one in queues.FAMILIES
-    }
+    shown = {one.name for one in scrape.FAMILIES} - {one.name for one in queues.FAMILIES}
     assert found.keys() == shown  # no Queue, no series of queues
-    assert found[metric_collector.CACHE_AGE.name] == {("pods",): 2.0}
+    assert found[scrape.CACHE_AGE.name] == {("pods",): 2.0}
 
 
 def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     world = Scraped(1)
     standing = world.decider.standing
-    sources = metric_collector.Sources(
-        lambda: True, nodes_of(world), tuple, standing, dict, dict
-    )
-    shown = metric_collector.Exposition(sources, world.clock)
+    sources = scrape.Sources(lambda: True, nodes_of(world), tuple, standing, dict, dict)
+    shown = scrape.Exposition(sources, world.clock)
 
     def free() -> float:
         return sum(shown.figures()[fleet.MEMORY.name].values())
@@ -112,7 +107,7 @@ def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     before = free()
     world.stores.slices.apply(objects.a_slice("node-1", 1))
     assert free() == before
-    world.clock.advance(metric_collector.FLEET_S)
+    world.clock.advance(scrape.FLEET_S)
     assert free() == 2 * before
 
 

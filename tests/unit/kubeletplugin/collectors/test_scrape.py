@@ -9,8 +9,7 @@ from driver import errors, ids, names
 from driver.devices import health
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.collectors import claims as claim_figures
-from driver.kubeletplugin.collectors import collector as metric_collector
-from driver.kubeletplugin.collectors import device_usage, gpus
+from driver.kubeletplugin.collectors import device_usage, gpus, scrape
 from driver.runtime.metrics import collector as metric_collector
 from driver.runtime.metrics import families
 from tests.fakes import clock as fake_clock
@@ -46,7 +45,7 @@ class Scraped(World):
                 raise errors.NodeFault("read", "a record", "no such disk")
             return records.all()
 
-        sources = metric_collector.Sources(
+        sources = scrape.Sources(
             all_records,  # type: ignore[arg-type]
             records.written,
             lambda: (None, process.gpus.refresh().gpus),
@@ -55,7 +54,7 @@ class Scraped(World):
             lambda: self.lag_s,
         )
         time = fake_clock.FakeClock()
-        return metric_collector.Exposition(names.DRIVER, "node-1", sources, time).figures()
+        return scrape.Exposition(names.DRIVER, "node-1", sources, time).figures()
 
     def claim_is(self, family: families.Family) -> dict[str, float]:
         """By the claim's name."""
@@ -212,7 +211,7 @@ def test_records_that_cannot_be_read_cost_the_claims_series_alone(world: Scraped
 
 
 def test_every_family_has_figures_and_no_figure_is_without_a_family(world: Scraped) -> None:
-    assert world.figures().keys() == {one.name for one in metric_collector.FAMILIES}
+    assert world.figures().keys() == {one.name for one in scrape.FAMILIES}
 
 
 def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
@@ -231,6 +230,6 @@ def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
 def test_a_scrape_is_text_that_prometheus_takes(world: Scraped) -> None:
     world.share(1, POD)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(metric_collector.Shown(metric_collector.FAMILIES, world.figures))
+    registry.register(metric_collector.Shown(scrape.FAMILIES, world.figures))
     text = prometheus_client.generate_latest(registry).decode()
     assert f'UUID="{world.uuid}"' in text
