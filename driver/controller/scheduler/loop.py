@@ -108,14 +108,14 @@ class Reconciler:
             known, self._writers, tools, placer, deciding, settings.patience
         )
         self._gangs = gang_scheduler.Gangs(
-            known, self._writers, placer, self._roster, self._singles.mine, settings.deciding
+            known, self._writers, placer, self._roster, self._singles.mine, deciding
         )
         fair = engine.Engine(settings.driver)
         charges = queue_usage.Charging(found, self._view, fair)
         hands = object_writer.Scribe(tools, items)
         brought = arrived_capacity.Keeping(known)
         self._reserving = reservations.Reserving(
-            known, hands, charges, settings.deciding, fair.leaf_of, brought
+            known, hands, charges, deciding, fair.leaf_of, brought
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
         self._reclaiming = idle_reclaim.Reclaiming(known, fair, room.book, hands)
@@ -136,18 +136,23 @@ class Reconciler:
         self._bringing: provisioner.Bringing | None = None
         self._marking: node_protection.Marking | None = None
         if settings.on_demand is not None:
-            waiting = pending_demand.Wishing(
-                known, fair, self._serving, self._reserving, self._roster
-            )
-            around = provisioner_build.Around(known, tools, items, fair, placer, waiting, brought)
-            self._bringing = provisioner_build.bring(
-                around, self._feed, settings.deciding, settings.on_demand, settings.driver
-            )
-            self._marking = node_protection.Marking(
-                known, tools, items, settings.on_demand, self._bringing.kept
-            )
+            scheduling, held = self._serving, self._reserving
+            demand = pending_demand.Wishing(known, fair, scheduling, held, self._roster)
+            around = provisioner_build.Around(known, tools, items, fair, placer, demand, brought)
+            self._provision(settings.on_demand, around)
         rules = lifecycle_claim_remediation.Rules(settings.driver, settings.evict_over_share)
         self._attendant = claim_remediation.Attendant(found.pods, self._writers, rules, time)
+
+    def _provision(
+        self, on_demand: provisioning_settings.OnDemand, around: provisioner_build.Around
+    ) -> None:
+        """Build what requests nodes, and what protects them from scale-down."""
+        self._bringing = provisioner_build.bring(
+            around, self._feed, self._settings.deciding, on_demand, self._settings.driver
+        )
+        self._marking = node_protection.Marking(
+            around.world, around.tools, around.items, on_demand, self._bringing.kept
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Decide until told to stop."""

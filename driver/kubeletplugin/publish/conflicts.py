@@ -89,8 +89,8 @@ def _device_plugin(node: str, served: Mapping[str, int]) -> str:
 def _mig(node: str, state: str) -> str:
     return (
         f"label {foreign_agents.MIG_STATE_LABEL} is {state}: the MIG manager changes this node's "
-        "GPUs. None is published until it is done. Ration makes MIG instances itself; to keep the MIG "
-        f"manager away: kubectl label node {node} nvidia.com/gpu.deploy.mig-manager=false "
+        "GPUs. None is published until it is done. Ration makes MIG instances itself; to keep the "
+        f"MIG manager away: kubectl label node {node} nvidia.com/gpu.deploy.mig-manager=false "
         "--overwrite"
     )
 

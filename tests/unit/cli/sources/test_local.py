@@ -10,7 +10,10 @@ from driver.scheduling.lifecycle import backfill_plan
 from tests import fleets
 from tests.fakes import clock
 
-KEPT = f"No node fits. {backfill_plan.OWN} 2026-11-22T12:00:00Z: 6 GPUs of gpu-2.example, 1 GPU of gpu-3"
+KEPT = (
+    f"No node fits. {backfill_plan.OWN} 2026-11-22T12:00:00Z: "
+    "6 GPUs of gpu-2.example, 1 GPU of gpu-3"
+)
 
 
 def missing(folder: Path, message: str, *, free_gpus: bool = False) -> list[str]:
