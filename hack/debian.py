@@ -4,7 +4,9 @@ Lists, caches and states lie in a folder of the caller's: nothing of the machine
 packages is changed. Where the mirror lies the machine says.
 """
 
+import re
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,16 @@ from hack.cluster import errors, shell
 
 TUPLES: Final = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 """What Debian calls the folders of libraries of a processor."""
+RECORDS: Final = Path("var/lib/dpkg/status.d")
+"""A file for each package, where scanners of images without a package manager look."""
+RELEASE: Final = Path("usr/lib/os-release")
 _KEYS: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _TOOLS: Final = ("apt-get", "dpkg-deb")
 _DOWNLOAD_S: Final = 300.0
+_FIELDS: Final = (
+    "Package: ${Package}\\nVersion: ${Version}\\nArchitecture: ${Architecture}\\n"
+    "Source: ${source:Package} (${source:Version})\\n\\n"
+)
 _MAIN, _SECURITY = "Debian", "Debian-Security"
 
 
@@ -57,6 +66,13 @@ class Archive:
         self._apt("install", *flags, *names)
         return sorted((self._work / "cache" / "archives").glob("*.deb"))
 
+    def newest(self, names: Sequence[str]) -> dict[str, str]:
+        """Read the newest version of each package that the lists have, security updates too."""
+        command = ("apt-cache", *self._options, "policy", *names)
+        text = shell.run(command, cwd=self._work)
+        candidates = re.findall(r"^(\S+):\n(?:.*\n)  Candidate: (\S+)$", text, re.MULTILINE)
+        return {name: version for name, version in candidates if version != "(none)"}
+
     def _apt(self, *words: str) -> None:
         command = ("apt-get", *self._options, *words)
         shell.run(command, cwd=self._work, timeout=_DOWNLOAD_S)
@@ -70,6 +86,36 @@ def unpack(file: Path, root: Path) -> None:
 def control(file: Path) -> str:
     """Read the fields of a package."""
     return shell.run(("dpkg-deb", "--field", str(file)))
+
+
+def is_older(version: str, other: str) -> bool:
+    """Compare two versions as the package manager does."""
+    command = ("dpkg", "--compare-versions", version, "lt", other)
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def owners(files: Sequence[Path]) -> dict[str, str]:
+    """Read which of this machine's packages own these files, and fields of each, by name.
+
+    Empty on a machine that is not Debian's.
+    """
+    if shutil.which("dpkg-query") is None:
+        return {}
+    # A system whose /lib is a link still names some files by it, and others by what it leads to.
+    patterns = {str(path) for file in files for path in (file, file.resolve(), _merged(file))}
+    text = shell.run(("dpkg-query", "--search", *sorted(patterns)), ends=(0, 1))
+    names = sorted({line.partition(": ")[0] for line in text.splitlines() if line})
+    if not names:
+        return {}
+    stanzas = shell.run(("dpkg-query", "--show", f"--showformat={_FIELDS}", *names))
+    return {
+        stanza.partition("\n")[0].removeprefix("Package: "): f"{stanza}\n"
+        for stanza in stanzas.strip().split("\n\n")
+    }
+
+
+def _merged(file: Path) -> Path:
+    return Path("/usr") / file.relative_to("/")
 
 
 def _options(release: Release, work: Path) -> Iterator[str]:

@@ -21,12 +21,12 @@ def make(
 
     For another processor the Python is Debian's, of the same minor version.
     """
-    known = {f"linux/{name}": name for name in foreign.PROCESSORS}
-    if platform and platform not in known:
-        raise typer.BadParameter(f"{platform}: expected {' or '.join(known)}")
+    architectures = {f"linux/{name}": name for name in foreign.PROCESSORS}
+    if platform and platform not in architectures:
+        raise typer.BadParameter(f"{platform}: expected {' or '.join(architectures)}")
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        digest = build.write(out, name, architecture=known.get(platform, ""))
+        digest = build.write(out, name, architecture=architectures.get(platform, ""))
     except errors.ClusterError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error

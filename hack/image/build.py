@@ -97,6 +97,7 @@ def _install(packages: Path, checkout: Path, platform: Sequence[str] = ()) -> No
     for name in left_out(checkout):
         shutil.rmtree(packages / name)
     shell.run((*install, "--no-deps", "--no-build-isolation", str(checkout)))
+    (packages / ".lock").unlink(missing_ok=True)  # uv's own
 
 
 def left_out(checkout: Path = CHECKOUT) -> tuple[str, ...]:

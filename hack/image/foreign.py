@@ -21,13 +21,10 @@ PROCESSORS: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """As wheels name them, by the names of Go."""
 COMPILED: Final = (Path("usr/lib") / python.VERSION, PACKAGES)
 _NEEDED: Final = (python.VERSION, "libstdc++6")
-_PRESENT: Final = ("dpkg", "tar", "mawk")
+PRESENT: Final = ("dpkg", "tar", "mawk")
 """They serve the scripts of packages, of which none is run."""
 _IDENTITY: Final = "base-files"
 """Has the file that says which release of Debian it is, of which it alone is taken."""
-_RELEASE: Final = Path("usr/lib/os-release")
-_RECORDS: Final = Path("var/lib/dpkg/status.d")
-"""A file for each package, where scanners of images without a package manager look."""
 _LEFT_OUT: Final = ("usr/share/doc/", "usr/share/man/", "usr/share/lintian/", "usr/share/locale/")
 
 
@@ -36,9 +33,9 @@ def suite() -> str:
     try:
         return SUITES[python.VERSION]
     except KeyError:
-        known = " or ".join(SUITES)
+        expected = " or ".join(SUITES)
         raise errors.ClusterError(
-            f"an image for another processor takes {known}, and this is {python.VERSION}"
+            f"an image for another processor takes {expected}, and this is {python.VERSION}"
         ) from None
 
 
@@ -52,11 +49,11 @@ def wheels(architecture: str) -> tuple[str, ...]:
 def stage(root: Path, architecture: str) -> None:
     """Lay out the interpreter and all that it needs below `root`. Raises ClusterError."""
     with tempfile.TemporaryDirectory(prefix="ration-debian-") as work:
-        release = debian.Release(suite(), architecture, present=_PRESENT)
+        release = debian.Release(suite(), architecture, present=PRESENT)
         for file in debian.Archive(release, Path(work)).closure((*_NEEDED, _IDENTITY)):
             fields = debian.control(file)
             name = fields.partition("\n")[0].removeprefix("Package: ")
-            record = root / _RECORDS / name
+            record = root / debian.RECORDS / name
             record.parent.mkdir(parents=True, exist_ok=True)
             record.write_text(fields)
             if name == _IDENTITY:
@@ -79,7 +76,7 @@ def entries(root: Path) -> Iterator[oci.Entry]:
 def _take_identity(file: Path, root: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="ration-debian-") as scratch:
         debian.unpack(file, Path(scratch))
-        (root / _RELEASE).parent.mkdir(parents=True, exist_ok=True)
-        (root / _RELEASE).write_bytes((Path(scratch) / _RELEASE).read_bytes())
+        (root / debian.RELEASE).parent.mkdir(parents=True, exist_ok=True)
+        (root / debian.RELEASE).write_bytes((Path(scratch) / debian.RELEASE).read_bytes())
     (root / "etc").mkdir(exist_ok=True)
-    (root / "etc/os-release").symlink_to(f"../{_RELEASE}")
+    (root / "etc/os-release").symlink_to(f"../{debian.RELEASE}")

@@ -12,6 +12,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hack import debian
 from hack.cluster import errors, shell
 from hack.image import oci
 
@@ -70,10 +71,21 @@ def entries(root: Path) -> Iterator[oci.Entry]:
         yield entry
         if isinstance(entry.content, Path):
             linked |= _linked(entry.content)
-    for one in sorted(Path(name) for name in linked):
-        if not one.is_relative_to(root):
-            system = one.parts[1] in _SYSTEM
-            yield oci.Entry(str(one)[1:] if system else f"{_OTHERS}/{one.name}", one.resolve())
+    libraries = [path for path in map(Path, sorted(linked)) if not path.is_relative_to(root)]
+    for path in libraries:
+        system = path.parts[1] in _SYSTEM
+        yield oci.Entry(str(path)[1:] if system else f"{_OTHERS}/{path.name}", path.resolve())
+    yield from _records([path for path in libraries if path.parts[1] in _SYSTEM])
+
+
+def _records(libraries: Sequence[Path]) -> Iterator[oci.Entry]:
+    """Say which packages of the machine's system these are of, for scanners; of Debian's alone."""
+    owners = debian.owners(libraries)
+    for name, fields in owners.items():
+        yield oci.Entry(f"{debian.RECORDS}/{name}", fields.encode(), 0o644)
+    if owners:
+        yield oci.Entry(str(debian.RELEASE), Path("/etc/os-release").resolve(), 0o644)
+        yield oci.Entry("etc/os-release", f"../{debian.RELEASE}")
 
 
 def files(root: Path) -> Iterator[oci.Entry]:

@@ -14,21 +14,13 @@ import yaml
 
 from hack.chart import helm
 from hack.cluster import progress, toolchain
-from hack.image import oci
+from hack.image import oci, trial
 from hack.release import checksums, kubectl
 from tests import instructions
 
 pytestmark = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for path in (ROOT / "driver").rglob("*.py")
-)
-PROGRAMS = [
-    *(name.removesuffix(".__main__") for name in MODULES if name.endswith(".__main__")),
-    "driver.kubeletplugin.clearing",
-]
 (VERSION,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
@@ -124,7 +116,7 @@ def python(plugin: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", trial.PROGRAMS)
 def test_every_program_of_the_image_starts(plugin: Path, name: str) -> None:
     helped = python(plugin, "-m", name, "--help")
     assert helped.returncode == 0, helped.stderr
@@ -132,8 +124,7 @@ def test_every_program_of_the_image_starts(plugin: Path, name: str) -> None:
 
 
 def test_every_module_of_the_driver_finds_what_it_imports_in_the_image(plugin: Path) -> None:
-    code = f"import importlib\nfor name in {MODULES}: importlib.import_module(name)"
-    ran = python(plugin, "-W", "error", "-c", code)
+    ran = python(plugin, "-c", trial.IMPORTS)
     assert ran.returncode == 0, ran.stderr
 
 
