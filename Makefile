@@ -57,7 +57,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit scan check unit component oracle \
         real-programs differential filters fuzz soak chaos agreement blackbox fresh gates index-programs \
-        e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
+        arm64 e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -173,6 +173,9 @@ $(PROGRAMS_VENV)/.synced: requirements/programs.lock $(STAMP)
 	test -x $(PROGRAMS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(PROGRAMS_VENV)
 	VIRTUAL_ENV=$(PROGRAMS_VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/programs.lock
 	touch $@
+
+arm64: setup ## The image for arm64, built and tried on an emulator: ten minutes.
+	$(BIN)/python -m hack.emulated
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke
