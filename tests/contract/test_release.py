@@ -74,6 +74,7 @@ def test_one_commit_makes_the_same_bytes_twice(dist: Path, tmp_path: Path) -> No
     assert (tmp_path / checksums.SUMS).read_text() == (dist / checksums.SUMS).read_text()
 
 
+# Covers S-6.
 def test_the_signature_of_the_checksums_is_that_of_the_key(
     dist: Path, key: Path, tmp_path: Path
 ) -> None:
