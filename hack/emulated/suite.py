@@ -23,9 +23,10 @@ _SOURCES: Final = ("hack", "simulator", "tests", "pyproject.toml")
 """Not the driver: the image has it."""
 _TOOLS, _SOURCE = Path("opt/tools"), Path("src")
 TESTS: Final = (
-    "unit/api", "unit/cel", "unit/devices", "unit/kube", "unit/kubeletplugin/cdi",
-    "unit/mps", "unit/resources", "unit/telemetry",
-    "component/kubeletplugin/test_server.py", "component/kubeletplugin/test_health_stream.py",
+    "unit/api", "unit/devices", "unit/kube", "unit/kubeletplugin/cdi",
+    "unit/mps", "unit/resources", "unit/runtime",
+    "component/kubeletplugin/rpc/test_dra_service.py",
+    "component/kubeletplugin/rpc/test_health_stream.py",
     "component/kube/test_client.py",
     "contract/nvml", "contract/test_pynvml.py",
 )  # fmt: skip

@@ -17,7 +17,7 @@ MODULES: Final = tuple(
 )
 PROGRAMS: Final = (
     *(name.removesuffix(".__main__") for name in MODULES if name.endswith(".__main__")),
-    "driver.kubeletplugin.clearing",
+    "driver.kubeletplugin.recovery.cleanup",
 )
 """Modules that pods name after `python -m`; each has --help."""
 IMPORTS: Final = (
