@@ -63,7 +63,7 @@ class Wanted:
 class Standing:
     """What an autoscaler sees: who waits, in order, and which nodes are on their way."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     waiting: Sequence[Waiting]
     in_flight: Mapping[ids.NodeName, node_template.Shape]
 
@@ -194,9 +194,9 @@ class World:
     def _arrive(self, name: ids.NodeName) -> None:
         node = self._nodes[name]
         node.there = True
-        self._desk.view.put_node(name, node.life.shape.node(name))
+        self._desk.view.set_node(name, node.life.shape.node(name))
         for one in node.life.shape.slices_of(name):
-            self._desk.view.put_slice(one.name, one)
+            self._desk.view.set_slice(one.name, one)
         self._rest(name)
 
     def _rest(self, name: ids.NodeName) -> None:
@@ -217,8 +217,8 @@ class World:
             return
         node.life.gone = self._now
         for one in node.life.shape.slices_of(name):
-            self._desk.view.put_slice(one.name, None)
-        self._desk.view.put_node(name, None)
+            self._desk.view.set_slice(one.name, None)
+        self._desk.view.set_node(name, None)
         del self._nodes[name]
 
 

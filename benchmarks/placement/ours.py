@@ -36,7 +36,11 @@ class _Desk(scheduler.Desk):
     """The desk of `simulate`, with a stopwatch."""
 
     def __init__(
-        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
+        self,
+        view: cluster_state.ClusterState,
+        deciding: settings.Settings,
+        *,
+        every_pod: bool = False,
     ) -> None:
         super().__init__(view, deciding, every_pod=every_pod)
         self._allocator = self.watch = stopwatch.Stopwatch(deciding)

@@ -21,7 +21,7 @@ class Stopwatch(dra_allocator.Allocator):
         return self._decisions / self._seconds if self._seconds else 0.0
 
     def decide(
-        self, view: cluster.ClusterView, workload: allocator_types.Workload
+        self, view: cluster.Snapshot, workload: allocator_types.Workload
     ) -> allocator_types.Placement | allocator_types.NoFit:
         """As the allocator does."""
         begun = time.process_time()

@@ -45,9 +45,9 @@ class Arrival(NamedTuple):
 def machine() -> base.Model:
     """The kind of GPU, with all its placements, as our plugin publishes it."""
     text = fixtures.filled(fixtures.every_face("controller", MACHINE), 0)
-    shown = cluster_state.Picture(names.DRIVER)
+    shown = cluster_state.ClusterState(names.DRIVER)
     for raw in json.loads(text):
-        shown.put_slice(raw["metadata"]["name"], slices.parse(raw))
+        shown.set_slice(raw["metadata"]["name"], slices.parse(raw))
     return pool_layout.of(next(iter(shown.pools.values()))).idle[0].model
 
 

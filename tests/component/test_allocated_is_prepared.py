@@ -35,7 +35,7 @@ class World:
 
     node: gpunode.GpuNode
     process: gpunode.Process = field(init=False)
-    view: cluster_state.Picture = field(init=False)
+    view: cluster_state.ClusterState = field(init=False)
     allocator: dra_allocator.Allocator = field(init=False)
     running: list[workloads.Drawn] = field(default_factory=list)
     given: Counter[str] = field(default_factory=Counter)
@@ -45,14 +45,14 @@ class World:
     def __post_init__(self) -> None:
         self.process = self.node.process()
         self.allocator = dra_allocator.Allocator(worlds.DECIDING)
-        self.view = cluster_state.Picture(names.DRIVER)
+        self.view = cluster_state.ClusterState(names.DRIVER)
         raw = objects.a_node(builders.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
-        self.view.put_node(NODE, nodes.parse(raw))
+        self.view.set_node(NODE, nodes.parse(raw))
         for device_class in workloads.device_classes():
-            self.view.put_class(device_class.name, device_class)
+            self.view.set_device_class(device_class.name, device_class)
         for part in published(self.process):
-            self.view.put_slice(part.name, part)
+            self.view.set_slice(part.name, part)
 
     def start(self, drawn: workloads.Drawn) -> None:
         """Allocate and prepare a pod's claims, if they fit."""
@@ -62,8 +62,8 @@ class World:
             self.refused.update(reasons_of(answer))
             return
         made = allocation_result.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
-        self.view.fly(cluster.InFlight(drawn.pod, answer.node, made))
-        self.view.land(cluster.InFlight(drawn.pod, answer.node, made))
+        self.view.begin_write(cluster.InFlight(drawn.pod, answer.node, made))
+        self.view.end_write(cluster.InFlight(drawn.pod, answer.node, made))
         for claim in drawn.claims:
             self.prepare(claim, made[claim.key])
         self.running.append(drawn)
@@ -73,7 +73,7 @@ class World:
         raw = objects.a_claim(claim.name, status=status)
         raw["metadata"]["namespace"] = claim.namespace
         written = claims.parse(raw)
-        self.view.put_claim(claim.key, written)
+        self.view.set_claim(claim.key, written)
         ref = self.node.allocate(written)
         prepared = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
@@ -91,7 +91,7 @@ class World:
         for claim in drawn.claims:
             ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
             assert self.process.preparer.unprepare(ref) is None
-            self.view.put_claim(claim.key, None)
+            self.view.set_claim(claim.key, None)
             del self.node.reader.claims[claim.key]
 
 

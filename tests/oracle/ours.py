@@ -48,8 +48,8 @@ def _decide(
     return found.node, [claims.render_allocation(written[one.key]) for one in wanted]
 
 
-def _caches(cluster: scenarios.Cluster) -> cluster_state.Caches:
-    return cluster_state.Caches(
+def _caches(cluster: scenarios.Cluster) -> cluster_state.CachedObjects:
+    return cluster_state.CachedObjects(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
         slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
         classes={ids.Key(one.name): one for one in map(device_classes.parse, cluster.classes)},

@@ -40,7 +40,9 @@ Event = Put | Flight
 class World:
     """What there is, and a picture that was told of every change."""
 
-    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
+    view: cluster_state.ClusterState = field(
+        default_factory=lambda: cluster_state.ClusterState(names.DRIVER)
+    )
     there: dict[str, dict[Any, Any]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     flying: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
 
@@ -60,28 +62,31 @@ class World:
     def _fly(self, decision: cluster.InFlight) -> None:
         """One decision a pod, and a claim, at a time; a second one lands the first."""
         for other in [*self.flying.values()]:
-            if other.pod.uid == decision.pod.uid or other.made.keys() & decision.made.keys():
+            if (
+                other.pod.uid == decision.pod.uid
+                or other.allocations.keys() & decision.allocations.keys()
+            ):
                 del self.flying[other.pod.uid]
-                self.view.land(other)
+                self.view.end_write(other)
                 return
         self.flying[decision.pod.uid] = decision
-        self.view.fly(decision)
+        self.view.begin_write(decision)
 
-    def fresh(self) -> cluster.ClusterView:
+    def fresh(self) -> cluster.Snapshot:
         """The picture of what there is, made at once."""
         there = self.there
         return cluster_state.build(
             names.DRIVER,
-            cluster_state.Caches(
+            cluster_state.CachedObjects(
                 nodes=there["node"],
                 slices=there["slice"],
                 classes=there["class"],
                 claims=there["claim"],
                 pods=there["pod"],
-                bound_volumes=there["bound"],
+                volume_claims=there["bound"],
                 rules=there["rule"],
                 persistent_volumes=there["volume"],
-                spaces=there["namespace"],
+                namespace_objects=there["namespace"],
             ),
             self.flying.values(),
         )

@@ -19,7 +19,7 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 
 
 def decide(
-    view: cluster.ClusterView, number: int, counts: list[int]
+    view: cluster.Snapshot, number: int, counts: list[int]
 ) -> allocator_types.Placement | allocator_types.NoFit:
     found = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))
@@ -84,7 +84,7 @@ def scenes(
 
 
 def run(
-    view: cluster_state.Picture, asking: Sequence[allocator_types.Workload]
+    view: cluster_state.ClusterState, asking: Sequence[allocator_types.Workload]
 ) -> list[tuple[allocator_types.Workload, drawing.Written]]:
     """Place what can be placed; what was."""
     done = []
@@ -107,12 +107,12 @@ def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
         node = view.nodes[made.flight.node]
         reached = {
             claims.DeviceId(share.pool.driver, share.pool.name, device.name)
-            for share in view.shares(node.name)
+            for share in view.reachable_pools(node.name)
             for _, devices in share.slices
             for device in devices
         }
         for claim in workload.open:
-            allocation = made.flight.made[claim.key]
+            allocation = made.flight.allocations[claim.key]
             assert {one.device for one in allocation.results} <= reached
             assert allocation.selector is None or allocation.selector.matches(
                 node.name, node.labels
@@ -151,11 +151,11 @@ def test_a_decision_changes_nothing_until_it_is_written(
     scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
-    before = drawing.shown(view), view.mark, view.world
+    before = drawing.shown(view), view.revision, view.generation
     for workload in scene[1]:
         answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
         assert dra_allocator.allocate(view, workload, worlds.DECIDING) == answer
-    assert (drawing.shown(view), view.mark, view.world) == before
+    assert (drawing.shown(view), view.revision, view.generation) == before
 
 
 @settings(max_examples=75)
@@ -181,7 +181,7 @@ def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
     results = [
         one
         for _, made in run(view, scene[1])
-        for allocation in made.flight.made.values()
+        for allocation in made.flight.allocations.values()
         for one in allocation.results
         if not one.admin_access
     ]

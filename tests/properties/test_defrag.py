@@ -58,7 +58,9 @@ def settled(
 
 
 def _come_again(
-    view: cluster_state.Picture, again: dict[ids.Key, claims.Claim], asks: allocator_types.Workload
+    view: cluster_state.ClusterState,
+    again: dict[ids.Key, claims.Claim],
+    asks: allocator_types.Workload,
 ) -> ids.NodeName | None:
     rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
     answer = dra_allocator.allocate(view, asks, rules)
@@ -67,8 +69,8 @@ def _come_again(
     made = allocation_result.allocations(view, asks, answer, "")
     for claim in asks.open:
         again[claim.key] = replace(claim, allocation=made[claim.key])
-        view.put_claim(claim.key, again[claim.key])
-    view.put_pod(asks.pod.key, replace(asks.pod, node=answer.node))
+        view.set_claim(claim.key, again[claim.key])
+    view.set_pod(asks.pod.key, replace(asks.pod, node=answer.node))
     return answer.node
 
 

@@ -42,9 +42,9 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     preferred: str | None,
 ) -> None:
     view = gangs.racks(sizes)
-    before, mark = drawing.shown(view), view.mark
+    before, mark = drawing.shown(view), view.revision
     answer = gangs.place(view, gang, required, preferred)
-    assert (drawing.shown(view), view.mark) == (before, mark)
+    assert (drawing.shown(view), view.revision) == (before, mark)
     assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
     if isinstance(answer, gang_types.Unseated):
         assert all(one.fits < len(gang) for one in answer.shortages)
@@ -72,7 +72,7 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
         free_of_others(view, seat)
         drawing.put(view, drawing.written(view, seat.workload, seat.placement))
     for of in view.pools.values():
-        assert all(left >= 0 for left in view.left(of).values())
+        assert all(left >= 0 for left in view.remaining_counters(of).values())
 
 
 @settings(max_examples=60)
@@ -103,7 +103,7 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
     return allocator_types.Workload(pod, found)
 
 
-def free_of_others(view: cluster_state.Picture, seat: gang_types.Seat) -> None:
+def free_of_others(view: cluster_state.ClusterState, seat: gang_types.Seat) -> None:
     """What a seat takes for itself nobody else has."""
     for pick in seat.placement.picks:
         if not pick.result.admin_access and not pick.shared:

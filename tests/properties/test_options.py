@@ -32,11 +32,11 @@ def node(machine: str) -> list[objects.Raw]:
 PUBLISHED = {machine: node(machine) for machine in MACHINES}
 
 
-def room_of(view: cluster_state.Picture) -> base.Room:
+def room_of(view: cluster_state.ClusterState) -> base.Room:
     return node_capacity.room(view, view.nodes[allocating.NODE])
 
 
-def decided(view: cluster_state.Picture, claim: claims.Claim) -> base.Candidate:
+def decided(view: cluster_state.ClusterState, claim: claims.Claim) -> base.Candidate:
     """A decision, as policies see it."""
     workload = allocating.workload(claim)
     answer = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))

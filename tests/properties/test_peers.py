@@ -28,7 +28,7 @@ def families(draw: st.DrawFn) -> list[drawing.Raw]:
 
 
 def answer_of(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     name: str,
     asking: allocator_types.Workload,
     told: node_result.Told | None,

@@ -34,7 +34,7 @@ steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
 ASKING = tuple(clusters.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
 
 
-def refusals(view: cluster.ClusterView) -> list[reasons.Reason | None]:
+def refusals(view: cluster.Snapshot) -> list[reasons.Reason | None]:
     answers = []
     for pod in ASKING:
         for _, node in sorted(view.nodes.items()):
@@ -45,7 +45,7 @@ def refusals(view: cluster.ClusterView) -> list[reasons.Reason | None]:
 
 def built(
     zones: dict[str, str], placed: dict[str, pods.Pod], more: list[pods.Pod]
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     every = {**placed, **{pod.name: pod for pod in more}}
     return clusters.view([clusters.a_node(name, zones[name]) for name in NODES], [*every.values()])
 
@@ -69,11 +69,11 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
         elif len(step) == 2:
             name, number = step
             zones[name] = ZONES[name][number % len(ZONES[name])]
-            view.put_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
+            view.set_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
         else:
             name, node, app, spec = step
             pod = placed[name] = clusters.a_pod(name, node, app, **spec)
-            view.put_pod(pod.key, pod)
+            view.set_pod(pod.key, pod)
         assert refusals(view) == refusals(built(zones, placed, []))
         layer = overlay.Overlay(view) if not isinstance(step, list) else layer
         assert refusals(layer) == refusals(view)

@@ -76,7 +76,7 @@ def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
         if shared and (place in paid or any(one.result.share_id for one in spot.holders)):
             continue
         paid.add(place)
-        left = problem.lefts.left(spot.pool)
+        left = problem.lefts.remaining_counters(spot.pool)
         for key, amount in draws(spot):
             drawn[id(spot.pool), key] = drawn.get((id(spot.pool), key), 0) + amount
             if drawn[id(spot.pool), key] > left[key] or min(left.values()) < 0:

@@ -62,7 +62,9 @@ class World:
     """Some nodes, claims that come and go, and the allocator."""
 
     rng: random.Random
-    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
+    view: cluster_state.ClusterState = field(
+        default_factory=lambda: cluster_state.ClusterState(names.DRIVER)
+    )
     running: list[claims.Claim] = field(default_factory=list)
     devices: dict[claims.DeviceId, slices.Device] = field(default_factory=dict)
     number: int = 0
@@ -70,18 +72,18 @@ class World:
     def __post_init__(self) -> None:
         self.allocator = dra_allocator.Allocator(worlds.DECIDING)
         for one in CLASSES:
-            self.view.put_class(one.name, one)
+            self.view.set_device_class(one.name, one)
         for at in range(self.rng.choice((1, 2, 3))):
             self._add(f"node-{at}", self.rng.choice(MACHINES))
 
     def _add(self, name: str, machine: str) -> None:
         raw = objects.a_node(name)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
-        self.view.put_node(ids.NodeName(name), nodes.parse(raw))
+        self.view.set_node(ids.NodeName(name), nodes.parse(raw))
         pool = simulated_pool.of_machine(name, "controller", machine)
         for one in slice_builder.render(pool, slice_builder.Owner(ids.NodeName(name), "uid"), 1):
             part = slices.parse(one)
-            self.view.put_slice(part.name, part)
+            self.view.set_slice(part.name, part)
             for device in part.devices:
                 found = claims.DeviceId(names.DRIVER, part.pool, device.name)
                 self.devices[found] = device
@@ -103,11 +105,11 @@ class World:
         workload = allocating.workload(claim)
         made = allocation_result.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
         flight = cluster.InFlight(workload.pod, placement.node, made)
-        self.view.fly(flight)
-        self.view.land(flight)
+        self.view.begin_write(flight)
+        self.view.end_write(flight)
         status = {"allocation": claims.render_allocation(made[claim.key])}
         held = objects.claim(claim.name, status=status, namespace=claim.namespace)
-        self.view.put_claim(held.key, held)
+        self.view.set_claim(held.key, held)
         self.running.append(held)
 
     def stir(self) -> None:
@@ -129,7 +131,7 @@ class World:
                 self.give(claim, found)
         while self.running and self.rng.random() < 0.35:
             gone = self.running.pop(self.rng.randrange(len(self.running)))
-            self.view.put_claim(gone.key, None)
+            self.view.set_claim(gone.key, None)
 
     def memory(self, placement: allocator_types.Placement) -> int:
         """The bytes of GPU memory that a placement takes."""

@@ -136,7 +136,7 @@ def _using(wanted: manifests.Manifests, files: Iterable[str]) -> list[Any]:
 
 
 def _workload(
-    view: cluster_states.Picture, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
+    view: cluster_states.ClusterState, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
 ) -> allocator_types.Workload:
     lacking = [key for key in pod.claim_keys if key not in known]
     if lacking:

@@ -44,7 +44,7 @@ class Found:
     without a claim are placed too.
     """
 
-    caches: cluster_states.Caches
+    caches: cluster_states.CachedObjects
     tasks: tuple[replay.Task, ...]
     deciding: settings.Settings
     lacking: dict[str, str]

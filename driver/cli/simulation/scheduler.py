@@ -56,7 +56,11 @@ class Desk:
     """
 
     def __init__(
-        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
+        self,
+        view: cluster_state.ClusterState,
+        deciding: settings.Settings,
+        *,
+        every_pod: bool = False,
     ) -> None:
         self.view = view
         self._allocator = dra_allocator.Allocator(deciding)
@@ -68,7 +72,7 @@ class Desk:
     def of(
         cls,
         driver: str,
-        caches: cluster_state.Caches,
+        caches: cluster_state.CachedObjects,
         deciding: settings.Settings,
         *,
         every_pod: bool = False,
@@ -87,7 +91,7 @@ class Desk:
         """Claims are deleted."""
         for claim in found:
             self._claims.pop(claim.key, None)
-            self.view.put_claim(claim.key, None)
+            self.view.set_claim(claim.key, None)
 
     def claims_of(self, pod: pods.Pod) -> tuple[claims.Claim, ...]:
         """The claims of a pod that are there, as they are now."""
@@ -95,7 +99,7 @@ class Desk:
 
     def decide(self, pod: pods.Pod, avoid: Mapping[ids.NodeName, str] = _NOWHERE) -> Answer:
         """Decide for a pod whose claims are made, and write it down; `avoid` with words, why."""
-        found = cluster.claims_of(pod, self._claims.get)
+        found = cluster.pod_claims(pod, self._claims.get)
         if found is None:
             return Aside(f"waits for {_missing(pod, self._claims)}")
         workload = self._workload(pod, found)
@@ -115,7 +119,7 @@ class Desk:
             rest = tuple(one for one in claim.consumers if one.uid != pod.uid)
             kept = claim.allocation if rest else None
             self._put(replace(claim, consumers=rest, allocation=kept))
-        self.view.put_pod(pod.key, None)
+        self.view.set_pod(pod.key, None)
 
     def _workload(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...]
@@ -133,7 +137,7 @@ class Desk:
     def _without_claims(self, pod: pods.Pod) -> allocator_types.Workload | Aside:
         """One that has its node takes of it."""
         if pod.node is not None:
-            self.view.put_pod(pod.key, pod)
+            self.view.set_pod(pod.key, pod)
             return Aside(f"has no claim, and takes of {pod.node}", matters=False)
         if not self._every_pod:
             return Aside("has no claim: kube-scheduler chooses its node", matters=False)
@@ -170,12 +174,12 @@ class Desk:
             written.append(replace(claim, allocation=allocation))
         for claim in written:
             self._put(claim)
-        self.view.put_pod(pod.key, pod)
+        self.view.set_pod(pod.key, pod)
         return Bound(pod, placement, tuple(written[: len(workload.open)]))
 
     def _put(self, claim: claims.Claim) -> None:
         self._claims[claim.key] = claim
-        self.view.put_claim(claim.key, claim)
+        self.view.set_claim(claim.key, claim)
 
 
 def _not_now(pod: pods.Pod, found: tuple[claims.Claim, ...]) -> str:

@@ -187,7 +187,7 @@ class Writers:
 
         What changes then brings the pod back, for the rest.
         """
-        reserved = tuple(claim for claim in held if allocation_hold.reserves(claim, pod))
+        reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
         self.part(pod, reserved)
         for claim in held:
             if not allocation_hold.is_reserved(claim):

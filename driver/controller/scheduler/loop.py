@@ -98,7 +98,7 @@ class Reconciler:
         self._settings = settings
         self._clock = time
         self._memory = memory.Memory()
-        self._view = cluster_state.Picture(settings.driver, _signs(settings.on_demand))
+        self._view = cluster_state.ClusterState(settings.driver, _signs(settings.on_demand))
         self._roster = gang_index.Roster()
         self._feed = snapshot_updater.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
@@ -123,9 +123,9 @@ class Reconciler:
             known, room.book, self._reserving, placer, deciding
         )
         self._feed.follow(
-            "unit", (found.pods, provisioner_build.but(room.book.put_pod, settings.on_demand))
+            "unit", (found.pods, provisioner_build.but(room.book.set_pod, settings.on_demand))
         )
-        self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("stake", (found.claims, room.book.set_claim))
         self._feed.follow("release", (found.claims, known.put_release))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
@@ -306,10 +306,10 @@ class Reconciler:
         """A write ended: from now on its claims are what the caches say, its own words included."""
         decision = self._memory.land(uid)
         if decision is not None:
-            for key in decision.made:
+            for key in decision.allocations:
                 self._feed.changed("claim", key)
             self._feed.bring()
-            self._view.land(decision)
+            self._view.end_write(decision)
 
     # Pods and gangs.
 
@@ -333,7 +333,7 @@ class Reconciler:
         return self._single(item, pod)
 
     def _single(self, item: write_pool.Item, pod: pods.Pod) -> scheduler_pending.Candidate | None:
-        found = cluster.claims_of(pod, self._stores.claims.get)
+        found = cluster.pod_claims(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
             return None
         due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
@@ -368,7 +368,7 @@ class Reconciler:
             self._items.add_after(item, actions.STALE_WAIT_S)
             return
         self._feed.bring()
-        if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
+        if cluster.all_managed(self._view, (pick.device for pick in decision.placement.picks)):
             self._writers.allocate(item, decision)
         else:
             self._writers.withdraw(item, decision)
@@ -416,9 +416,9 @@ class Reconciler:
         return self._memory.unreserved.setdefault(claim.key, now)
 
 
-def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.Signs:
+def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.NodeMarkers:
     return (
-        cluster_state.Signs(how.namespace, how.interrupting)
+        cluster_state.NodeMarkers(how.namespace, how.interrupting)
         if how is not None
-        else cluster_state.NONE
+        else cluster_state.NO_MARKERS
     )

@@ -75,11 +75,11 @@ class Memory:
     def fly(self, decision: cluster.InFlight) -> None:
         """A decision is being written; no other in flight writes one of its claims."""
         self.in_flight[decision.pod.uid] = decision
-        self.writing.update(decision.made)
+        self.writing.update(decision.allocations)
 
     def land(self, uid: ids.PodUid) -> cluster.InFlight | None:
         """The decision for a pod is written, or was not; None where there was none."""
         decision = self.in_flight.pop(uid, None)
         if decision is not None:
-            self.writing.difference_update(decision.made)
+            self.writing.difference_update(decision.allocations)
         return decision

@@ -110,7 +110,7 @@ class Singles:
         return pending.Served.REFUSED
 
     def attempt(
-        self, candidate: pending.Candidate, view: cluster.ClusterView, vet: pending.Vet
+        self, candidate: pending.Candidate, view: cluster.Snapshot, vet: pending.Vet
     ) -> bool:
         """Decide on another view than everybody's; without a place nothing is told."""
         if candidate.is_bound:

@@ -56,7 +56,7 @@ class Placing:
             made = allocation_result.waiting(made, names.GANG_READY, names.GANG_FAILED)
         decision = cluster.InFlight(pod, placement.node, made)
         memory.fly(decision)
-        view.fly(decision)
+        view.begin_write(decision)
         memory.hush(pod.uid)
         self.explain(pod, placement)
         self._writers.allocate(item, write_pool.Decision(workload, placement, made))
@@ -201,7 +201,7 @@ class Placing:
         answer: allocator_types.NoFit,
         near: nearest_fit.Nearest | None,
         note: str = "",
-        view: cluster.ClusterView | None = None,
+        view: cluster.Snapshot | None = None,
     ) -> str:
         """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
         node = near.node if near is not None else None

@@ -13,7 +13,7 @@ from driver.scheduling.snapshot import snapshot as cluster
 
 
 def allocations(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
     stamped: str,
@@ -74,7 +74,7 @@ def reach(
 
 
 def configs(
-    view: cluster.ClusterView, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
+    view: cluster.Snapshot, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
 ) -> tuple[claims.AllocatedConfig, ...]:
     """Class configuration first, once a class, then the claim's own: later entries win.
 
@@ -89,7 +89,7 @@ def configs(
 
 
 def _of_classes(
-    view: cluster.ClusterView, chosen: Sequence[dra_requests.Request]
+    view: cluster.Snapshot, chosen: Sequence[dra_requests.Request]
 ) -> Iterator[claims.AllocatedConfig]:
     users: dict[str, dict[str, None]] = {}
     for way in chosen:

@@ -78,22 +78,22 @@ class Offer:
         return tuple(sorted(self.refused.items()))
 
 
-def spots(view: cluster.ClusterView, node: nodes.Node) -> tuple[Spot, ...]:
+def spots(view: cluster.Snapshot, node: nodes.Node) -> tuple[Spot, ...]:
     """The devices that a node reaches, in the order of pools, slices and devices."""
     return tuple(
         spot
-        for share in view.shares(node.name)
+        for share in view.reachable_pools(node.name)
         for one, devices in share.slices
         for spot in _spots(view, share, one, devices)
     )
 
 
-def some(view: cluster.ClusterView, node: nodes.Node, places: Iterable[int]) -> Mapping[int, Spot]:
+def some(view: cluster.Snapshot, node: nodes.Node, places: Iterable[int]) -> Mapping[int, Spot]:
     """Some of the devices that a node reaches, by their places among all of them."""
     wanted = {*places}
     found: dict[int, Spot] = {}
     start = 0
-    for share in view.shares(node.name):
+    for share in view.reachable_pools(node.name):
         for one, devices in share.slices:
             inside = [place for place in wanted if start <= place < start + len(devices)]
             chosen = [devices[place - start] for place in inside]
@@ -103,13 +103,13 @@ def some(view: cluster.ClusterView, node: nodes.Node, places: Iterable[int]) -> 
 
 
 def _spots(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     share: pools.Share,
     of: slices.Slice,
     devices: Iterable[slices.Device],
 ) -> Iterator[Spot]:
     driver, name, problem = share.pool.driver, share.pool.name, share.problem
-    used = view.used(share.pool)
+    used = view.used_devices(share.pool)
     for device in devices:
         identity = claims.DeviceId(driver, name, device.name)
         holders = view.holders(identity) if device.name in used else ()

@@ -42,7 +42,7 @@ class Allocator:
         return len(self._boards)
 
     def decide(
-        self, view: cluster.ClusterView, workload: allocator_types.Workload
+        self, view: cluster.Snapshot, workload: allocator_types.Workload
     ) -> allocator_types.Placement | allocator_types.NoFit:
         """A node with devices for a pod's open claims."""
         wants = requests.wants(view, workload.open)
@@ -78,7 +78,7 @@ class Allocator:
         return allocator_types.Placement(name, picks, why, fit.steps, considered)
 
     def _board(
-        self, view: cluster.ClusterView, workload: allocator_types.Workload, judge: ranking.Ranking
+        self, view: cluster.Snapshot, workload: allocator_types.Workload, judge: ranking.Ranking
     ) -> node_ranking.Board:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
@@ -99,9 +99,9 @@ def _preferred(
     return [(name, answered.fit(name)), *rest][:_MOST_CONSIDERED]
 
 
-def _apart(view: cluster.ClusterView, pod: pods.Pod) -> Hashable:
+def _apart(view: cluster.Snapshot, pod: pods.Pod) -> Hashable:
     """The state beyond nodes and shapes that a node's answer depends on."""
-    volumes = view.stored.mark if pod.volume_claims else None
+    volumes = view.storage.revision if pod.volume_claims else None
     return volumes, domain_filters.standing(view.population, pod)
 
 
@@ -119,7 +119,7 @@ def _remembered(
 
 
 def allocate(
-    view: cluster.ClusterView, workload: allocator_types.Workload, deciding: settings.Settings
+    view: cluster.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
 ) -> allocator_types.Placement | allocator_types.NoFit:
     """Choose a node and devices for a pod's open claims, without remembering anything."""
     return Allocator(deciding).decide(view, workload)

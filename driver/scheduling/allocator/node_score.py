@@ -34,7 +34,7 @@ _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 class Preferences:
     """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     pod: pods.Pod
 
     def choice(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
@@ -62,16 +62,16 @@ class Preferences:
         return [count(node, self.pod) for node in candidates]
 
 
-def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Preferences | None:
+def of(view: cluster.Snapshot, workload: allocator_types.Workload) -> Preferences | None:
     """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
     plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
-    if plain and not placed.shuns and not placed.draws:
+    if plain and not placed.has_soft_taints and not placed.affects_scores:
         return None
     wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
     anyway = any(not constraint.required for constraint in pod.spread)
-    if not (wishes or anyway or placed.shuns or placed.draws):
+    if not (wishes or anyway or placed.has_soft_taints or placed.affects_scores):
         return None
     return Preferences(view, pod)
 
@@ -133,11 +133,11 @@ def _company(
     """The weights of the preferred terms that hold on each node, the pod's and those of others."""
     weights: Counter[inter_pod_affinity.Domain] = Counter()
     labels_of = placed.namespaces.get(pod.namespace, {})
-    for kind, counts in placed.members() if _weighed(pod.pod_affinity, 0) else ():
+    for kind, counts in placed.kind_counts() if _weighed(pod.pod_affinity, 0) else ():
         for weight, term in _weighed(pod.pod_affinity, 0):
             if inter_pod_affinity.selects(term, kind.namespace, kind.labels, placed):
                 _weigh(weights, term, placed, counts, weight)
-    for kind, counts in placed.drawing():
+    for kind, counts in placed.scoring_kinds():
         for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
             if term.matches(pod.namespace, pod.labels, labels_of):
                 _weigh(weights, term, placed, counts, weight)

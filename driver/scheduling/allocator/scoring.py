@@ -47,11 +47,11 @@ class Scene:
         return base.Candidate(self.node, self.room, after, found)
 
 
-def scene(view: cluster.ClusterView, node: ids.NodeName, room: base.Room, pod: pods.Pod) -> Scene:
+def scene(view: cluster.Snapshot, node: ids.NodeName, room: base.Room, pod: pods.Pod) -> Scene:
     """Of a node; `room` is what it has left."""
     first: dict[cluster.PoolKey, int] = {}
     cards = 0
-    for share in view.shares(node):
+    for share in view.reachable_pools(node):
         if share.pool.driver == view.driver:
             first[share.pool.driver, share.pool.name] = cards
             cards += len(pool_layout.of(share.pool).idle)

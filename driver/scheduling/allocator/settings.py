@@ -42,7 +42,7 @@ class Rules(Protocol):
 
     driver: str
 
-    def of(self, view: cluster.ClusterView, workload: allocator_types.Workload) -> Verdicts:
+    def of(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> Verdicts:
         """Made for each workload."""
         ...
 
@@ -52,7 +52,7 @@ class NoRules:
 
     driver = ""
 
-    def of(self, _view: cluster.ClusterView, _workload: allocator_types.Workload) -> Verdicts:
+    def of(self, _view: cluster.Snapshot, _workload: allocator_types.Workload) -> Verdicts:
         """Nothing more."""
         return self
 

@@ -57,7 +57,7 @@ class Bars:
 
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         asked: step_budget.Asking,
         node: nodes.Node,
         there: Sequence[holders.Party],
@@ -69,7 +69,7 @@ class Bars:
         self._meter = meter
         self._absent: dict[subsets.Members, without_pods.Absence] = {}
         self._spots = candidates.spots(self._without(range(len(there))), node)
-        self._shares = view.shares(node.name)
+        self._shares = view.reachable_pools(node.name)
         self._judges = [asked.verdicts.judge(want.claim) for want in asked.wants]
         self._near = _near(view, self._shares, there)
         self._free: dict[tuple[_Place, subsets.Members], bool] = {}
@@ -163,7 +163,7 @@ class Bars:
     def _is_overdrawn(self, of: pools.Pool) -> bool:
         key = (of.driver, of.name)
         if key not in self._overdrawn:
-            self._overdrawn[key] = min(self._view.left(of).values(), default=0) < 0
+            self._overdrawn[key] = min(self._view.remaining_counters(of).values(), default=0) < 0
         return self._overdrawn[key]
 
     def _all(self) -> Iterator[_Place]:
@@ -217,7 +217,7 @@ class Bars:
 
 
 def _near(
-    view: cluster.ClusterView, shares: Sequence[pools.Share], there: Sequence[holders.Party]
+    view: cluster.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.Party]
 ) -> dict[_Where, set[int]]:
     """By counter set and by device, the tenants who have any of it."""
     users: dict[str, set[int]] = {}

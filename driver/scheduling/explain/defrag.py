@@ -67,7 +67,7 @@ class NoPlan:
 class World:
     """A view, and how its pods and claims are found by key."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
     deciding: settings.Settings

@@ -58,9 +58,9 @@ def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
     return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
 
 
-def holdings(view: cluster.ClusterView, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
+def holdings(view: cluster.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
     """Who has which device of a pool: its name, and a claim."""
-    for name in view.used(of):
+    for name in view.used_devices(of):
         for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
             yield name, holder.claim
 
@@ -68,7 +68,7 @@ def holdings(view: cluster.ClusterView, of: pools.Pool) -> Iterator[tuple[str, i
 class Tenants:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
-    def __init__(self, view: cluster.ClusterView, find_claim: FindClaim, find_pod: FindPod) -> None:
+    def __init__(self, view: cluster.Snapshot, find_claim: FindClaim, find_pod: FindPod) -> None:
         self._view = view
         self._find_claim = find_claim
         self._find_pod = find_pod
@@ -103,7 +103,7 @@ class Tenants:
 
     def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
         """The claims that hold a device that a node reaches."""
-        shares = self._view.shares(node)
+        shares = self._view.reachable_pools(node)
         return {claim for share in shares for _, claim in holdings(self._view, share.pool)}
 
     def _leases_of(self, pod: pods.Pod) -> Iterator[Lease]:
@@ -125,7 +125,7 @@ class Tenants:
         users: set[str] = set()
         there: list[pods.Pod] = []
         for entry in claim.consumers:
-            pod = allocation_hold.consumer(claim, entry, self._find_pod)
+            pod = allocation_hold.consumer_pod(claim, entry, self._find_pod)
             if pod is not None and not pod.finished:
                 if pod.uid not in users:
                     there.append(pod)

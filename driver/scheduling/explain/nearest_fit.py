@@ -49,7 +49,7 @@ class Nearest:
 
 
 def of(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     workload: allocator_types.Workload,
     refused: allocator_types.NoFit,
     people: holders.Tenants,
@@ -107,7 +107,7 @@ class _Bare:
     """Whether nodes would do if nothing ran there; of nodes that are alike then, one is asked."""
 
     def __init__(
-        self, view: cluster.ClusterView, asked: step_budget.Asking, meter: step_budget.Meter
+        self, view: cluster.Snapshot, asked: step_budget.Asking, meter: step_budget.Meter
     ) -> None:
         self._view = without_pods.Bare(view)
         self._asked = asked
@@ -135,13 +135,13 @@ class _Bare:
         return Nearest(self._refused[0] if gap is None else gap.node, gap, ever=False)
 
     def _kind(self, node: nodes.Node) -> Hashable:
-        looks = tuple((one.pool.look, one.problem) for one in self._view.shares(node.name))
+        looks = tuple((one.pool.look, one.problem) for one in self._view.reachable_pools(node.name))
         if any(look is None for look, _ in looks):
             return node.name
         return looks, tuple(sorted(node.allocatable.items()))
 
 
-def _in_order(view: cluster.ClusterView, refused: allocator_types.NoFit) -> list[ids.NodeName]:
+def _in_order(view: cluster.Snapshot, refused: allocator_types.NoFit) -> list[ids.NodeName]:
     """Nodes that lack but room, those first that lack least.
 
     In turn one that is short of devices and one that is full otherwise.
@@ -157,9 +157,9 @@ def _in_order(view: cluster.ClusterView, refused: allocator_types.NoFit) -> list
     return [*_in_turn(sorted(of_devices), sorted(of_room))]
 
 
-def _pods(view: cluster.ClusterView, name: ids.NodeName) -> int:
-    use: Mapping[ids.NodeName, cluster.NodeUse] = view.use
-    return use[name].count if name in use else 0
+def _pods(view: cluster.Snapshot, name: ids.NodeName) -> int:
+    use: Mapping[ids.NodeName, cluster.NodeUsage] = view.usage
+    return use[name].pod_count if name in use else 0
 
 
 def _in_turn(

@@ -56,7 +56,7 @@ class OfNode:
 Gap = Amount | Count | OfNode
 
 
-def of(view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
+def of(view: cluster.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
     lack = None if asked.workload.bound else filters.lack(view, node, asked.workload.pod)
     if lack is not None:
@@ -75,14 +75,12 @@ class _Had:
 
 
 class _OfDevices:
-    def __init__(
-        self, view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node
-    ) -> None:
+    def __init__(self, view: cluster.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> None:
         self._view = view
         self._asked = asked
         self._node = node
         self._spots = candidates.spots(view, node)
-        self._shares = view.shares(node.name)
+        self._shares = view.reachable_pools(node.name)
 
     def gap(self) -> Gap | None:
         found = [*self._filled()]
@@ -159,11 +157,11 @@ def _needed(spot: candidates.Spot, name: str, wanted: quantities.Quantity) -> in
     return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
 
 
-def _drawable(view: cluster.ClusterView, spot: candidates.Spot) -> bool:
+def _drawable(view: cluster.Snapshot, spot: candidates.Spot) -> bool:
     """Whether what the device draws on counters is there."""
     if spot.device.allow_multiple and spot.holders:
         return True
-    left = view.left(spot.pool)
+    left = view.remaining_counters(spot.pool)
     return all(left.get(key, 0) >= amount for key, amount in pools.drawn(spot.device))
 
 

@@ -45,17 +45,17 @@ class Asking:
     deciding: settings.Settings
     verdicts: settings.Verdicts
 
-    def answer(self, view: cluster.ClusterView, node: nodes.Node) -> node_result.Answer:
+    def answer(self, view: cluster.Snapshot, node: nodes.Node) -> node_result.Answer:
         """What a node of a view says."""
         return node_result.ask(self._question(view), node)
 
     def picks(
-        self, view: cluster.ClusterView, node: nodes.Node, fit: node_result.Fit
+        self, view: cluster.Snapshot, node: nodes.Node, fit: node_result.Fit
     ) -> tuple[allocator_types.Pick, ...]:
         """What a node that does gives."""
         return node_result.picks(self._question(view), node, fit)
 
-    def _question(self, view: cluster.ClusterView) -> node_result.Question:
+    def _question(self, view: cluster.Snapshot) -> node_result.Question:
         found = node_capacity.Rooms()
         found.renew(view)
         return node_result.Question(
@@ -64,7 +64,7 @@ class Asking:
 
 
 def of(
-    view: cluster.ClusterView, workload: allocator_types.Workload, deciding: settings.Settings
+    view: cluster.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
 ) -> Asking | None:
     """A workload's; None where it can be placed nowhere as it is asked."""
     wants = allocator_requests.wants(view, workload.open)

@@ -63,7 +63,7 @@ class Search:
     `allows`: whether these may go together; if so then some of them as well.
     """
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     asked: step_budget.Asking
     price: explain_cost.Price
     meter: step_budget.Meter
@@ -180,11 +180,11 @@ class _OnNode:
     def _refusal(self, gone: subsets.Members) -> allocator_types.Refusal | None:
         return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
 
-    def _without(self, gone: subsets.Members) -> cluster.ClusterView:
+    def _without(self, gone: subsets.Members) -> cluster.Snapshot:
         return without_pods.Absence(self._search.view, self._members(gone)) if gone else self._view
 
     @property
-    def _view(self) -> cluster.ClusterView:
+    def _view(self) -> cluster.Snapshot:
         return self._search.view
 
     def _members(self, gone: subsets.Members) -> list[holders.Tenant]:
@@ -250,14 +250,14 @@ class _Likeness:
             return None
         refused = filters.refusal(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
-        use = view.use.get(node.name, cluster.NodeUse())
+        use = view.usage.get(node.name, cluster.NodeUsage())
         return (
             devices,
             reason,
             tuple(sorted(node.allocatable.items())),
             tuple(sorted(use.requests.items())),
             use.ports,
-            use.count,
+            use.pod_count,
             frozenset(_counted(self._tenant(one) for one in there)),
         )
 

@@ -47,12 +47,14 @@ class Member:
     @property
     def written(self) -> tuple[claims.Claim, ...]:
         """Claims that we allocated and that are held for the pod until it is bound."""
-        return tuple(one for one in self.settled if allocation_hold.stands(one, self.pod))
+        return tuple(one for one in self.settled if allocation_hold.has_hold(one, self.pod))
 
     @property
     def reserved(self) -> tuple[claims.Claim, ...]:
         """Written claims that the pod has reserved: kube-scheduler has begun to bind it."""
-        return tuple(claim for claim in self.written if allocation_hold.reserves(claim, self.pod))
+        return tuple(
+            claim for claim in self.written if allocation_hold.is_reserved_by(claim, self.pod)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _Fillings = Mapping[ids.NodeName, tentative.Filling]
 
 def place(
     pods: Sequence[allocator_types.Workload],
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     asked: topology.Topology,
     deciding: settings.Settings,
     known: tentative.Known | None = None,
@@ -38,7 +38,7 @@ class _Seating:
     def __init__(
         self,
         gang: Sequence[allocator_types.Workload],
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         asked: topology.Topology,
         tried: tentative.Trial,
     ) -> None:

@@ -47,11 +47,11 @@ class Known:
         self._recall: result_cache.Recall | None = None
         self._world = -1
 
-    def of(self, view: cluster.ClusterView, shape: Hashable) -> node_result.Told:
+    def of(self, view: cluster.Snapshot, shape: Hashable) -> node_result.Told:
         """Of a shape."""
-        if self._recall is None or view.world != self._world:
+        if self._recall is None or view.generation != self._world:
             self._recall = result_cache.Recall(view)
-            self._world = view.world
+            self._world = view.generation
         return self._recall.of(shape)
 
 
@@ -60,7 +60,7 @@ class Trial:
 
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         gang: Sequence[allocator_types.Workload],
         deciding: settings.Settings,
         known: Known | None = None,

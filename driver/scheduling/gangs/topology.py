@@ -81,7 +81,7 @@ class Map:
     unlabelled: tuple[ids.NodeName, ...]
 
 
-def chart(view: cluster.ClusterView, topology: Topology) -> Map:
+def chart(view: cluster.Snapshot, topology: Topology) -> Map:
     """Which nodes are near each other.
 
     A node without the label of a required level, or of a coarser one, is left out. One without the

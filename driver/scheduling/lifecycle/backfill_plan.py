@@ -96,7 +96,7 @@ def own_sentence(message: str) -> Sentence | None:
     return Sentence(match["until"], match["gpus"]) if match else None
 
 
-def idle(plan: Planned, view: cluster.ClusterView) -> Mapping[ids.NodeName, int]:
+def idle(plan: Planned, view: cluster.Snapshot) -> Mapping[ids.NodeName, int]:
     """Count the planned GPUs that nobody uses yet, by node; nodes without one left out."""
     used: set[tuple[ids.NodeName, str]] = set()
     every: set[tuple[ids.NodeName, str]] = set()

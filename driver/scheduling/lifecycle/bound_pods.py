@@ -97,7 +97,7 @@ def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -
 def _user(claim: claims.Claim, pod: pods.Pod) -> str:
     """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
     for entry in claim.consumers:
-        if entry.uid != pod.uid and not allocation_hold.is_of(entry, pod):
+        if entry.uid != pod.uid and not allocation_hold.is_hold_of(entry, pod):
             return f"{entry.resource.removesuffix('s')} {entry.name} has it"
     for device in claim.said:
         ready = device.condition(names.CONDITION_READY)

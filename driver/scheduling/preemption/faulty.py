@@ -37,17 +37,17 @@ class Fault:
         return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.FAULT_KEPT
 
 
-def devices(view: cluster.ClusterView, node: ids.NodeName) -> Iterator[Fault]:
+def devices(view: cluster.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
     """Devices of a node that somebody has and that failed, with what is wrong with them."""
     if node not in view.nodes:
         return
     leaving = view.nodes[node].leaving
     goes = f"{node} is about to be taken away (taint {leaving})"
-    for share in view.shares(node):
+    for share in view.reachable_pools(node):
         pool = share.pool
         if pool.driver != view.driver:
             continue
-        for name in sorted(view.used(pool)):
+        for name in sorted(view.used_devices(pool)):
             device, found = claims.DeviceId(pool.driver, pool.name, name), pool.devices.get(name)
             why = _fault(found) if found is not None else ""
             if leaving:

@@ -134,7 +134,7 @@ class Grounds:
         self._known: dict[Hashable, Ground | None] = {}
         self._shape: Hashable = None
 
-    def renew(self, view: cluster.ClusterView, asked: step_budget.Asking) -> None:
+    def renew(self, view: cluster.Snapshot, asked: step_budget.Asking) -> None:
         """Look again at the nodes that changed."""
         if self._rooms.renew(view) or len(self._known) > _MOST:
             self._known.clear()
@@ -144,7 +144,7 @@ class Grounds:
 
     def of(
         self,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         book: victims.Book,
         asked: step_budget.Asking,
         node: nodes.Node,
@@ -165,7 +165,7 @@ class Grounds:
         found = order.known[self._shape] = Site(node, order.there, self._known[key])
         return found
 
-    def _order(self, view: cluster.ClusterView, book: victims.Book, node: nodes.Node) -> _Order:
+    def _order(self, view: cluster.Snapshot, book: victims.Book, node: nodes.Node) -> _Order:
         found, look = book.on(view, node), self._rooms.look(view, node)
         known = self._orders.get(node.name)
         if known is None or known.found is not found or known.look is not look:
@@ -175,11 +175,12 @@ class Grounds:
 
 
 def _ordered(
-    view: cluster.ClusterView, node: nodes.Node, found: Sequence[victims.Unit]
+    view: cluster.Snapshot, node: nodes.Node, found: Sequence[victims.Unit]
 ) -> tuple[Sequence[victims.Unit], Hashable | None]:
     """Units with devices first, by what they have there."""
     reached = {
-        (one.pool.driver, one.pool.name): at for at, one in enumerate(view.shares(node.name))
+        (one.pool.driver, one.pool.name): at
+        for at, one in enumerate(view.reachable_pools(node.name))
     }
     held = [(_held(one, reached), one) for one in found]
     held.sort(key=lambda one: (not one[0], repr(one[0])))
@@ -213,7 +214,7 @@ def _stays(unit: victims.Unit) -> bool:
 
 
 def _made(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     asked: step_budget.Asking,
     node: nodes.Node,
     there: Sequence[victims.Unit],

@@ -27,7 +27,7 @@ class Ask:
     `refused`: that they find none is known, so that it is not tried again.
     """
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     members: Sequence[allocator_types.Workload]
     deciding: settings.Settings
     near: topology.Topology = field(default_factory=topology.Topology)

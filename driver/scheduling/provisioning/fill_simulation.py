@@ -40,26 +40,26 @@ class Filled:
         ]
 
 
-class _New(snapshot_overlay.Layer):
+class _New(snapshot_overlay.SnapshotOverlay):
     """A view of nodes that are not there yet alone."""
 
-    def __init__(self, below: cluster.ClusterView, names: frozenset[ids.NodeName]) -> None:
+    def __init__(self, below: cluster.Snapshot, names: frozenset[ids.NodeName]) -> None:
         super().__init__(below)
         self._names = names
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
-        return {name: self._below.nodes[name] for name in self._names}
+        return {name: self._base.nodes[name] for name in self._names}
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._below.mark
+        return self._base.revision
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        return self._below.since(mark)
+        return self._base.changed_since(mark)
 
 
 class Filling:
@@ -71,7 +71,7 @@ class Filling:
 
     def __init__(
         self,
-        below: cluster.ClusterView,
+        below: cluster.Snapshot,
         found: Nodes,
         deciding: settings.Settings,
         limits: demand.Limits,
@@ -147,7 +147,7 @@ class Filling:
             self.take(wish)
         return self.filled
 
-    def _seen(self, wish: demand.Wish) -> cluster.ClusterView:
+    def _seen(self, wish: demand.Wish) -> cluster.Snapshot:
         mine = [demand.kept_by(wish.key)] if wish.kept else ()
         if len(wish.workloads) > 1:
             return reservation_overlay.Without(self._view, mine) if mine else self._view

@@ -36,7 +36,7 @@ class Size:
 class Sizes:
     """Remembers: wishes that are alike are alike to an empty node."""
 
-    def __init__(self, view: cluster.ClusterView, deciding: settings.Settings) -> None:
+    def __init__(self, view: cluster.Snapshot, deciding: settings.Settings) -> None:
         self._view = view
         self._deciding = deciding
         self._known: dict[tuple[str, _Alike], Size] = {}

@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     supply: Supply,
     found: Sequence[demand.Wish],
     deciding: settings.Settings,
@@ -95,7 +95,7 @@ class _Option:
 class _Planning:
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         supply: Supply,
         found: Sequence[demand.Wish],
         deciding: settings.Settings,

@@ -77,12 +77,12 @@ class Engine:
             seconds = max(0.0, usage.gpu_seconds) * resources.FULL / self._capacity.gpus
             self._history.resume(queue.name, at, seconds)
 
-    def renew(self, view: cluster.ClusterView) -> None:
+    def renew(self, view: cluster.Snapshot) -> None:
         """The fleet may be another one."""
-        if view.world == self._world:
+        if view.generation == self._world:
             return
         first = not self._capacity.gpus
-        self._world = view.world
+        self._world = view.generation
         self._capacity = resources.capacity(view)
         self._asked.clear()
         self._weigh(self.tree)
@@ -148,7 +148,7 @@ class Engine:
         """What a queue and its children have."""
         return self._books.used(queue)
 
-    def asked(self, view: cluster.ClusterView, found: Iterable[claims.Claim]) -> resources.Amounts:
+    def asked(self, view: cluster.Snapshot, found: Iterable[claims.Claim]) -> resources.Amounts:
         """`amounts.asked`, worked out once for claims of the same templates in the same world."""
         self.renew(view)
         known = (*found,)

@@ -12,7 +12,7 @@ FULL = base.FULL
 """A whole GPU."""
 
 
-def capacity(view: cluster.ClusterView) -> int:
+def capacity(view: cluster.Snapshot) -> int:
     """Of all GPUs that our driver publishes."""
     return sum(
         len(pool_layout.of(pool).idle) * FULL
@@ -21,18 +21,18 @@ def capacity(view: cluster.ClusterView) -> int:
     )
 
 
-def given(view: cluster.ClusterView) -> int:
+def given(view: cluster.Snapshot) -> int:
     """What is given out now. Administrators' access takes nothing."""
     return sum(
         _of_result(view, holder.result)
         for pool in view.pools.values()
         if pool.driver == view.driver
-        for name in view.used(pool)
+        for name in view.used_devices(pool)
         for holder in view.holders(claims.DeviceId(pool.driver, pool.name, name))
     )
 
 
-def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
+def of(view: cluster.Snapshot, found: Iterable[claims.Claim]) -> int:
     """What claims have."""
     return sum(
         _of_result(view, result)
@@ -42,6 +42,6 @@ def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
     )
 
 
-def _of_result(view: cluster.ClusterView, result: claims.Result) -> int:
+def _of_result(view: cluster.Snapshot, result: claims.Result) -> int:
     """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
     return resources.of_result(view, result).gpus

@@ -36,7 +36,7 @@ class Refusal:
 class Reader:
     """Makes refusals of pods by what is known of the cluster now."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     deciding: settings.Settings
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
@@ -44,7 +44,7 @@ class Reader:
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
         """None where the pod is not bound, has what it asks for, or its claims are not ours."""
-        held = cluster.claims_of(pod, self.find_claim)
+        held = cluster.pod_claims(pod, self.find_claim)
         if held is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
@@ -77,14 +77,14 @@ class Reader:
 
 
 def ours(
-    view: cluster.ClusterView, owners: ownership.Owners, held: Iterable[claims.Claim]
+    view: cluster.Snapshot, owners: ownership.Owners, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
     """Claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
             if owners.of(view, claim) in _OURS:
                 yield claim
-        elif cluster.all_ours(view, (result.device for result in claim.allocation.results)):
+        elif cluster.all_managed(view, (result.device for result in claim.allocation.results)):
             yield claim
 
 

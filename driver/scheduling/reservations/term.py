@@ -83,7 +83,7 @@ def allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
 
 
 def left(
-    one: reservations.Reservation, view: cluster.ClusterView, users: Iterable[ids.Key]
+    one: reservations.Reservation, view: cluster.Snapshot, users: Iterable[ids.Key]
 ) -> tuple[reservations.Held, ...]:
     """What none of its holder's claims has taken yet."""
     mine = frozenset(users)

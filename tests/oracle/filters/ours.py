@@ -31,34 +31,34 @@ Refusals = Mapping[str, Mapping[str, str]]
 _Judge = Callable[[nodes.Node], str]
 
 
-def shown(drawn: drawing.Cluster) -> cluster_state.Picture:
+def shown(drawn: drawing.Cluster) -> cluster_state.ClusterState:
     """The picture of a raw cluster."""
-    made = cluster_state.Picture(names.DRIVER)
+    made = cluster_state.ClusterState(names.DRIVER)
     for space in map(namespaces.parse, drawn.namespaces):
-        made.put_namespace(space.name, space)
+        made.set_namespace(space.name, space)
     for node in map(nodes.parse, drawn.nodes):
-        made.put_node(node.name, node)
+        made.set_node(node.name, node)
     for pod in map(pods.parse, drawn.pods):
-        made.put_pod(pod.key, pod)
+        made.set_pod(pod.key, pod)
     _store(made, drawn)
     return made
 
 
-def _store(made: cluster_state.Picture, drawn: drawing.Cluster) -> None:
+def _store(made: cluster_state.ClusterState, drawn: drawing.Cluster) -> None:
     for claim in map(volumes.parse_claim, drawn.claims):
-        made.put_bound(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
+        made.set_volume_claim(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
     for volume in map(volumes.parse_volume, drawn.volumes):
-        made.put_volume(volume.name, volume)
+        made.set_volume(volume.name, volume)
     for known in map(storage.parse_class, drawn.classes):
-        made.put_storage_class(known.name, known)
+        made.set_storage_class(known.name, known)
     for node in map(storage.parse_node, drawn.csiNodes):
-        made.put_csi_node(node.name, node)
+        made.set_csi_node(node.name, node)
     for driver in map(storage.parse_driver, drawn.csiDrivers):
-        made.put_csi_driver(driver.name, driver)
+        made.set_csi_driver(driver.name, driver)
     for capacity in map(storage.parse_capacity, drawn.capacities):
-        made.put_capacity(capacity.key, capacity)
+        made.set_storage_capacity(capacity.key, capacity)
     for attachment in map(storage.parse_attachment, drawn.attachments):
-        made.put_attachment(attachment.name, attachment)
+        made.set_attachment(attachment.name, attachment)
 
 
 def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
@@ -67,7 +67,7 @@ def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
     return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
 
 
-def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
+def _answer(view: cluster.Snapshot, pod: pods.Pod) -> Refusals:
     found: dict[str, dict[str, str]] = {}
     for plugin, judge in _judges(view, pod).items():
         for name, node in view.nodes.items():
@@ -77,8 +77,8 @@ def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
     return found
 
 
-def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    def used(node: nodes.Node) -> cluster.NodeUse:
+def _judges(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    def used(node: nodes.Node) -> cluster.NodeUsage:
         return filters.used(view, node, pod)
 
     return {
@@ -92,8 +92,8 @@ def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
     }
 
 
-def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    held = view.stored
+def _of_volumes(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    held = view.storage
 
     def others(node: nodes.Node) -> Collection[pods.Pod]:
         return filters.company(view, node, pod)
@@ -115,7 +115,7 @@ def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge
     }
 
 
-def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
+def _beyond(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     asked = domain_filters.of(view, allocator_types.Workload(pod, ()))
     if asked is None:
         return {}

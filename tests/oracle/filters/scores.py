@@ -69,7 +69,7 @@ def _compare(
     tally: Tally,
     seed: int,
     pod: pods.Pod,
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     names: Sequence[ids.NodeName],
     plugins: Mapping[str, Scores],
 ) -> None:

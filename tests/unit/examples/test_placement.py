@@ -103,7 +103,7 @@ def test_the_how_to_shows_the_example_as_it_stands() -> None:
 
 
 def chosen(
-    view: cluster_state.Picture,
+    view: cluster_state.ClusterState,
     order: str,
     usual: policy_mix.Mix = policy_mix.PRIOR,
     **asked: Any,
@@ -118,7 +118,7 @@ def devices(answer: allocator_types.Placement) -> list[str]:
     return [one.device.device for one in answer.picks]
 
 
-def machine(name: str, *taken: str) -> cluster_state.Picture:
+def machine(name: str, *taken: str) -> cluster_state.ClusterState:
     """One node, some of whose GPUs are in use."""
     pool = simulated_pool.of_machine("node-a", "controller", name)
     found = slice_builder.render(
@@ -160,7 +160,7 @@ def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
         raw = objects.a_node(name)
         raw["status"]["allocatable"]["cpu"] = cpu
         node = nodes.parse(raw)
-        view.put_node(node.name, node)
+        view.set_node(node.name, node)
     assert chosen(view, "").node == "node-a"
     assert chosen(view, "fragmentation", usual).node == "node-b"
 

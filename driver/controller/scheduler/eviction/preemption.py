@@ -158,10 +158,10 @@ class Preemption:
     def _lowest(self) -> int:
         """The lowest priority of all that has something."""
         mark, known = self._least
-        if mark != self._known.view.mark:
+        if mark != self._known.view.revision:
             there = self.book.all(self._known.view).values()
             known = min((unit.priority for unit in there), default=_NOBODY)
-            self._least = self._known.view.mark, known
+            self._least = self._known.view.revision, known
         return known
 
     def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.Law:

@@ -30,7 +30,7 @@ class Holders:
 
     def of_refusal(
         self,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         answer: allocator_types.NoFit,
         first: ids.NodeName | None = None,
     ) -> str:
@@ -67,6 +67,6 @@ class Holders:
 
     def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
         for entry in claim.consumers:
-            pod = allocation_hold.consumer(claim, entry, self._known.stores.pods.get)
+            pod = allocation_hold.consumer_pod(claim, entry, self._known.stores.pods.get)
             if pod is not None:
                 yield pod.key

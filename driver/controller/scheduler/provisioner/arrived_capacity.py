@@ -29,7 +29,7 @@ class Keeping:
         """Whether devices are kept for a wish."""
         return wish in self._held
 
-    def view_for(self, wish: str) -> cluster.ClusterView:
+    def view_for(self, wish: str) -> cluster.Snapshot:
         """The picture as what they are kept for sees it."""
         if wish not in self._held:
             return self._world.view
@@ -57,9 +57,9 @@ class Keeping:
             if results:
                 wanted[wish] = claims.Allocation(results)
         for wish in self._held - wanted.keys():
-            self._world.view.put_hold(provisioning_demand.kept_by(wish), None)
+            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), None)
         for wish, allocation in wanted.items():
-            self._world.view.put_hold(provisioning_demand.kept_by(wish), allocation)
+            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), allocation)
         self._held = {*wanted}
 
     def _is_there(self, one: gang_types.Seat) -> bool:

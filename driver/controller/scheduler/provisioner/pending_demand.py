@@ -84,7 +84,7 @@ class Wishing:
     def _is_open(self, pod: pods.Pod) -> bool:
         if pod.node is not None or pod.finished or pod.deleting:
             return False
-        found = cluster.claims_of(pod, self._known.stores.claims.get)
+        found = cluster.pod_claims(pod, self._known.stores.claims.get)
         return found is None or any(claim.allocation is None for claim in found)
 
 

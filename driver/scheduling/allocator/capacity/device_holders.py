@@ -32,7 +32,7 @@ class Taker(NamedTuple):
 
 
 def of_refusal(
-    view: cluster.ClusterView, answer: allocator_types.NoFit, first: ids.NodeName | None = None
+    view: cluster.Snapshot, answer: allocator_types.NoFit, first: ids.NodeName | None = None
 ) -> tuple[Taker, ...]:
     """Takers on the nodes that lack taken or faulty devices: `first`, then by what they lack.
 
@@ -90,15 +90,15 @@ def _nodes(answer: allocator_types.NoFit) -> Iterator[ids.NodeName]:
     yield from (node for _, node in sorted(several))
 
 
-def _on_node(view: cluster.ClusterView, node: ids.NodeName) -> list[Taker]:
+def _on_node(view: cluster.Snapshot, node: ids.NodeName) -> list[Taker]:
     held: dict[ids.Key, set[tuple[str, str]]] = defaultdict(set)
     faults: dict[str, set[tuple[str, str]]] = defaultdict(set)
     if node not in view.nodes:
         return []
-    for share in view.shares(node):
+    for share in view.reachable_pools(node):
         if share.pool.driver != view.driver:
             continue
-        for device in view.used(share.pool):
+        for device in view.used_devices(share.pool):
             for holder in view.holders(claims.DeviceId(share.pool.driver, share.pool.name, device)):
                 held[holder.claim].add((share.pool.name, _gpu_of(device)))
         for device, taint in _tainted(share):

@@ -19,13 +19,13 @@ class Rooms:
         self._known: dict[str, base.Room] = {}
         self._looks: dict[str, Hashable | None] = {}
 
-    def renew(self, view: cluster.ClusterView) -> bool:
+    def renew(self, view: cluster.Snapshot) -> bool:
         """Forget the nodes that changed since the last time; whether anything may have."""
-        found = view.since(self._mark)
+        found = view.changed_since(self._mark)
         if found is None:
             self._known.clear()
             self._looks.clear()
-            self._mark = view.mark
+            self._mark = view.revision
             return True
         self._mark, changed = found
         for name in changed:
@@ -33,30 +33,30 @@ class Rooms:
             self._looks.pop(name, None)
         return False
 
-    def of(self, view: cluster.ClusterView, node: nodes.Node) -> base.Room:
+    def of(self, view: cluster.Snapshot, node: nodes.Node) -> base.Room:
         """Of a node."""
         known = self._known.get(node.name)
         if known is None:
             known = self._known[node.name] = room(view, node)
         return known
 
-    def look(self, view: cluster.ClusterView, node: nodes.Node) -> Hashable | None:
+    def look(self, view: cluster.Snapshot, node: nodes.Node) -> Hashable | None:
         """The same for nodes whose devices are alike (`peers`); None: like no other."""
         if node.name not in self._looks:
-            self._looks[node.name] = node_signature.look(view, view.shares(node.name))
+            self._looks[node.name] = node_signature.look(view, view.reachable_pools(node.name))
         return self._looks[node.name]
 
 
-def room(view: cluster.ClusterView, node: nodes.Node) -> base.Room:
+def room(view: cluster.Snapshot, node: nodes.Node) -> base.Room:
     """What a node has left now."""
     cards: list[base.Card] = []
     positions: list[base.Position] = []
-    for share in view.shares(node.name):
+    for share in view.reachable_pools(node.name):
         if share.pool.driver == view.driver:
             found = pool_layout.of(share.pool)
             cards += _cards(view, share.pool, found)
             positions += found.positions
-    use = view.use.get(node.name, cluster.NodeUse())
+    use = view.usage.get(node.name, cluster.NodeUsage())
     left = {
         name: node.allocatable.get(name, 0) - use.requests.get(name, 0)
         for name in ("cpu", "memory")
@@ -66,9 +66,9 @@ def room(view: cluster.ClusterView, node: nodes.Node) -> base.Room:
 
 
 def _cards(
-    view: cluster.ClusterView, of: pools.Pool, found: pool_layout.Anatomy
+    view: cluster.Snapshot, of: pools.Pool, found: pool_layout.Anatomy
 ) -> tuple[base.Card, ...]:
-    used = view.used(of)
+    used = view.used_devices(of)
     if not used:
         return found.idle
     cards = list(found.idle)
@@ -80,7 +80,7 @@ def _cards(
 
 
 def _used(
-    view: cluster.ClusterView, of: pools.Pool, face: pool_layout.Face, card: base.Card
+    view: cluster.Snapshot, of: pools.Pool, face: pool_layout.Face, card: base.Card
 ) -> base.Card:
     """A card one of whose faces is in use; of MIG there may be several."""
     holders = view.holders(claims.DeviceId(of.driver, of.name, face.device.name))

@@ -16,7 +16,7 @@ _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 class Lefts(Protocol):
     """What is left of pools' counters: a view, or what a view said once."""
 
-    def left(self, of: dra_pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
         """Of a pool (KEP-4815)."""
         ...
 
@@ -30,19 +30,19 @@ class Tally:
         self._users: dict[int, list[tuple[int, bool]]] = {}
         self._draws: dict[int, _Draws] = {}
         self._drawn: dict[int, dict[dra_pools.Counter, int]] = {}
-        self._left: dict[int, cluster.Left] = {}
+        self._left: dict[int, cluster.CounterAmounts] = {}
         self._amounts: dict[tuple[int, str], int] = {}
 
-    def left(self, place: int) -> cluster.Left:
+    def left(self, place: int) -> cluster.CounterAmounts:
         """What others leave of the counters of a device's pool."""
         of = self._spots[place].pool
         found = self._left.get(id(of))
         if found is None:
-            found = self._left[id(of)] = self._lefts.left(of)
+            found = self._left[id(of)] = self._lefts.remaining_counters(of)
             self._drawn[id(of)] = {}
         return found
 
-    def lefts(self) -> Iterator[cluster.Left]:
+    def lefts(self) -> Iterator[cluster.CounterAmounts]:
         """What others leave of the counters of each pool that a device here draws on."""
         pools = {
             id(one.pool): place for place, one in enumerate(self._spots) if one.device.consumes

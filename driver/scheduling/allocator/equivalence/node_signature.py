@@ -12,7 +12,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.snapshot import snapshot as cluster
 
 
-def look(view: cluster.ClusterView, shares: Iterable[pools.Share]) -> Hashable | None:
+def look(view: cluster.Snapshot, shares: Iterable[pools.Share]) -> Hashable | None:
     """The same for nodes that are alike, of what they reach; None for one that is like no other.
 
     A pool of which it does not reach all makes a node so, one that has no look, and a share in use
@@ -23,14 +23,16 @@ def look(view: cluster.ClusterView, shares: Iterable[pools.Share]) -> Hashable |
         of = share.pool
         if of.look is None or share.problem or sum(len(d) for _, d in share.slices) != of.size:
             return None
-        used = [_use(view, claims.DeviceId(of.driver, of.name, name)) for name in view.used(of)]
+        used = [
+            _use(view, claims.DeviceId(of.driver, of.name, name)) for name in view.used_devices(of)
+        ]
         if None in used:
             return None
         found.append((of.look, frozenset(used)))
     return tuple(found)
 
 
-def _use(view: cluster.ClusterView, device: claims.DeviceId) -> Hashable | None:
+def _use(view: cluster.Snapshot, device: claims.DeviceId) -> Hashable | None:
     """How a device is used: of shares how much, and by which namespaces (D18)."""
     amounts: dict[str, int] = {}
     namespaces: set[str] = set()
@@ -49,7 +51,7 @@ def _use(view: cluster.ClusterView, device: claims.DeviceId) -> Hashable | None:
 
 
 def tells_uuids(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     found: Iterable[claims.Claim],
     wants: Sequence[allocator_requests.Want],
 ) -> bool:

@@ -19,7 +19,7 @@ from driver.scheduling.snapshot import snapshot as cluster
 class Domains:
     """The states of both plugins, computed before they filter."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     pod: pods.Pod
     spread: pod_topology_spread.State | None = None
     affinity: inter_pod_affinity.State | None = None
@@ -64,13 +64,13 @@ def limits_itself(pod: pods.Pod) -> bool:
     return bool(terms.required or terms.anti or spread)
 
 
-def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
+def concern(view: cluster.Snapshot, pod: pods.Pod) -> bool:
     """Tell whether pods of other nodes may decide about a node for this one."""
-    return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
+    return limits_itself(pod) or bool(pod.volume_claims) or view.population.has_anti_affinity
 
 
 def distinction(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     pod: pods.Pod,
     joining: Iterable[interpod_affinity.Term] = (),
 ) -> Hashable:
@@ -88,26 +88,26 @@ def distinction(
 
 def _objecting(placed: placed_pods.Population, namespace: str) -> frozenset[interpod_affinity.Term]:
     """The anti-affinity terms of placed pods that reach a namespace."""
-    if not placed.objects:
+    if not placed.has_anti_affinity:
         return frozenset()
     labels = placed.namespaces.get(namespace, {})
 
     def collect() -> frozenset[interpod_affinity.Term]:
-        terms = (term for kind, _ in placed.objectors() for term in kind.affinity.anti)
+        terms = (term for kind, _ in placed.anti_affinity_kinds() for term in kind.affinity.anti)
         return frozenset(term for term in terms if term.reaches(namespace, labels))
 
-    return placed.remembered(("objecting", namespace), collect)
+    return placed.cached(("objecting", namespace), collect)
 
 
 def standing(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
     """Equal for pods to which the same nominated pods come first; None where none is nominated."""
-    if not placed.awaited:
+    if not placed.has_nominated:
         return None
     # A nominated pod is not its own rival, so no other pod's answer is its answer.
     return pod.priority, pod.uid if pod.nominated else None
 
 
-def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Domains | None:
+def of(view: cluster.Snapshot, workload: allocator_types.Workload) -> Domains | None:
     """Computed once for pods that no filter tells apart; None where nothing is to be asked."""
     pod = workload.pod
     if not concern(view, pod):
@@ -115,38 +115,38 @@ def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Domains
     placed = view.population
     own = _own_node(view, workload)
     key = _key(view, pod, own)
-    computed: Domains | None = placed.remembered(key, lambda: _made(view, pod, own))
+    computed: Domains | None = placed.cached(key, lambda: _made(view, pod, own))
     return computed
 
 
-def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
+def _made(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
     placed: placed_pods.Population = view.population
     if own is not None:
-        placed = pods_overlay.Layered(placed, [(view.pods_on(own)[pod.key], own)])
+        placed = pods_overlay.PopulationOverlay(placed, [(view.pods_on(own)[pod.key], own)])
     spread = pod_topology_spread.State.of(pod, placed)
     affinity = inter_pod_affinity.State.of(pod, placed)
-    claimed = volume_restrictions.exclusive(view.stored, placed, pod)
+    claimed = volume_restrictions.exclusive(view.storage, placed, pod)
     if spread is None and affinity is None and not claimed:
         return None
     return Domains(view, pod, spread, affinity, claimed)
 
 
-def _key(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
+def _key(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
     constrained = bool(pod.spread)
     return (
-        placed_pods.kind_key(pod),
+        placed_pods.pod_kind_key(pod),
         pod.spread,
         (frozenset(pod.node_selector.items()), pod.affinity) if constrained else None,
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained
         else None,
         standing(view.population, pod),
-        (pod.volume_claims, view.stored.mark) if pod.volume_claims else None,
+        (pod.volume_claims, view.storage.revision) if pod.volume_claims else None,
         pod.uid if own is not None else None,
     )
 
 
-def _own_node(view: cluster.ClusterView, workload: allocator_types.Workload) -> ids.NodeName | None:
+def _own_node(view: cluster.Snapshot, workload: allocator_types.Workload) -> ids.NodeName | None:
     """The node that a settled claim pins the pod to: it does not stand in its own way."""
     for claim in workload.settled:
         name = cluster.pinned_node(claim)
@@ -155,10 +155,10 @@ def _own_node(view: cluster.ClusterView, workload: allocator_types.Workload) -> 
     return None
 
 
-def rivals(view: cluster.ClusterView, name: ids.NodeName, pod: pods.Pod) -> Sequence[pods.Pod]:
+def rivals(view: cluster.Snapshot, name: ids.NodeName, pod: pods.Pod) -> Sequence[pods.Pod]:
     """The pods nominated to a node to which this one yields (RunFilterPluginsWithNominatedPods)."""
     return [
         other
-        for other in view.population.nominated(name)
+        for other in view.population.nominated_pods(name)
         if other.priority >= pod.priority and other.uid != pod.uid
     ]

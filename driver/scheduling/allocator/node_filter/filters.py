@@ -26,18 +26,18 @@ from driver.scheduling.allocator.node_filter.volumes import (
 from driver.scheduling.snapshot import node_usage
 from driver.scheduling.snapshot import snapshot as cluster
 
-_UNUSED = cluster.NodeUse()
+_UNUSED = cluster.NodeUsage()
 
 
 def refusal(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
+    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why the node does not do for the workload's pod; None when it does."""
     return of_node(view, node, workload) or elsewhere(view, node, workload)
 
 
 def of_node(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
+    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why the node itself does not do, whatever there is on others."""
     for reason, detail in _objections(view, node, workload):
@@ -47,7 +47,7 @@ def of_node(
 
 
 def elsewhere(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
+    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
     states = domain_filters.of(view, workload)
@@ -55,7 +55,7 @@ def elsewhere(
 
 
 def _objections(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
+    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> Iterator[tuple[reasons.Reason, str]]:
     """In the order in which they are told; "" for none. What cannot be is not looked at."""
     pod, use = workload.pod, used(view, node, workload.pod)
@@ -64,7 +64,7 @@ def _objections(
     if node.leaving:
         # Whatever the pod tolerates: it would go with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
-    if use.arriving:
+    if use.placeholders:
         yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
     if not node.ready:
         yield reasons.Reason.NODE_NOT_READY, "not ready"
@@ -82,9 +82,9 @@ def _objections(
 
 
 def _of_volumes(
-    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
+    view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod
 ) -> Iterator[tuple[reasons.Reason, str]]:
-    held, others = view.stored, company(view, node, pod)
+    held, others = view.storage, company(view, node, pod)
     first = domain_filters.rivals(view, node.name, pod)
     yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, [*others, *first])
     yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod, others)
@@ -95,7 +95,7 @@ def _of_volumes(
     )
 
 
-def company(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
+def company(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
     """The other pods of a node."""
     return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
 
@@ -108,23 +108,21 @@ def _elsewhere(node: nodes.Node, workload: allocator_types.Workload) -> str:
     return ""
 
 
-def used(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUse:
+def used(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUsage:
     """Sum what its pods take of a node, and those nominated to it that come first."""
-    use = view.use.get(node.name, _UNUSED)
-    if not view.population.awaited:
+    use = view.usage.get(node.name, _UNUSED)
+    if not view.population.has_nominated:
         return use
     nominated = domain_filters.rivals(view, node.name, pod)
-    return node_usage.together(use, node_usage.weigh(nominated)) if nominated else use
+    return node_usage.add_usage(use, node_usage.sum_usage(nominated)) if nominated else use
 
 
-def lack(
-    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
-) -> node_resources_fit.Lack | None:
+def lack(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> node_resources_fit.Lack | None:
     """The first resource that a node has too little of; None where there is none."""
     return node_resources_fit.lack(node, used(view, node, pod), pod)
 
 
-def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:
+def most(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     if pod.host_ports:
         return 1

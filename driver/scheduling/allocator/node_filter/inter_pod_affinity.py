@@ -32,8 +32,8 @@ class State:
     @classmethod
     def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
-        key = "company", placed_pods.kind_key(pod)
-        state = placed.counted(key, functools.partial(cls._counted, pod)).copied()
+        key = "company", placed_pods.pod_kind_key(pod)
+        state = placed.counts(key, functools.partial(cls._counted, pod)).copy()
         return None if state.is_idle else state
 
     @property
@@ -45,18 +45,18 @@ class State:
     @classmethod
     def _counted(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State":
         state, by_name = cls(pod, placed), placed.cluster_nodes
-        for kind, counts in placed.objectors():
+        for kind, counts in placed.anti_affinity_kinds():
             state._add_unwelcome(kind, by_name, counts)
         if state._terms.required or state._terms.anti:
             for kind, counts in _reached(state._terms, placed):
                 state._add_own(kind, by_name, counts)
         return state
 
-    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+    def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
         """Pods more of a kind on a node of the cluster, or fewer."""
         self.add_members(kind, self._placed.cluster_nodes, {node: number})
 
-    def copied(self) -> "State":
+    def copy(self) -> "State":
         """A copy that changes alone."""
         state = State(self._pod, self._placed)
         state._near, state._apart = Counter(self._near), Counter(self._apart)
@@ -65,13 +65,13 @@ class State:
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
         """The state with pods more on a node (AddPod)."""
-        state = self.copied()
+        state = self.copy()
         for pod in more:
-            state.add_members(placed_pods.kind_of(pod), {node.name: node}, {node.name: 1})
+            state.add_members(placed_pods.pod_kind(pod), {node.name: node}, {node.name: 1})
         return state
 
     def add_members(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         """Pods more of a kind on each of some nodes, or fewer."""
         self._add_unwelcome(kind, by_name, counts)
@@ -114,7 +114,7 @@ class State:
         )
 
     def _add_unwelcome(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         labels = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
         for term in kind.affinity.anti:
@@ -122,7 +122,7 @@ class State:
                 count(self._unwelcome, term.topology_key, by_name, counts)
 
     def _add_own(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         required = self._terms.required
         if required and all(
@@ -160,14 +160,14 @@ def selects(
 
 def _reached(
     terms: interpod_affinity.PodAffinity, placed: placed_pods.Population
-) -> Iterator[placed_pods.Members]:
+) -> Iterator[placed_pods.KindCounts]:
     """The kinds of pods that required terms may select."""
     every = (*terms.required, *terms.anti)
     if any(term.namespace_selector is not None for term in every):
-        yield from placed.members()
+        yield from placed.kind_counts()
         return
     for namespace in sorted({name for term in every for name in term.namespaces}):
-        yield from placed.members(namespace)
+        yield from placed.kind_counts(namespace)
 
 
 def count(

@@ -6,7 +6,7 @@ from driver.scheduling.snapshot import snapshot as cluster
 _ALL = "0.0.0.0"  # noqa: S104 - compared, nothing binds
 
 
-def objection(use: cluster.NodeUse, pod: pods.Pod) -> str:
+def objection(use: cluster.NodeUsage, pod: pods.Pod) -> str:
     """The first port that is taken, in words; "" where none is.
 
     An address that is not named is 0.0.0.0, which is every address; `::` is one like any other.

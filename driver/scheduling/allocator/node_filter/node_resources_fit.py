@@ -17,11 +17,11 @@ class Lack:
     free: int
 
 
-def lack(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> Lack | None:
+def lack(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> Lack | None:
     """The first resource that a node has too little of; None where there is none."""
     allowed = node.allocatable.get(_PODS, 0)
-    if use.count + 1 > allowed:
-        return Lack(_PODS, 1, allowed - use.count)
+    if use.pod_count + 1 > allowed:
+        return Lack(_PODS, 1, allowed - use.pod_count)
     for name, amount in pod.requests.items():
         free = node.allocatable.get(name, 0) - use.requests.get(name, 0)
         if amount > 0 and amount > free:
@@ -29,22 +29,22 @@ def lack(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> Lack | None:
     return None
 
 
-def objection(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
+def objection(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> str:
     """The first resource that is short, in words; "" where none is."""
     short = lack(node, use, pod)
     if short is None:
         return ""
     if short.resource == _PODS:
-        return f"{use.count} pods, at most {node.allocatable.get(_PODS, 0)}"
+        return f"{use.pod_count} pods, at most {node.allocatable.get(_PODS, 0)}"
     unit = "m" if short.resource == "cpu" else ""
     return f"asks {short.asked}{unit} {short.resource}, {max(short.free, 0)}{unit} free"
 
 
-def most(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> int:
+def most(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     free = [
         (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // amount
         for name, amount in pod.requests.items()
         if amount > 0
     ]
-    return min([node.allocatable.get(_PODS, 0) - use.count, *free])
+    return min([node.allocatable.get(_PODS, 0) - use.pod_count, *free])

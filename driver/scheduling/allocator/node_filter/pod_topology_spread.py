@@ -121,7 +121,7 @@ def counted(
     """Count how many pods that a constraint matches each eligible domain has."""
     key = "spread", pod.namespace, constraint.selector, _key(pod, constraint, every)
     make = functools.partial(_matching, pod, constraint, every)
-    return Counter(placed.counted(key, make).domains)
+    return Counter(placed.counts(key, make).domains)
 
 
 def _matching(
@@ -131,9 +131,9 @@ def _matching(
     placed: placed_pods.Population,
 ) -> "Matching":
     make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
-    eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
+    eligible = placed.cached_by_nodes(_key(pod, constraint, every), make)
     matching = Matching(pod.namespace, constraint.selector, eligible)
-    for kind, members in placed.members(pod.namespace):
+    for kind, members in placed.kind_counts(pod.namespace):
         matching.add_members(kind, members)
     return matching
 
@@ -154,11 +154,11 @@ class Matching:
         first = dict.fromkeys(eligible.values(), 0) if domains is None else domains
         self.domains = Counter(first)
 
-    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+    def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
         """Pods more of a kind on a node of the cluster, or fewer."""
         self.add_members(kind, {node: number})
 
-    def add_members(self, kind: placed_pods.Kind, members: Mapping[ids.NodeName, int]) -> None:
+    def add_members(self, kind: placed_pods.PodKind, members: Mapping[ids.NodeName, int]) -> None:
         """Pods more of a kind on each of some nodes, or fewer."""
         if not self._counts(kind):
             return
@@ -167,11 +167,11 @@ class Matching:
             if domain is not None:
                 self.domains[domain] += number
 
-    def copied(self) -> "Matching":
+    def copy(self) -> "Matching":
         """A copy that changes alone."""
         return Matching(self._namespace, self._selector, self._eligible, self.domains)
 
-    def _counts(self, kind: placed_pods.Kind) -> bool:
+    def _counts(self, kind: placed_pods.PodKind) -> bool:
         if kind.namespace != self._namespace or kind.deleting or self._selector is None:
             return False
         # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).

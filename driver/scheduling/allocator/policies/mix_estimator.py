@@ -47,7 +47,7 @@ class Usual:
         self._cpu = 0
         self._made: OrderedDict[Hashable, workload_mix.Mix] = OrderedDict()
 
-    def of(self, view: cluster.ClusterView) -> workload_mix.Mix:
+    def of(self, view: cluster.Snapshot) -> workload_mix.Mix:
         """The mix of now; the same object as long as it is the same."""
         self._renew(view)
         learned = self._learned() if sum(self._had.values()) >= _ENOUGH else {}
@@ -62,14 +62,14 @@ class Usual:
             self._made.popitem(last=False)
         return found
 
-    def _renew(self, view: cluster.ClusterView) -> None:
-        found = view.since(self._mark)
+    def _renew(self, view: cluster.Snapshot) -> None:
+        found = view.changed_since(self._mark)
         if found is None:
             self._nodes.clear()
             self._had.clear()
             self._cards.clear()
             self._cpu = 0
-            self._mark = view.mark
+            self._mark = view.revision
             changed = [*view.nodes]
         else:
             self._mark, names = found
@@ -126,21 +126,21 @@ def _order(demand: workload_mix.Demand) -> tuple[str, int, int]:
     return demand.mode, demand.number, demand.thousandths
 
 
-def _seen(view: cluster.ClusterView, node: nodes.Node) -> _Seen:
+def _seen(view: cluster.Snapshot, node: nodes.Node) -> _Seen:
     had: Counter[workload_mix.Demand] = Counter()
     cards: Counter[str] = Counter()
-    for share in view.shares(node.name):
+    for share in view.reachable_pools(node.name):
         if share.pool.driver == view.driver:
             cards.update(card.model.product for card in pool_layout.of(share.pool).idle)
             had.update(_had(view, share.pool))
     return _Seen(had, node.allocatable.get("cpu", 0) if cards else 0, cards)
 
 
-def _had(view: cluster.ClusterView, of: pools.Pool) -> Iterator[workload_mix.Demand]:
+def _had(view: cluster.Snapshot, of: pools.Pool) -> Iterator[workload_mix.Demand]:
     """What each claim has of a pool: its whole GPUs together, its parts one by one."""
     found = pool_layout.of(of)
     whole = Counter[ids.Key]()
-    for name in view.used(of):
+    for name in view.used_devices(of):
         face = found.faces.get(name)
         if face is None:
             continue

@@ -22,7 +22,7 @@ class Judges:
         self._made: OrderedDict[_Key, ranking.Ranking] = OrderedDict()
 
     def of(
-        self, view: cluster.ClusterView, wants: Iterable[allocator_requests.Want]
+        self, view: cluster.Snapshot, wants: Iterable[allocator_requests.Want]
     ) -> ranking.Ranking | allocator_types.NoFit:
         """The policies, with what is usually asked now; the same object as long as it is."""
         name, words = _ordered(view, wants)
@@ -43,7 +43,7 @@ class Judges:
 
 
 def _ordered(
-    view: cluster.ClusterView, wants: Iterable[allocator_requests.Want]
+    view: cluster.Snapshot, wants: Iterable[allocator_requests.Want]
 ) -> tuple[str, str | None]:
     """The first class that orders its own policies, and what it says; None: no class does."""
     for want in wants:

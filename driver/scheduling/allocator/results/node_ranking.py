@@ -34,12 +34,12 @@ class Board:
         """How many it keeps, also such as hold no more."""
         return len(self._heap)
 
-    def renew(self, view: cluster.ClusterView, ask: Ask) -> None:
+    def renew(self, view: cluster.Snapshot, ask: Ask) -> None:
         """Ask the nodes that changed since the last time."""
-        found = view.since(self._mark)
+        found = view.changed_since(self._mark)
         if found is None:
             names = {*view.nodes, *self._fits, *self._refusals}
-            self._mark = view.mark
+            self._mark = view.revision
         else:
             self._mark, changed = found
             names = {*changed}

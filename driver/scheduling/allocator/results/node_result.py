@@ -61,7 +61,7 @@ class Chances:
         self._devices = 0
 
     @classmethod
-    def for_cluster(cls, view: cluster.ClusterView) -> "Chances":
+    def for_cluster(cls, view: cluster.Snapshot) -> "Chances":
         """None yet, and room for as many as the devices of a cluster are worth."""
         most = _TIMES * sum(of.size for of in view.pools.values())
         return cls(min(max(most, _LEAST_DEVICES), _MOST_DEVICES))
@@ -133,7 +133,7 @@ class Chance:
 class Question:
     """What is asked of every node: what a workload wants, and how it is decided."""
 
-    view: cluster.ClusterView
+    view: cluster.Snapshot
     rooms: node_capacity.Rooms
     workload: allocator_types.Workload
     wants: Sequence[allocator_requests.Want]
@@ -156,7 +156,7 @@ def reaches(question: Question, node: nodes.Node) -> bool:
     """Whether a node reaches any device of the driver that decides."""
     driver = question.deciding.rules.driver
     return not driver or any(
-        share.pool.driver == driver for share in question.view.shares(node.name)
+        share.pool.driver == driver for share in question.view.reachable_pools(node.name)
     )
 
 
@@ -179,7 +179,7 @@ def of_devices(question: Question, node: nodes.Node) -> Fit | allocator_types.Re
 def chance(question: Question, node: nodes.Node) -> Chance | allocator_types.Refusal:
     """What the devices of a node allow; a refusal where no device can be decided about."""
     view, wants, verdicts = question.view, question.wants, question.verdicts
-    shares, spots = view.shares(node.name), candidates.spots(view, node)
+    shares, spots = view.reachable_pools(node.name), candidates.spots(view, node)
     made = [
         [candidates.offer(way, spots, shares, verdicts.judge(want.claim)) for way in want.ways]
         for want in wants
@@ -189,7 +189,7 @@ def chance(question: Question, node: nodes.Node) -> Chance | allocator_types.Ref
         return allocator_types.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
     bonds = match_attribute.bonds(question.workload.open, spots)
     pacts = verdicts.pacts(wants, spots)
-    lefts = _Lefts({id(one.pool): view.left(one.pool) for one in shares})
+    lefts = _Lefts({id(one.pool): view.remaining_counters(one.pool) for one in shares})
     problem = search.Problem(lefts, spots, made, [want.claim for want in wants], bonds, pacts)
     first, budget = _scene(question, node), question.deciding.budget
     return Chance(first, problem, scoring.Options(problem, first, budget))
@@ -199,9 +199,9 @@ def chance(question: Question, node: nodes.Node) -> Chance | allocator_types.Ref
 class _Lefts:
     """What was left of pools' counters when a node was asked: it may be asked about again."""
 
-    found: Mapping[int, cluster.Left]
+    found: Mapping[int, cluster.CounterAmounts]
 
-    def left(self, of: pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: pools.Pool) -> cluster.CounterAmounts:
         """Of a pool."""
         return self.found[id(of)]
 

@@ -14,7 +14,7 @@ _LEAST_ANSWERS, _TIMES = 256, 64
 class Recall:
     """The answers to the shapes that were asked for last; they hold until a pool changes."""
 
-    def __init__(self, view: cluster.ClusterView) -> None:
+    def __init__(self, view: cluster.Snapshot) -> None:
         self._told: OrderedDict[Hashable, node_result.Told] = OrderedDict()
         self._chances = node_result.Chances.for_cluster(view)
         self._most = max(_TIMES * len(view.nodes), _LEAST_ANSWERS)

@@ -46,7 +46,7 @@ class _Side(constraint_shared.Side[_Under]):
 
 
 def pacts(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     workload: allocator_types.Workload,
     wants: Sequence[allocator_requests.Want],
     spots: Sequence[candidates.Spot],
@@ -78,20 +78,20 @@ def _uses(pod: pods.Pod, container: pods.Container, claim: claims.Claim, way: st
     return any(name in mine and one in {"", base} for name, one in container.claims)
 
 
-def _settled(view: cluster.ClusterView, claim: claims.Claim) -> Iterator[tuple[str, _Under]]:
+def _settled(view: cluster.Snapshot, claim: claims.Claim) -> Iterator[tuple[str, _Under]]:
     """The requests of an allocated claim of the pod, and the daemons of their devices."""
     allocation = claim.allocation
     if allocation is None:
         return
     for result in allocation.results:
         if result.device.driver == view.driver:
-            device = cluster.published(view, result.device)
+            device = cluster.published_device(view, result.device)
             if device is not None:
                 yield result.request, _of_result(view, claim, allocation, result, device)
 
 
 def _of_result(
-    view: cluster.ClusterView,
+    view: cluster.Snapshot,
     claim: claims.Claim,
     allocation: claims.Allocation,
     result: claims.Result,

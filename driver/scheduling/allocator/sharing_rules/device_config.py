@@ -18,7 +18,7 @@ _Look = tuple[decode.Kind, bool]
 class Configs:
     """Of one workload; claims are named by their place among the open ones."""
 
-    def __init__(self, view: cluster.ClusterView, workload: allocator_types.Workload) -> None:
+    def __init__(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> None:
         self._view = view
         self._workload = workload
         self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}

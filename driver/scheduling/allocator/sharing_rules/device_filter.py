@@ -28,7 +28,7 @@ class Rules:
         self.driver = driver
         self._known = shared_settings.Terms(driver)
 
-    def of(self, view: cluster.ClusterView, workload: allocator_types.Workload) -> "_Verdicts":
+    def of(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> "_Verdicts":
         """Made for each workload."""
         return _Verdicts(self.driver, self._known, view, workload)
 
@@ -38,7 +38,7 @@ class _Verdicts:
         self,
         driver: str,
         known: shared_settings.Terms,
-        view: cluster.ClusterView,
+        view: cluster.Snapshot,
         workload: allocator_types.Workload,
     ) -> None:
         self._driver = driver

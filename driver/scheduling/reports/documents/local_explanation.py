@@ -21,7 +21,7 @@ from driver.scheduling.snapshot import snapshot as cluster
 class Working:
     """Called with a pod's key, it answers from objects as they were at a time (RFC 3339)."""
 
-    def __init__(self, driver: str, caches: cluster_state.Caches, at: str) -> None:
+    def __init__(self, driver: str, caches: cluster_state.CachedObjects, at: str) -> None:
         self._driver = driver
         self._caches = caches
         self._at = at
@@ -29,7 +29,7 @@ class Working:
     def __call__(self, pod: ids.Key) -> model.Explanation | None:
         """None for a pod that is not there, has its devices, or is kube-scheduler's to serve."""
         one = self._caches.pods.get(pod)
-        found = cluster.claims_of(one, self._caches.claims.get) if one else None
+        found = cluster.pod_claims(one, self._caches.claims.get) if one else None
         if one is None or found is None:
             return None
         if one.node is not None:
@@ -63,7 +63,7 @@ class Working:
         return explanation.of(answer, self._at, near)
 
     @functools.cached_property
-    def _view(self) -> cluster_state.Picture:
+    def _view(self) -> cluster_state.ClusterState:
         return cluster_state.build(self._driver, self._caches)
 
     @functools.cached_property

@@ -15,7 +15,7 @@ STAMP = "2026-11-21T09:00:00Z"
 NODE = ids.NodeName("node-a")
 
 
-def allocated(view: cluster.ClusterView, *found: claims.Claim) -> list[claims.Allocation]:
+def allocated(view: cluster.Snapshot, *found: claims.Claim) -> list[claims.Allocation]:
     answer = placed(decide(view, *found))
     made = allocation_result.allocations(view, workload(*found), answer, STAMP)
     return [made[one.key] for one in found]

@@ -21,15 +21,15 @@ LEAVING = frozenset({"karpenter.sh/disrupted"})
 TOLERANT = [{"operator": "Exists"}]
 
 
-def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.Picture:
-    made = cluster_state.Picture(worlds.DRIVER, cluster_state.Signs(OURS, LEAVING))
-    made.put_node(node.name, node)
+def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
+    made = cluster_state.ClusterState(worlds.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
+    made.set_node(node.name, node)
     for pod in there:
-        made.put_pod(pod.key, pod)
+        made.set_pod(pod.key, pod)
     return made
 
 
-def why(of: cluster.ClusterView, pod: pods.Pod) -> allocator_types.Refusal | None:
+def why(of: cluster.Snapshot, pod: pods.Pod) -> allocator_types.Refusal | None:
     return filters.refusal(of, of.nodes[A], allocator_types.Workload(pod, ()))
 
 
@@ -45,7 +45,7 @@ def test_a_node_on_which_a_placeholder_sits_takes_nobody_until_that_is_gone() ->
     refused = why(world, objects.pod(tolerations=TOLERANT))
     assert refused is not None
     assert refused.node_reason is reasons.Reason.NODE_ARRIVING
-    world.put_pod(asking.key, None)
+    world.set_pod(asking.key, None)
     assert why(world, objects.pod()) is None
 
 
@@ -77,7 +77,7 @@ def test_a_node_that_is_about_to_be_taken_away_takes_nobody_whatever_they_tolera
         reasons.Reason.NODE_INTERRUPTED,
         "taint karpenter.sh/disrupted",
     )
-    world.put_node(A, objects.node())
+    world.set_node(A, objects.node())
     assert why(world, objects.pod()) is None
 
 

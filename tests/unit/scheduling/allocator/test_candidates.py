@@ -12,19 +12,19 @@ FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 
 
 def offer_of(
-    view: cluster.ClusterView, *selectors: str, judge: candidates.Judge = OURS, **body: object
+    view: cluster.Snapshot, *selectors: str, judge: candidates.Judge = OURS, **body: object
 ) -> candidates.Offer:
     request = objects.a_request("gpu", 1, *selectors, **{"deviceClassName": worlds.ANY, **body})
     (want,) = wants(view, objects.claim("c", request))
     return offered(view, want.ways[0], judge)
 
 
-def devices(view: cluster.ClusterView, found: candidates.Offer) -> list[str]:
+def devices(view: cluster.Snapshot, found: candidates.Offer) -> list[str]:
     spots = candidates.spots(view, view.nodes[NODE])
     return [spots[place].id.device for place in found.places]
 
 
-def only(device: objects.Raw, *taken: objects.Raw | str) -> cluster.ClusterView:
+def only(device: objects.Raw, *taken: objects.Raw | str) -> cluster.Snapshot:
     """A node of one device that claims have, or shares of it."""
     held = [worlds.holding(f"x-{at}", "node-a", one) for at, one in enumerate(taken)]
     return worlds.view(objects.a_slice("node-a", [device]), taken=held)
@@ -159,7 +159,7 @@ def test_all_is_barred_by_one_that_cannot_be_had() -> None:
     found = candidates.offer(
         wants(view, objects.claim("c", objects.a_request(allocationMode="All")))[0].ways[0],
         candidates.spots(view, view.nodes[NODE]),
-        view.shares(NODE),
+        view.reachable_pools(NODE),
         OURS,
     )
     assert (found.places, found.barred) == ([0, 1, 2], {1})

@@ -192,7 +192,7 @@ def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
     assert answer.steps <= 8 * 8
 
 
-def a_gpu_with_faces(*taken: str) -> cluster.ClusterView:
+def a_gpu_with_faces(*taken: str) -> cluster.Snapshot:
     """One GPU, whole and time-sliced, of one counter set; `taken` faces are claims'."""
 
     def face(name: str, kind: str, **more: object) -> objects.Raw:
@@ -296,48 +296,48 @@ def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> Non
     )
 
 
-class Watched(cluster_state.Picture):
+class Watched(cluster_state.ClusterState):
     """It notes which nodes were looked at."""
 
     def __init__(self) -> None:
         super().__init__(worlds.DRIVER)
         self.looked: set[str] = set()
 
-    def shares(self, node: ids.NodeName) -> Sequence[pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[pools.Share]:
         self.looked.add(node)
-        return super().shares(node)
+        return super().reachable_pools(node)
 
 
 def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
     view = Watched()
-    view.put_class("gpu.ration.dev", objects.device_class())
+    view.set_device_class("gpu.ration.dev", objects.device_class())
     for node in map(objects.node, ("node-a", "node-b", "node-c")):
         one = objects.a_parsed_slice(node.name, 2)
-        view.put_node(node.name, node)
-        view.put_slice(one.name, one)
+        view.set_node(node.name, node)
+        view.set_slice(one.name, one)
     allocator = dra_allocator.Allocator(worlds.DECIDING)
     workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
     assert placed(allocator.decide(view, workload)).node == "node-a"
     assert view.looked == {"node-a", "node-b", "node-c"}
     view.looked.clear()
     taken = worlds.holding("other", "node-b", "gpu-0")
-    view.put_claim(taken.key, taken)
+    view.set_claim(taken.key, taken)
     assert placed(allocator.decide(view, workload)).node == "node-b"
     assert view.looked == {"node-b"}
 
 
-def a_picky_node() -> cluster_state.Picture:
+def a_picky_node() -> cluster_state.ClusterState:
     """One that a plain tolerant pod fits, and others do not."""
     found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
     view = worlds.view(objects.a_slice("node-a", found))
     node = ids.NodeName("node-a")
-    view.put_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
+    view.set_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     other = objects.pod("other", nodeName=node, containers=ports)
-    view.put_pod(other.key, other)
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    view.set_pod(other.key, other)
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.put_volume("disk", volumes.parse_volume({"spec": there}))
+    view.set_volume("disk", volumes.parse_volume({"spec": there}))
     return view
 
 
@@ -421,7 +421,7 @@ def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembe
     for state in range(255):
         used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
         other = worlds.holding("other", "node-a", *used)
-        view.put_claim(other.key, other)
+        view.set_claim(other.key, other)
         for name in ("one", "two"):
             claim = objects.claim("c", objects.a_request(name))
             placed(allocator.decide(view, workload(claim)))

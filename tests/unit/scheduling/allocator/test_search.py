@@ -17,12 +17,12 @@ def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
 
 
 def solve(
-    view: cluster.ClusterView, *found: claims.Claim, budget: int | None = None
+    view: cluster.Snapshot, *found: claims.Claim, budget: int | None = None
 ) -> search.Solved | search.Unsolved:
     return search.solve(problem(view, *found), budget)
 
 
-def chosen(view: cluster.ClusterView, *found: claims.Claim) -> list[tuple[str, str]]:
+def chosen(view: cluster.Snapshot, *found: claims.Claim) -> list[tuple[str, str]]:
     """Each device with its request, in their order."""
     of = problem(view, *found)
     return [

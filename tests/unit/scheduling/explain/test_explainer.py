@@ -96,7 +96,7 @@ def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
     crowd = crowds.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
     loner = clusters.a_pod("loner", "node-a", affinity=clusters.apart(clusters.term("web")))
-    crowd.view.put_pod(loner.key, loner)
+    crowd.view.set_pod(loner.key, loner)
     advised, workload = adviser(crowd), crowds.gpus()
     for app in ("web", "db"):
         labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))

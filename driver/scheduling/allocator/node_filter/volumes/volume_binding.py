@@ -16,7 +16,10 @@ _MADE_BY_HAND = "kubernetes.io/no-provisioner"
 
 
 def objection(
-    held: storage_index.Stored, node: nodes.Node, pod: pods.Pod, others: Iterable[pods.Pod] = ()
+    held: storage_index.StorageIndex,
+    node: nodes.Node,
+    pod: pods.Pod,
+    others: Iterable[pods.Pod] = (),
 ) -> str:
     """Say why a volume of the pod cannot be had on the node, in words; "" for none.
 
@@ -25,7 +28,7 @@ def objection(
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
-        unusable = held.claim_lack() if claim is None else _unusable(pod, name, claim)
+        unusable = held.missing_claim_message() if claim is None else _unusable(pod, name, claim)
         if claim is None or unusable:
             return f"volume claim {name} {unusable}"
         claims.append(claim)
@@ -34,13 +37,13 @@ def objection(
     if early is not None:
         return f"volume claim {early} is not bound yet"
     message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
-    if message or not waiting or not held.classes:
+    if message or not waiting or not held.storage_classes:
         return message
     return _unbindable(held, node, waiting, _assumed(held, node, waiting, others))
 
 
 def _assumed(
-    held: storage_index.Stored,
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     own: Sequence[volumes.VolumeClaim],
     others: Iterable[pods.Pod],
@@ -69,23 +72,23 @@ def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
     return ""
 
 
-def _waits(held: storage_index.Stored, claim: volumes.VolumeClaim) -> bool:
+def _waits(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool:
     """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
     if claim.volume:
         return False
-    if not held.classes:
+    if not held.storage_classes:
         return True
-    maker = held.classes.get(claim.storage_class) if claim.storage_class else None
+    maker = held.storage_classes.get(claim.storage_class) if claim.storage_class else None
     return maker is not None and maker.waits
 
 
 def _out_of_reach(
-    held: storage_index.Stored, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
+    held: storage_index.StorageIndex, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
 ) -> str:
     for claim in bound:
-        volume = held.persistent.get(claim.volume)
+        volume = held.persistent_volumes.get(claim.volume)
         if volume is None:
-            return f"volume {claim.volume} {held.volume_lack()}"
+            return f"volume {claim.volume} {held.missing_volume_message()}"
         if not reaches(volume, node):
             return f"volume {claim.volume} is bound elsewhere"
     return ""
@@ -103,7 +106,7 @@ def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
 
 
 def _unbindable(
-    held: storage_index.Stored,
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Sequence[volumes.VolumeClaim],
     taken: set[str],
@@ -121,7 +124,7 @@ def _unbindable(
 
 
 def _choose(
-    held: storage_index.Stored,
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Iterable[volumes.VolumeClaim],
     taken: set[str],
@@ -130,7 +133,7 @@ def _choose(
     unmatched = []
     open_claims = (claim for claim in waiting if claim.selected is None)
     for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
-        match = _match(claim, held.of_class(claim.storage_class), node, taken)
+        match = _match(claim, held.class_volumes(claim.storage_class), node, taken)
         if match is None:
             unmatched.append(claim)
         else:
@@ -171,8 +174,10 @@ def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
     )
 
 
-def _unmakable(held: storage_index.Stored, node: nodes.Node, claim: volumes.VolumeClaim) -> str:
-    maker = held.classes[claim.storage_class]
+def _unmakable(
+    held: storage_index.StorageIndex, node: nodes.Node, claim: volumes.VolumeClaim
+) -> str:
+    maker = held.storage_classes[claim.storage_class]
     if maker.provisioner in ("", _MADE_BY_HAND):
         return f"no volume for claim {claim.name}, and its class makes none"
     if not maker.reaches(node.labels):
@@ -183,13 +188,13 @@ def _unmakable(held: storage_index.Stored, node: nodes.Node, claim: volumes.Volu
 
 
 def _has_room(
-    held: storage_index.Stored,
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     claim: volumes.VolumeClaim,
     maker: storage.StorageClass,
 ) -> bool:
     """Tell whether the driver says that so large a volume can be made (KEP-1472)."""
-    driver = held.drivers.get(maker.provisioner)
+    driver = held.csi_drivers.get(maker.provisioner)
     if claim.size is None or driver is None or not driver.tracks_capacity:
         return True
     needed = -(-claim.size // 10**9)

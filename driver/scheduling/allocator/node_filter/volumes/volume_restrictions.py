@@ -20,22 +20,24 @@ def objection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
     return ""
 
 
-def missing(held: storage_index.Stored, pod: pods.Pod) -> str:
+def missing(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
     """A claim of the pod that is not there, in words; "" for none."""
     for name in pod.volume_claims:
         if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
-            return f"volume claim {name} {held.claim_lack()}"
+            return f"volume claim {name} {held.missing_claim_message()}"
     return ""
 
 
-def exclusive(held: storage_index.Stored, placed: placed_pods.Population, pod: pods.Pod) -> str:
+def exclusive(
+    held: storage_index.StorageIndex, placed: placed_pods.Population, pod: pods.Pod
+) -> str:
     """A claim of ReadWriteOncePod that a placed pod uses, in words; "" for none."""
     for name in pod.volume_claims:
         if name in pod.ephemeral_claims:
             continue
         claim = held.claims.get(_key(pod, name))
         alone = claim is not None and volumes.ONE_POD in claim.modes
-        if alone and placed.users(_key(pod, name)) > 0:
+        if alone and placed.volume_claim_users(_key(pod, name)) > 0:
             return f"volume claim {name} is in use, and for one pod alone"
     return ""
 

@@ -12,7 +12,7 @@ _LABELS = (*_GENERAL, *_GENERAL.values())
 _SEPARATOR = "__"
 
 
-def objection(held: storage_index.Stored, node: nodes.Node, pod: pods.Pod) -> str:
+def objection(held: storage_index.StorageIndex, node: nodes.Node, pod: pods.Pod) -> str:
     """Say why a volume cannot be used on the node, in words; "" for none.
 
     What has no volume yet is refused on every node, unless its class waits for a node; generic
@@ -24,15 +24,15 @@ def objection(held: storage_index.Stored, node: nodes.Node, pod: pods.Pod) -> st
             continue
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
         if claim is None:
-            return f"volume claim {name} {held.claim_lack()}"
+            return f"volume claim {name} {held.missing_claim_message()}"
         if not claim.volume:
             lacking = _unbound(held, name, claim)
             if lacking:
                 return lacking
             continue
-        volume = held.persistent.get(claim.volume)
+        volume = held.persistent_volumes.get(claim.volume)
         if volume is None:
-            return f"volume {claim.volume} of claim {name} {held.volume_lack()}"
+            return f"volume {claim.volume} of claim {name} {held.missing_volume_message()}"
         bound.append((name, volume))
     if not any(label in node.labels for label in _LABELS):
         return ""
@@ -41,12 +41,12 @@ def objection(held: storage_index.Stored, node: nodes.Node, pod: pods.Pod) -> st
     return f"volume of claim {name} is of another zone" if name else ""
 
 
-def _unbound(held: storage_index.Stored, name: str, claim: volumes.VolumeClaim) -> str:
+def _unbound(held: storage_index.StorageIndex, name: str, claim: volumes.VolumeClaim) -> str:
     if not claim.storage_class:
         return f"volume claim {name} is not bound and has no class"
-    maker = held.classes.get(claim.storage_class)
+    maker = held.storage_classes.get(claim.storage_class)
     if maker is None:
-        return f"StorageClass {claim.storage_class} is not there" if held.classes else ""
+        return f"StorageClass {claim.storage_class} is not there" if held.storage_classes else ""
     return "" if maker.waits else f"volume claim {name} is not bound yet"
 
 

@@ -49,7 +49,7 @@ def test_what_is_promised_counts_only_where_nobody_uses_it_yet() -> None:
     crowd.run("p", "node-a", "gpu-0")
     devices = [claims.DeviceId(names.DRIVER, "node-a", name) for name in ("gpu-0", "gpu-1")]
     promised = tuple(claims.Result("gpu", device) for device in devices)
-    crowd.view.put_hold(ids.Key("head:"), claims.Allocation(promised))
+    crowd.view.set_reserved_devices(ids.Key("head:"), claims.Allocation(promised))
     assert said(crowd, 1) == "1 GPU of node-a is taken by head:, 1 is taken by default/p-gpu"
 
 

@@ -41,13 +41,13 @@ def faces(gpu: int) -> list[objects.Raw]:
     ]
 
 
-def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.Picture:
+def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.ClusterState:
     sets = {f"gpu-{at}": SLICES for at in range(gpus)}
     found = [face for at in range(gpus) for face in faces(at)]
     return worlds.view(*objects.counting(sets, found), taken=taken)
 
 
-def room(view: cluster_state.Picture) -> base.Room:
+def room(view: cluster_state.ClusterState) -> base.Room:
     return node_capacity.room(view, view.nodes[NODE])
 
 
@@ -91,7 +91,7 @@ def test_what_pods_take_of_the_node_is_gone() -> None:
     view = node()
     assert room(view).cpu == 8000
     asking = objects.pod("p", nodeName="node-a")
-    view.put_pod(asking.key, asking)
+    view.set_pod(asking.key, asking)
     assert room(view).cpu == 7000
 
 
@@ -101,14 +101,14 @@ def test_rooms_are_looked_at_again_when_their_node_changed() -> None:
     before = known.of(view, view.nodes[NODE])
     assert known.of(view, view.nodes[NODE]) is before
     claim = worlds.holding("x", "node-a", "gpu-1")
-    view.put_claim(claim.key, claim)
+    view.set_claim(claim.key, claim)
     assert not known.renew(view)
     assert known.of(view, view.nodes[NODE]).cards[1].mode == base.WHOLE
 
 
 def test_where_a_gpu_sits_is_read_from_any_of_its_faces() -> None:
     view = node()
-    (found,) = (pool_layout.of(share.pool) for share in view.shares(NODE))
+    (found,) = (pool_layout.of(share.pool) for share in view.reachable_pools(NODE))
     assert [place.numa for place in found.positions] == [1, 1]
 
 

@@ -10,9 +10,7 @@ Reason = reasons.Reason
 MATCH = objects.matching(machines.NUMA)
 
 
-def of(
-    view: cluster.ClusterView, *found: claims.Claim
-) -> tuple[int, int, dict[reasons.Reason, int]]:
+def of(view: cluster.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
     fits, wanted, counted = shortfall.of(problem(view, *found))
     return fits, wanted, dict(counted)
 

@@ -14,7 +14,7 @@ ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
 
 
 def kinds(
-    view: cluster.ClusterView, claim: claims.Claim | None = None, take: int | None = None
+    view: cluster.Snapshot, claim: claims.Claim | None = None, take: int | None = None
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
     of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
@@ -29,7 +29,7 @@ def kinds(
     ]
 
 
-def numa(*values: int) -> cluster.ClusterView:
+def numa(*values: int) -> cluster.Snapshot:
     look = [
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
         for at, one in enumerate(values)
@@ -37,7 +37,7 @@ def numa(*values: int) -> cluster.ClusterView:
     return worlds.view(objects.a_slice("node-a", look))
 
 
-def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> cluster.ClusterView:
+def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> cluster.Snapshot:
     """Parts by the set that they draw on, and the size of each."""
     found = [
         objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)

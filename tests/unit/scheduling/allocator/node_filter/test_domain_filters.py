@@ -17,7 +17,7 @@ def test_a_nominated_pod_rivals_others_and_never_itself(order: tuple[str, str]) 
     pods = {name: clusters.a_pod(name, app="web", affinity=apart) for name in ("x", "y")}
     pods["y"] = replace(pods["y"], nominated=ids.NodeName("a"))
     for pod in pods.values():
-        view.put_pod(pod.key, pod)
+        view.set_pod(pod.key, pod)
     fits = {name: clusters.fitting(view, pods[name]) for name in order}
     assert fits == {"x": ["b"], "y": ["a", "b"]}
 
@@ -27,7 +27,7 @@ def test_labels_tell_pods_apart_only_where_a_placed_pod_looks_at_them() -> None:
     web, database = clusters.a_pod("x", app="web"), clusters.a_pod("y", app="db")
     assert domain_filters.distinction(view, web) == domain_filters.distinction(view, database)
     loner = clusters.a_pod("one", "a", affinity=clusters.apart(clusters.term("web")))
-    view.put_pod(loner.key, loner)
+    view.set_pod(loner.key, loner)
     assert domain_filters.distinction(view, web) != domain_filters.distinction(view, database)
 
 
@@ -36,7 +36,7 @@ def test_priority_tells_pods_apart_only_where_a_pod_is_nominated() -> None:
     low, high = clusters.a_pod("x"), clusters.a_pod("y", priority=9)
     assert domain_filters.distinction(view, low) == domain_filters.distinction(view, high)
     nominated = replace(clusters.a_pod("z"), nominated=ids.NodeName("a"))
-    view.put_pod(nominated.key, nominated)
+    view.set_pod(nominated.key, nominated)
     assert domain_filters.distinction(view, low) != domain_filters.distinction(view, high)
 
 
@@ -51,7 +51,7 @@ def test_a_pod_that_nobody_minds_is_not_asked_about() -> None:
 def test_pods_that_only_an_index_tells_apart_are_one_to_placed_pods() -> None:
     view = clusters.view([clusters.a_node("a")])
     loner = clusters.a_pod("one", "a", affinity=clusters.apart(clusters.term("web")))
-    view.put_pod(loner.key, loner)
+    view.set_pod(loner.key, loner)
     pods = [clusters.a_pod(f"x-{index}", app="web") for index in range(3)]
     indexed = [
         replace(pod, labels={**pod.labels, "index": str(index)}) for index, pod in enumerate(pods)

@@ -75,7 +75,7 @@ def test_a_namespace_counts_by_its_labels_as_they_are_now() -> None:
     shown = clusters.view(NODES, [loner], {"default": {}})
     pod = clusters.a_pod("two", app="web")
     assert clusters.reasons_of(shown, pod) == {}
-    shown.put_namespace("default", namespaces.Namespace("default", {"team": "x"}))
+    shown.set_namespace("default", namespaces.Namespace("default", {"team": "x"}))
     assert [*clusters.reasons_of(shown, pod)] == ["a"]
 
 
@@ -85,9 +85,9 @@ def test_a_pod_in_flight_counts_as_on_its_node() -> None:
     pod = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web")))
     assert clusters.reasons_of(shown, pod) == {}
     flight = cluster.InFlight(coming, ids.NodeName("b"), {})
-    shown.fly(flight)
+    shown.begin_write(flight)
     assert [*clusters.reasons_of(shown, pod)] == ["b"]
-    shown.land(flight)
+    shown.end_write(flight)
     assert clusters.reasons_of(shown, pod) == {}
 
 

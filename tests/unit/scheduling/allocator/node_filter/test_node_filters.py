@@ -132,10 +132,10 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    view = cluster_state.Picture(worlds.DRIVER)
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    view = cluster_state.ClusterState(worlds.DRIVER)
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.put_volume("disk", volumes.parse_volume({"spec": there}))
+    view.set_volume("disk", volumes.parse_volume({"spec": there}))
     refusal = filters.refusal(view, objects.node(), allocator_types.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

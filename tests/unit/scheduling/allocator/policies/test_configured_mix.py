@@ -51,7 +51,7 @@ def test_the_cpus_of_each_gpu_follow_pods_without_gpus_included() -> None:
 
 
 @pytest.fixture(scope="module")
-def view() -> cluster_state.Picture:
+def view() -> cluster_state.ClusterState:
     """Eight idle A100 and eight idle H100."""
     found = [
         one
@@ -67,7 +67,7 @@ def view() -> cluster_state.Picture:
 
 @pytest.mark.parametrize(("needed", "taken"), [("A100", "node-h"), ("H100", "node-a")])
 def test_who_can_use_any_kind_leaves_the_one_that_others_need(
-    view: cluster_state.Picture, needed: str, taken: str
+    view: cluster_state.ClusterState, needed: str, taken: str
 ) -> None:
     usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
     judge = ranking.of("fragmentation", usual)

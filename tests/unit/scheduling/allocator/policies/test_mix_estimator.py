@@ -9,7 +9,7 @@ EIGHTS = workload_mix.of([(workload_mix.Demand(base.WHOLE, 8, cpu=8000), 1.0)])
 NODES = 60
 
 
-def fleet(*held: claims.Claim) -> cluster_state.Picture:
+def fleet(*held: claims.Claim) -> cluster_state.ClusterState:
     """Nodes of eight GPUs each."""
     found = [objects.a_slice(f"node-{at:02}") for at in range(NODES)]
     return worlds.view(*found, taken=held)
@@ -51,10 +51,10 @@ def test_it_follows_the_view_and_remembers_nothing_of_what_was() -> None:
     known = mix_estimator.Usual(EIGHTS)
     before = known.of(view)
     for one in held:
-        view.put_claim(one.key, one)
+        view.set_claim(one.key, one)
     assert weights(known.of(view)) == weights(mix_estimator.Usual(EIGHTS).of(fleet(*held)))
     for one in held:
-        view.put_claim(one.key, None)
+        view.set_claim(one.key, None)
     assert known.of(view) is before
 
 
@@ -63,7 +63,7 @@ def test_a_change_that_makes_no_difference_leaves_it_the_same_object() -> None:
     known = mix_estimator.Usual(EIGHTS)
     before = known.of(view)
     more = worlds.holding("more", "node-59", "gpu-7")
-    view.put_claim(more.key, more)
+    view.set_claim(more.key, more)
     assert known.of(view) is before
 
 
@@ -98,5 +98,5 @@ def test_nodes_without_gpus_have_no_share_in_it() -> None:
     before = known.of(view)
     for at in range(500):
         plain = objects.node(f"plain-{at}")
-        view.put_node(plain.name, plain)
+        view.set_node(plain.name, plain)
     assert known.of(view) is before

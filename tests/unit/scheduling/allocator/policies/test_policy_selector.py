@@ -15,7 +15,7 @@ def a_class(words: str | None) -> device_classes.DeviceClass:
     return replace(objects.device_class(SPREADING), policies=words)
 
 
-def fleet(words: str | None) -> cluster_state.Picture:
+def fleet(words: str | None) -> cluster_state.ClusterState:
     """Two nodes of two GPUs; one GPU of the second is in use."""
     found = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
     held = worlds.holding("x", "node-b", "gpu-0")
@@ -23,7 +23,7 @@ def fleet(words: str | None) -> cluster_state.Picture:
 
 
 def decide(
-    view: cluster_state.Picture, *asking: str
+    view: cluster_state.ClusterState, *asking: str
 ) -> allocator_types.Placement | allocator_types.NoFit:
     made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
     claim = objects.claim("c", *made)

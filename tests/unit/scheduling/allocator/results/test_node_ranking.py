@@ -16,10 +16,10 @@ class Changing:
 
     def __init__(self) -> None:
         self.nodes = VIEW.nodes
-        self.mark = 0
+        self.revision = 0
         self.changed: Sequence[ids.NodeName] | None = None
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         return None if self.changed is None else (mark + 1, self.changed)
 
 

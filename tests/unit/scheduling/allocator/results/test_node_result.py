@@ -14,14 +14,14 @@ from tests import allocating, objects, worlds
 NAMES = [ids.NodeName(f"node-{one}") for one in "abcd"]
 
 
-def fleet() -> cluster_state.Picture:
+def fleet() -> cluster_state.ClusterState:
     """Nodes that are alike two by two: of one GPU in use, and of none."""
     found = [objects.a_slice(name, 4) for name in NAMES]
     held = [worlds.holding(f"x-{name}", name, "gpu-1") for name in NAMES[2:]]
     return worlds.view(*found, taken=held)
 
 
-def question(view: cluster_state.Picture, policies: str = "pack") -> node_result.Question:
+def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_result.Question:
     claim = objects.claim("c", objects.a_request("gpu", 2))
     workload = allocating.workload(claim)
     wants = allocator_requests.wants(view, workload.open)
@@ -35,7 +35,7 @@ def question(view: cluster_state.Picture, policies: str = "pack") -> node_result
 
 
 def fit(
-    view: cluster_state.Picture, told: node_result.Told | None, name: ids.NodeName
+    view: cluster_state.ClusterState, told: node_result.Told | None, name: ids.NodeName
 ) -> node_result.Fit:
     found = node_result.ask(question(view), view.nodes[name], told)
     assert isinstance(found, node_result.Fit)
@@ -88,4 +88,4 @@ def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
         assert allocating.devices(found) == allocating.devices(alone)
         placed = allocating.placed(found)
         taken = worlds.holding(claim.name, placed.node, *allocating.devices(found))
-        view.put_claim(taken.key, taken)
+        view.set_claim(taken.key, taken)

@@ -10,12 +10,12 @@ from tests import neighbours, objects, worlds
 from tests.allocating import NODE, counts, decide, devices, wants, workload
 
 
-def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.Picture:
+def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     found = [objects.a_share_device(f"share-{at}", one) for at, one in enumerate(sharing)]
     return worlds.view(objects.a_slice("node-a", found), taken=taken)
 
 
-def spot(view: cluster.ClusterView) -> candidates.Spot:
+def spot(view: cluster.Snapshot) -> candidates.Spot:
     return candidates.spots(view, view.nodes[NODE])[0]
 
 
